@@ -1,0 +1,5 @@
+//! Vocabulary and law: what a task, an error and a secret are, and the pure decisions about them.
+//!
+//! This room touches nothing: no files, no clock, no environment, no processes.
+
+pub mod names;

@@ -1,0 +1,80 @@
+//! Nearest known name: the one rule behind every "did you mean".
+//!
+//! A suggestion is only worth making when it is probably right, so the distance allowed grows with the
+//! length of what was typed, and a name that merely begins like the typed word counts as near.
+
+/// The known names near enough to `typed` to suggest, nearest first.
+pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = fold(typed);
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let allowed = match wanted.chars().count() {
+        0..=2 => 1,
+        3..=7 => 2,
+        _ => 3,
+    };
+    let mut hits: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter_map(|name| {
+            let candidate = fold(name);
+            let distance = strsim::damerau_levenshtein(&wanted, &candidate);
+            let is_beginning = wanted.len() >= 3 && candidate.starts_with(&wanted);
+            // Two short words of which nothing agrees are not alike, whatever the distance says.
+            let shares_something = distance < wanted.chars().count().max(candidate.chars().count());
+            ((distance <= allowed && shares_something) || is_beginning).then_some((distance, name))
+        })
+        .collect();
+    hits.sort();
+    hits.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The one nearest name, if there is a name near enough and no other is equally near.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = fold(typed);
+    match near(typed, known).as_slice() {
+        [] => None,
+        [only] => Some(only),
+        [first, second, ..] => {
+            let distance = |name: &str| strsim::damerau_levenshtein(&wanted, &fold(name));
+            (distance(first) < distance(second)).then_some(*first)
+        }
+    }
+}
+
+/// Case and the choice of separator are never the point of a misspelling.
+fn fold(name: &str) -> String {
+    name.trim_start_matches('-').replace('_', "-").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{near, nearest};
+
+    const KNOWN: [&str; 6] = ["manifest", "schema", "config", "completions", "max_concurrent", "max_mode"];
+
+    #[test]
+    fn a_slip_finds_its_name() {
+        assert_eq!(nearest("manifst", KNOWN), Some("manifest"));
+        assert_eq!(nearest("MAX-CONCURENT", KNOWN), Some("max_concurrent"));
+        assert_eq!(nearest("shcema", KNOWN), Some("schema"));
+    }
+
+    #[test]
+    fn a_beginning_finds_its_name() {
+        assert_eq!(nearest("compl", KNOWN), Some("completions"));
+    }
+
+    #[test]
+    fn nothing_near_suggests_nothing() {
+        assert_eq!(nearest("teapot", KNOWN), None);
+        assert_eq!(nearest("", KNOWN), None);
+        assert!(near("xy", KNOWN).is_empty());
+    }
+
+    #[test]
+    fn two_equally_near_names_are_no_answer() {
+        assert_eq!(nearest("cat", ["bat", "rat"]), None);
+        assert_eq!(near("cat", ["bat", "rat"]), ["bat", "rat"]);
+    }
+}
