@@ -3,3 +3,5 @@
 //! This room touches nothing: no files, no clock, no environment, no processes.
 
 pub mod names;
+pub mod redact;
+pub mod terminal;

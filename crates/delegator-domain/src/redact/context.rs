@@ -1,0 +1,193 @@
+//! What came before: the kind of line, and what stands to the left of a candidate.
+//!
+//! A line is JSON when its first bytes say so: `"`, `}`, `]`, `,` or `:`; `{` before `"` or `}`; `[` before
+//! anything a JSON array can start with. This holds for JSON lines and for pretty-printed documents alike,
+//! whose lines never begin inside a string. A log line such as `[INFO] …` or `{ code` is plain. An indented line
+//! that starts with a digit may be a number in a pretty-printed array; it is plain except that nothing outside
+//! quotes is replaced by a value that could be such a number.
+//!
+//! Looking left is limited to [`LOOK_BEHIND`] bytes, which the stream always keeps; only the length of a run
+//! of backslashes matters beyond that, and is counted separately.
+
+use memchr::{memchr2, memrchr};
+
+/// How many bytes before a candidate may be looked at.
+pub(super) const LOOK_BEHIND: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Start { indented: bool },
+    Brace,
+    Bracket,
+    Json,
+    Number,
+    Plain,
+}
+
+/// The kind of the line at the current position.
+#[derive(Debug, Clone)]
+pub(super) struct LineTracker {
+    line: Line,
+    /// Whether to follow quotes; needed only for values that could stand outside a string.
+    follow_strings: bool,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl LineTracker {
+    pub(super) fn new(follow_strings: bool) -> Self {
+        Self { line: Line::Start { indented: false }, follow_strings, in_string: false, escaped: false }
+    }
+
+    /// Moves on over `bytes`.
+    pub(super) fn advance(&mut self, mut bytes: &[u8]) {
+        if let Some(newline) = memrchr(b'\n', bytes) {
+            bytes = &bytes[newline + 1..];
+            *self = Self::new(self.follow_strings);
+        }
+        if matches!(self.line, Line::Start { .. } | Line::Brace | Line::Bracket) {
+            for &byte in bytes {
+                self.line = next(self.line, byte);
+                if matches!(self.line, Line::Json | Line::Number | Line::Plain) {
+                    break;
+                }
+            }
+        }
+        if self.follow_strings && self.line != Line::Plain {
+            self.follow(bytes);
+        }
+    }
+
+    /// Whether the line is JSON, given the byte at the current position.
+    pub(super) fn is_json(&self, byte: u8) -> bool {
+        next(self.line, byte) == Line::Json
+    }
+
+    /// Whether a JSON value outside a string may stand here.
+    pub(super) fn is_bare(&self, byte: u8) -> bool {
+        matches!(next(self.line, byte), Line::Json | Line::Number) && !self.in_string
+    }
+
+    fn follow(&mut self, mut bytes: &[u8]) {
+        if self.escaped && !bytes.is_empty() {
+            bytes = &bytes[1..];
+            self.escaped = false;
+        }
+        while let Some(at) = memchr2(b'"', b'\\', bytes) {
+            if bytes[at] == b'"' {
+                self.in_string = !self.in_string;
+                bytes = &bytes[at + 1..];
+            } else if at + 1 < bytes.len() {
+                bytes = &bytes[at + 2..];
+            } else {
+                self.escaped = true;
+                return;
+            }
+        }
+    }
+}
+
+fn next(line: Line, byte: u8) -> Line {
+    match (line, byte) {
+        (Line::Json | Line::Number | Line::Plain, _) => line,
+        (Line::Start { .. }, b' ' | b'\t') => Line::Start { indented: true },
+        (_, b' ' | b'\t' | b'\r') => line,
+        (Line::Start { .. }, b'{') => Line::Brace,
+        (Line::Start { .. }, b'[') => Line::Bracket,
+        (Line::Start { .. }, b'"' | b'}' | b']' | b',' | b':') => Line::Json,
+        (Line::Start { indented: true }, b'0'..=b'9' | b'-') => Line::Number,
+        (Line::Brace, b'"' | b'}') => Line::Json,
+        (Line::Bracket, b'"' | b'{' | b'[' | b']' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n') => Line::Json,
+        _ => Line::Plain,
+    }
+}
+
+/// Whether `before` (with `earlier` backslashes in front of it) ends in an odd run of backslashes.
+fn ends_in_escape(before: &[u8], earlier: usize) -> bool {
+    let run = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
+    let run = if run == before.len() { run + earlier } else { run };
+    run % 2 == 1
+}
+
+/// Whether the byte after `before` is part of a JSON escape that began earlier.
+pub(super) fn is_inside_escape(before: &[u8], earlier: usize) -> bool {
+    ends_in_escape(before, earlier)
+        || (1..=4).any(|count| {
+            let Some(at) = before.len().checked_sub(count) else { return false };
+            before[at] == b'u'
+                && before[at + 1..].iter().all(u8::is_ascii_hexdigit)
+                && ends_in_escape(&before[..at], earlier)
+        })
+}
+
+/// Whether a token may start after `before`: at no letter or digit, or at one that belongs to an escape.
+pub(super) fn is_boundary(before: &[u8]) -> bool {
+    let before = &before[before.len().saturating_sub(LOOK_BEHIND)..];
+    let Some((&last, rest)) = before.split_last() else { return true };
+    if !last.is_ascii_alphanumeric() {
+        return true;
+    }
+    let control = matches!(last, b'n' | b'r' | b't' | b'b' | b'f') && rest.ends_with(b"\\");
+    control || ends_in_hex(before, b"\\u", 4) || ends_in_hex(before, b"%", 2) || ends_in_colour(rest)
+}
+
+fn ends_in_hex(before: &[u8], prefix: &[u8], digits: usize) -> bool {
+    before
+        .split_at_checked(before.len().saturating_sub(digits))
+        .is_some_and(|(start, hex)| start.ends_with(prefix) && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// `before`, up to the final letter, is the start of a terminal's colour sequence, raw or escaped.
+fn ends_in_colour(before: &[u8]) -> bool {
+    let parameters = before.iter().rev().take_while(|&&byte| byte.is_ascii_digit() || byte == b';').count();
+    let start = &before[..before.len() - parameters];
+    [&b"\x1b["[..], b"\\u001b[", b"\\u001B[", b"\\x1b[", b"\\033[", b"\\e["]
+        .iter()
+        .any(|escape| start.ends_with(escape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(line: &str) -> Line {
+        let mut tracker = LineTracker::new(false);
+        tracker.advance(line.as_bytes());
+        tracker.line
+    }
+
+    #[test]
+    fn lines_are_told_apart() {
+        for json in ["{\"a\":", "  \"a\": 1", "}, x", "[1, 2", "[ {", "old\n{ \"a", "{}", "[null"] {
+            assert_eq!(kind(json), Line::Json, "{json}");
+        }
+        for plain in ["a {", "[INFO] x", "{ code", "{\"a\n b", "12 x", "- \"x\""] {
+            assert_eq!(kind(plain), Line::Plain, "{plain}");
+        }
+        assert_eq!(kind("   12"), Line::Number);
+    }
+
+    #[test]
+    fn boundaries_and_escapes() {
+        for before in
+            ["", " ", "x\n", "\"", "\\n", "\\\\n", "\\u000a", "%3D", "\x1b[32m", "\\u001b[1;32m", "_"]
+        {
+            assert!(is_boundary(before.as_bytes()), "{before}");
+        }
+        for before in ["a", "ta", "n", "u000a", "3D", "[32m"] {
+            assert!(!is_boundary(before.as_bytes()), "{before}");
+        }
+        for (before, inside) in [
+            ("\\", true),
+            ("\\\\", false),
+            ("\\u", true),
+            ("\\u00e", true),
+            ("\\u00e9", false),
+            ("\\\\u00", false),
+        ] {
+            assert_eq!(is_inside_escape(before.as_bytes(), 0), inside, "{before}");
+        }
+        assert!(is_inside_escape(b"\\", 2));
+        assert!(!is_inside_escape(b"\\", 1));
+    }
+}

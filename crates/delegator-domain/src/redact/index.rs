@@ -1,0 +1,118 @@
+//! Where something may begin: one automaton over the anchors of all values and formats.
+//!
+//! The automaton ignores case so that `authorization` needs only one pattern; matchers check the exact text.
+//! It reports the longest anchor at the leftmost place, and any other anchor that also matches there is a
+//! prefix of that one, so each anchor carries the work of its prefixes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+
+use super::needle;
+use super::shapes::{ANCHORS, AUTHORIZATION, Shape};
+use super::values::is_bare_json;
+
+/// Beyond this many anchors the fast automaton would cost more memory than it is worth.
+const MAX_DFA_ANCHORS: usize = 2000;
+
+pub(super) struct Needle {
+    pub(super) text: String,
+    /// Could be a JSON value outside a string.
+    pub(super) bare: bool,
+}
+
+/// What to try where an anchor was found.
+#[derive(Clone, Default)]
+pub(super) struct Work {
+    pub(super) shapes: Vec<Shape>,
+    pub(super) needles: Vec<usize>,
+}
+
+pub(super) struct Index {
+    finder: AhoCorasick,
+    work: Vec<Work>,
+    needles: Vec<Needle>,
+    /// Anchors as written, sorted, to recognise the beginning of one at the end of the buffer.
+    exact: Vec<Vec<u8>>,
+    first_bytes: [bool; 256],
+    longest: usize,
+}
+
+impl Index {
+    pub(super) fn new(needles: BTreeSet<String>) -> Self {
+        let mut exact: BTreeSet<Vec<u8>> = ANCHORS.iter().map(|(anchor, _)| anchor.to_vec()).collect();
+        let mut groups: BTreeMap<Vec<u8>, Work> = BTreeMap::new();
+        for (anchor, shape) in ANCHORS {
+            groups.entry(anchor.to_ascii_lowercase()).or_default().shapes.push(*shape);
+        }
+        let needles: Vec<Needle> =
+            needles.into_iter().map(|text| Needle { bare: is_bare_json(&text), text }).collect();
+        for (index, needle) in needles.iter().enumerate() {
+            for anchor in needle::anchors(&needle.text) {
+                groups.entry(anchor.to_ascii_lowercase()).or_default().needles.push(index);
+                exact.insert(anchor);
+            }
+        }
+        let mut first_bytes = [false; 256];
+        for anchor in &exact {
+            first_bytes[usize::from(anchor[0])] = true;
+        }
+        first_bytes[usize::from(b'A')] = true;
+        let longest = exact.iter().map(Vec::len).max().unwrap_or_default();
+        let work = groups.keys().map(|anchor| with_prefixes(anchor, &groups)).collect();
+        let exact = exact.into_iter().collect();
+        Self { finder: finder(groups.keys()), work, needles, exact, first_bytes, longest }
+    }
+
+    pub(super) fn needles(&self) -> &[Needle] {
+        &self.needles
+    }
+
+    /// Whether some value could stand outside a string in JSON.
+    pub(super) fn has_bare(&self) -> bool {
+        self.needles.iter().any(|needle| needle.bare)
+    }
+
+    /// The first place from `from` on where something may begin, and what.
+    pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, &Work)> {
+        let found = self.finder.find(Input::new(bytes).range(from..))?;
+        Some((found.start(), &self.work[found.pattern().as_usize()]))
+    }
+
+    /// The first place from `from` on where the bytes up to the end are the beginning of an anchor.
+    pub(super) fn partial(&self, bytes: &[u8], from: usize) -> usize {
+        let start = from.max(bytes.len().saturating_sub(self.longest - 1));
+        (start..bytes.len())
+            .find(|&at| self.first_bytes[usize::from(bytes[at])] && self.is_partial(&bytes[at..]))
+            .unwrap_or(bytes.len())
+    }
+
+    fn is_partial(&self, tail: &[u8]) -> bool {
+        let after = self.exact.partition_point(|anchor| anchor.as_slice() <= tail);
+        self.exact.get(after).is_some_and(|anchor| anchor.starts_with(tail))
+            || (tail.len() < AUTHORIZATION.len() && AUTHORIZATION[..tail.len()].eq_ignore_ascii_case(tail))
+    }
+}
+
+fn with_prefixes(anchor: &[u8], groups: &BTreeMap<Vec<u8>, Work>) -> Work {
+    let mut all = Work::default();
+    for work in (1..=anchor.len()).filter_map(|length| groups.get(&anchor[..length])) {
+        all.shapes.extend(&work.shapes);
+        all.needles.extend(&work.needles);
+    }
+    all.shapes.dedup();
+    all.needles.sort_unstable();
+    all.needles.dedup();
+    all
+}
+
+fn finder<'a>(anchors: impl ExactSizeIterator<Item = &'a Vec<u8>>) -> AhoCorasick {
+    let kind = (anchors.len() <= MAX_DFA_ANCHORS).then_some(AhoCorasickKind::DFA);
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(kind)
+        .build(anchors)
+        // It fails only beyond two thousand million states; without it nothing may be let through.
+        .unwrap_or_else(|error| unreachable!("anchors are a few bytes each: {error}"))
+}

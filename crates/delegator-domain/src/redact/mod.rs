@@ -1,0 +1,178 @@
+//! Keeps credentials out of logs and answers.
+//!
+//! A [`Redactor`] knows the secret values of one environment and the forms of common credentials, and replaces
+//! both by `[REDACTED:<kind>]`. It is built once, is cheap to clone, and makes streams that work on bytes as
+//! they arrive.
+//!
+//! * `names` decides which variables hold secrets, `values` which of their values are worth masking.
+//! * `needle` recognises a value however it is escaped; `shapes` and `web` recognise formats.
+//! * `index` finds where to look, `context` knows what came before, `text` reads ahead.
+//! * `stream` puts it together; `swallow` drops the rest of endless tokens.
+//!
+//! JSON stays JSON: in a JSON line a match never starts inside an escape, never takes an unescaped quote, and
+//! never stands outside a string. How a line is recognised as JSON is told in `context`.
+
+mod context;
+mod index;
+mod names;
+mod needle;
+mod shapes;
+mod stream;
+mod swallow;
+#[cfg(test)]
+mod tests;
+mod text;
+mod values;
+mod web;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use index::Index;
+pub use names::is_secret_name;
+pub use stream::RedactStream;
+
+/// Why something was masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Env,
+    OpenAi,
+    Anthropic,
+    GitHub,
+    Aws,
+    Google,
+    Slack,
+    Npm,
+    PyPi,
+    Jwt,
+    Pem,
+    Url,
+    Authorization,
+}
+
+impl Kind {
+    fn marker(self) -> &'static str {
+        match self {
+            Self::Env => "[REDACTED:env]",
+            Self::OpenAi => "[REDACTED:openai]",
+            Self::Anthropic => "[REDACTED:anthropic]",
+            Self::GitHub => "[REDACTED:github]",
+            Self::Aws => "[REDACTED:aws]",
+            Self::Google => "[REDACTED:google]",
+            Self::Slack => "[REDACTED:slack]",
+            Self::Npm => "[REDACTED:npm]",
+            Self::PyPi => "[REDACTED:pypi]",
+            Self::Jwt => "[REDACTED:jwt]",
+            Self::Pem => "[REDACTED:pem]",
+            Self::Url => "[REDACTED:url]",
+            Self::Authorization => "[REDACTED:authorization]",
+        }
+    }
+}
+
+/// Masks secrets in text. Clones share their tables.
+#[derive(Clone)]
+pub struct Redactor {
+    index: Arc<Index>,
+}
+
+/// Never shows a value.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forms = self.index.needles().len();
+        formatter.debug_struct("Redactor").field("forms", &forms).finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    pub fn builder() -> RedactorBuilder {
+        RedactorBuilder { variables: Vec::new(), extra_names: Vec::new(), secrets: Vec::new() }
+    }
+
+    /// Starts a text that arrives in pieces.
+    pub fn stream(&self) -> RedactStream {
+        RedactStream::new(Arc::clone(&self.index))
+    }
+
+    /// The text with its secrets masked; borrowed when there are none.
+    pub fn redact_str<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.index.next(text.as_bytes(), 0).is_none() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = Vec::with_capacity(text.len());
+        let mut stream = self.stream();
+        stream.push(text.as_bytes(), &mut out);
+        stream.finish(&mut out);
+        if out == text.as_bytes() {
+            return Cow::Borrowed(text);
+        }
+        // Matches begin and end between characters, so the bytes are valid.
+        Cow::Owned(
+            String::from_utf8(out)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        )
+    }
+
+    pub fn contains_secret(&self, text: &str) -> bool {
+        matches!(self.redact_str(text), Cow::Owned(_))
+    }
+}
+
+/// Collects what a [`Redactor`] masks besides the known formats.
+///
+/// Whatever its source, a value is masked only if it is worth it: at least 8 characters, and no path, socket,
+/// plain URL, git or SHA-256 digest, UUID, flag or small number.
+pub struct RedactorBuilder {
+    variables: Vec<(String, String)>,
+    extra_names: Vec<String>,
+    secrets: Vec<String>,
+}
+
+/// Never shows a value.
+impl fmt::Debug for RedactorBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("RedactorBuilder")
+            .field("variables", &self.variables.len())
+            .field("secrets", &self.secrets.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl RedactorBuilder {
+    /// Masks the values of those variables whose name announces a secret.
+    #[must_use]
+    pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<String>,
+        V: Into<String>,
+    {
+        self.variables.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Names that announce a secret besides the usual ones, in any order with [`Self::environment`].
+    #[must_use]
+    pub fn extra_names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.extra_names.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Masks this value.
+    #[must_use]
+    pub fn secret(mut self, value: impl Into<String>) -> Self {
+        self.secrets.push(value.into());
+        self
+    }
+
+    pub fn build(self) -> Redactor {
+        let mut needles = BTreeSet::new();
+        let named = self.variables.iter().filter(|(name, _)| is_secret_name(name, &self.extra_names));
+        for value in named.map(|(_, value)| value).chain(&self.secrets) {
+            values::needles(value, &mut needles);
+        }
+        Redactor { index: Arc::new(Index::new(needles)) }
+    }
+}

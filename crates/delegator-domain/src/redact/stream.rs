@@ -1,0 +1,226 @@
+//! The scanner.
+//!
+//! `position` divides the buffer: everything before it has been written or dropped (a few bytes are kept to
+//! look back at), everything after it is undecided. From there the scanner repeats: find the next place where
+//! something may begin, dispose of all bytes before it, and let the matchers decide about that place. If they
+//! need bytes that have not arrived, or if the end of the buffer could be the beginning of an anchor, the
+//! scan stops there and the bytes are held. Decisions use only the text, never the end of the buffer, so the
+//! output does not depend on how the input was cut; what is held is bounded by the longest value and the
+//! longest distance a format matcher reads.
+//!
+//! A decision *covers* bytes: they are dropped in favour of a marker. Scanning goes on inside the covered
+//! part, so that of two overlapping secrets nothing remains; they share one marker. After a covered part a
+//! token may go on ([`Swallow`]), again while scanning. A credential that starts some way behind its anchor (in
+//! a URL or header) is *planned* until the scanner gets there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Kind;
+use super::context::{LOOK_BEHIND, LineTracker, is_boundary, is_inside_escape};
+use super::index::{Index, Work};
+use super::needle;
+use super::shapes::Found;
+use super::swallow::Swallow;
+use super::text::{Answer, NeedMore, Text};
+
+/// Larger chunks are scanned in pieces, so that the buffer stays in the cache.
+const PIECE: usize = 64 * 1024;
+
+/// Redacts a byte stream that arrives in pieces.
+///
+/// The output does not depend on how the input is cut. Bytes that cannot be part of a secret are passed on at
+/// once; the rest comes with a later [`push`](Self::push) or with [`finish`](Self::finish).
+pub struct RedactStream {
+    index: Arc<Index>,
+    buffer: Vec<u8>,
+    position: usize,
+    /// Bytes before this are dropped; may be ahead of `position`.
+    covered: usize,
+    swallow: Option<Swallow>,
+    planned: Option<Found>,
+    line: LineTracker,
+    /// Backslashes directly before the buffer.
+    earlier_backslashes: usize,
+    last: bool,
+}
+
+impl fmt::Debug for RedactStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.buffer.len() - self.position;
+        formatter.debug_struct("RedactStream").field("held", &held).finish_non_exhaustive()
+    }
+}
+
+impl RedactStream {
+    pub(super) fn new(index: Arc<Index>) -> Self {
+        Self {
+            line: LineTracker::new(index.has_bare()),
+            index,
+            buffer: Vec::new(),
+            position: 0,
+            covered: 0,
+            swallow: None,
+            planned: None,
+            earlier_backslashes: 0,
+            last: false,
+        }
+    }
+
+    /// Takes the next bytes and appends to `out` what is decided.
+    pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
+        for piece in chunk.chunks(PIECE) {
+            self.buffer.extend_from_slice(piece);
+            self.scan(out);
+            self.forget();
+        }
+    }
+
+    /// Ends the text: appends the rest, and leaves the stream ready for another text.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.last = true;
+        self.scan(out);
+        *self = Self::new(Arc::clone(&self.index));
+    }
+
+    fn scan(&mut self, out: &mut Vec<u8>) {
+        let index = Arc::clone(&self.index);
+        let end = self.buffer.len();
+        let hold = if self.last { end } else { index.partial(&self.buffer, self.position) };
+        let mut from = self.position;
+        loop {
+            let candidate = index.next(&self.buffer, from).filter(|&(at, _)| at < hold);
+            let limit = candidate.map_or(hold, |(at, _)| at);
+            if self.dispose(limit, out).is_err() {
+                return;
+            }
+            let Some((at, work)) = candidate else { return };
+            self.start_planned(out);
+            if self.decide(work, out).is_err() {
+                return;
+            }
+            from = at + 1;
+        }
+    }
+
+    /// Writes or drops everything before `limit`.
+    fn dispose(&mut self, limit: usize, out: &mut Vec<u8>) -> Answer<()> {
+        while self.position < limit {
+            self.start_planned(out);
+            let stop = self.planned.map_or(limit, |planned| planned.start.min(limit));
+            if self.covered > self.position {
+                self.move_to(self.covered.min(stop));
+            } else if self.swallow.is_some() {
+                self.run_swallow(stop)?;
+            } else {
+                out.extend_from_slice(&self.buffer[self.position..stop]);
+                self.move_to(stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Covers the token's characters that begin before `stop`.
+    fn run_swallow(&mut self, stop: usize) -> Answer<()> {
+        let Some(mut swallow) = self.swallow.take() else { return Ok(()) };
+        let mut at = self.position;
+        let outcome = loop {
+            if at >= stop {
+                self.swallow = Some(swallow);
+                break Ok(());
+            }
+            let text = Text { bytes: &self.buffer[at..], last: self.last };
+            match swallow.step(&text) {
+                Ok(0) => break Ok(()),
+                Ok(length) => at += length,
+                Err(NeedMore) => {
+                    self.swallow = Some(swallow);
+                    break Err(NeedMore);
+                }
+            }
+        };
+        self.covered = at;
+        self.move_to(at.min(stop));
+        outcome
+    }
+
+    fn move_to(&mut self, position: usize) {
+        self.line.advance(&self.buffer[self.position..position]);
+        self.position = position;
+    }
+
+    /// Asks the matchers about the current position.
+    fn decide(&mut self, work: &Work, out: &mut Vec<u8>) -> Answer<()> {
+        let (before, bytes) = self.buffer.split_at(self.position);
+        let json = self.line.is_json(bytes[0]);
+        if json && is_inside_escape(before, self.earlier_backslashes) {
+            return Ok(());
+        }
+        let text = Text { bytes, last: self.last };
+        let bare = self.line.is_bare(bytes[0]);
+        let mut value_end = 0;
+        for needle in work.needles.iter().map(|&index| &self.index.needles()[index]) {
+            if !(needle.bare && bare) {
+                value_end = value_end.max(needle::matches(&needle.text, &text, json)?.unwrap_or(0));
+            }
+        }
+        let mut found = None;
+        for shape in &work.shapes {
+            if !shape.needs_boundary() || is_boundary(before) {
+                found = found.or(shape.find(&text, before.last().copied(), json)?);
+            }
+        }
+        if value_end > 0 {
+            self.cover(Found { start: 0, end: value_end, kind: Kind::Env, rest: None }, out);
+        }
+        match found {
+            Some(found) if found.start == 0 => self.cover(found, out),
+            Some(found) => self.plan(found),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Covers what was found at the current position; inside something covered there is no second marker.
+    fn cover(&mut self, found: Found, out: &mut Vec<u8>) {
+        if self.covered <= self.position && self.swallow.is_none() {
+            out.extend_from_slice(found.kind.marker().as_bytes());
+        }
+        self.covered = self.covered.max(self.position + found.end);
+        // A key block reaches further than a token found inside it.
+        let in_block = matches!(self.swallow, Some(Swallow::Pem(_)));
+        if !in_block || matches!(found.rest, Some(Swallow::Pem(_))) {
+            self.swallow = found.rest.or(self.swallow);
+        }
+    }
+
+    fn plan(&mut self, found: Found) {
+        let (start, end) = (self.position + found.start, self.position + found.end);
+        let planned = match self.planned {
+            Some(earlier) => Found { start: earlier.start.min(start), end: earlier.end.max(end), ..earlier },
+            None => Found { start, end, ..found },
+        };
+        self.planned = Some(planned);
+    }
+
+    fn start_planned(&mut self, out: &mut Vec<u8>) {
+        if let Some(planned) = self.planned.take_if(|planned| planned.start <= self.position) {
+            let end = planned.end - self.position;
+            self.cover(Found { start: 0, end, ..planned }, out);
+        }
+    }
+
+    /// Drops bytes that are decided and too far back to matter.
+    fn forget(&mut self) {
+        let count = self.position.saturating_sub(LOOK_BEHIND);
+        let run = self.buffer[..count].iter().rev().take_while(|&&byte| byte == b'\\').count();
+        self.earlier_backslashes = if run == count { run + self.earlier_backslashes } else { run };
+        self.buffer.drain(..count);
+        self.position -= count;
+        self.covered = self.covered.saturating_sub(count);
+        if let Some(planned) = &mut self.planned {
+            planned.start -= count;
+            planned.end -= count;
+        }
+    }
+}

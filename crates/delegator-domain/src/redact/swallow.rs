@@ -1,0 +1,83 @@
+//! Dropping the rest of a token whose marker is already written.
+//!
+//! A token is recognised after a minimum length and may be endless, so what follows is dropped character by
+//! character with a state of fixed size. A private key is dropped line by line up to its `-----END …-----`; if
+//! that never comes, the first thing that cannot be part of a key ends it: a quote, a space inside a line, or
+//! in JSON a raw line break. Line numbers (`12→`, `12<tab>`) and indentation are part of it, because agents
+//! print files that way.
+
+use super::text::{Answer, Class, MAX_BACKSLASHES, Text};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Swallow {
+    Token(Class),
+    Pem(Pem),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pem {
+    /// Raw line breaks belong to the key (plain text) or end it (JSON).
+    multiline: bool,
+    /// After a line break, blank, `:` or `,`, where a space may follow.
+    gap: bool,
+    dashes: u8,
+    in_end_line: bool,
+}
+
+impl Pem {
+    pub(super) fn new(multiline: bool) -> Self {
+        Self { multiline, gap: true, dashes: 0, in_end_line: false }
+    }
+}
+
+impl Swallow {
+    /// The length of the next character to drop, 0 when the token has ended.
+    pub(super) fn step(&mut self, text: &Text<'_>) -> Answer<usize> {
+        match self {
+            Self::Token(class) => text.unit(0, *class),
+            Self::Pem(pem) => pem.step(text),
+        }
+    }
+}
+
+impl Pem {
+    fn step(&mut self, text: &Text<'_>) -> Answer<usize> {
+        let Some(byte) = text.byte(0)? else { return Ok(0) };
+        if self.in_end_line {
+            return Ok(self.end_line(byte));
+        }
+        let length = match byte {
+            b'\\' => escape(text)?,
+            0xe2 if text.starts_with(0, "→".as_bytes())? => 3,
+            b'\n' | b'\r' => usize::from(self.multiline),
+            b' ' => usize::from(self.gap),
+            b'\t' | b'+' | b'/' | b'=' | b':' | b',' | b'-' => 1,
+            _ => usize::from(byte.is_ascii_alphanumeric()),
+        };
+        if length > 0 {
+            self.in_end_line = byte == b'E' && self.dashes >= 5;
+            self.gap = matches!(byte, b'\n' | b'\r' | b'\t' | b' ' | b':' | b',' | b'\\' | 0xe2);
+            self.dashes = if byte == b'-' { self.dashes.saturating_add(1) } else { 0 };
+        }
+        Ok(length)
+    }
+
+    fn end_line(&mut self, byte: u8) -> usize {
+        // Five dashes close the line; what follows is text again.
+        if self.dashes == 5 {
+            return 0;
+        }
+        self.dashes = if byte == b'-' { self.dashes + 1 } else { 0 };
+        usize::from(byte == b'-' || byte == b' ' || byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    }
+}
+
+/// A line break, tab or slash as JSON writes it, at any depth.
+fn escape(text: &Text<'_>) -> Answer<usize> {
+    let run = text.backslashes(0)?;
+    if run > MAX_BACKSLASHES {
+        return Ok(0);
+    }
+    let known = matches!(text.byte(run)?, Some(b'n' | b'r' | b't' | b'/'));
+    Ok(if known { run + 1 } else { 0 })
+}

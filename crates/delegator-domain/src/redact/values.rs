@@ -1,0 +1,215 @@
+//! Which values are worth masking, and the texts they can turn into.
+//!
+//! A value that also occurs in ordinary text (a path, a digest, a UUID, a flag, a small number) would blank
+//! out half a log, so it is not masked even when its name announces a secret. What remains becomes *needles*:
+//! the value itself, its longer lines (a key is often printed line by line), and its base64. A base64 text
+//! depends on how many bytes precede the value in the encoded blob, so besides the whole encoding there is,
+//! for each of the three alignments, the core that depends on the value alone: this finds a password inside
+//! `base64(user:password)`. Escapes of a needle (JSON, percent) are the matcher's business, see
+//! [`super::needle`].
+
+use std::collections::BTreeSet;
+
+/// Fewer characters than this say nothing about who wrote them.
+const MIN_CHARS: usize = 8;
+/// A line of a longer value is masked alone only when it is long enough not to be boilerplate.
+const MIN_LINE_CHARS: usize = 16;
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Adds every needle of `value`, if it is worth masking.
+pub(super) fn needles(value: &str, into: &mut BTreeSet<String>) {
+    let core = trim(value);
+    if !worth_masking(core) {
+        return;
+    }
+    into.insert(core.to_owned());
+    let lines: Vec<&str> = core.lines().collect();
+    if lines.len() > 1 {
+        let long = lines.into_iter().map(trim).filter(|line| {
+            line.chars().count() >= MIN_LINE_CHARS && !line.starts_with("-----") && worth_masking(line)
+        });
+        into.extend(long.map(str::to_owned));
+    }
+    for text in [value, core] {
+        for alphabet in [STANDARD, URL_SAFE] {
+            let whole = base64(text.as_bytes(), alphabet);
+            let padding = "=".repeat((4 - whole.len() % 4) % 4);
+            into.insert(format!("{whole}{padding}"));
+            into.insert(whole);
+        }
+    }
+    for alphabet in [STANDARD, URL_SAFE] {
+        into.extend((0..3).map(|shift| base64_core(core.as_bytes(), shift, alphabet)));
+    }
+}
+
+/// Whether the text of a needle could stand outside a string in valid JSON, where a marker would break it.
+pub(super) fn is_bare_json(needle: &str) -> bool {
+    needle.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eEtrufalsn,:[]{} \t".contains(&byte))
+}
+
+/// Quotes, backslashes and blanks at the ends are wrapping; without them a needle never starts or ends
+/// inside a JSON escape.
+fn trim(value: &str) -> &str {
+    value.trim_matches(|char: char| {
+        char.is_whitespace() || char.is_control() || matches!(char, '"' | '\'' | '\\')
+    })
+}
+
+fn worth_masking(value: &str) -> bool {
+    value.chars().count() >= MIN_CHARS
+        && !is_path(value)
+        && !is_socket(value)
+        && !is_plain_url(value)
+        && !is_digest(value)
+        && !is_uuid(value)
+        && !is_flag_or_number(value)
+        // Masking our own marker would not settle.
+        && !value.contains("[REDACTED")
+        && !"[REDACTED:authorization]".contains(value)
+}
+
+fn is_path(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let drive = bytes.len() > 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'\\' | b'/');
+    if drive || ["./", "../", "~/", "file:/", "\\\\"].iter().any(|start| value.starts_with(start)) {
+        return true;
+    }
+    if value.contains(|char: char| char.is_whitespace() && char != ' ') {
+        return false;
+    }
+    if value.starts_with('/') {
+        return !is_base64_key(value);
+    }
+    let name = value.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    value.contains('/')
+        && (1..=5).contains(&extension.len())
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte))
+}
+
+/// Random base64 may start with a slash; a directory name is never that long and mixed.
+fn is_base64_key(value: &str) -> bool {
+    let longest = value.split('/').max_by_key(|part| part.len()).unwrap_or_default();
+    value.len() >= 32
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+        && longest.len() >= 12
+        && longest.bytes().any(|byte| byte.is_ascii_uppercase())
+        && longest.bytes().any(|byte| byte.is_ascii_lowercase())
+        && value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'+')
+}
+
+fn is_socket(value: &str) -> bool {
+    ["unix:", "npipe:", "tcp:", "@/", "vsock:"].iter().any(|start| value.starts_with(start))
+        || value.ends_with(".sock")
+}
+
+/// A web address without user, query or long random part identifies a service, not a user.
+fn is_plain_url(value: &str) -> bool {
+    let Some(rest) = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://")) else {
+        return false;
+    };
+    !rest.contains(['@', '?', '#', '"', '\'', '\\', ' ', '\n'])
+        && rest.split('/').skip(1).all(|part| part.len() < 20)
+}
+
+fn is_digest(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let named = ["sha1", "sha256", "sha384", "sha512", "md5"].iter().any(|algorithm| {
+        lower.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with([':', '-']) && !rest.contains(' '))
+    });
+    named || (matches!(value.len(), 40 | 64) && value.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn is_uuid(value: &str) -> bool {
+    value.len() == 36
+        && value.bytes().enumerate().all(|(index, byte)| match index {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+fn is_flag_or_number(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    ["disabled", "required", "optional", "undefined", "anonymous"].contains(&lower.as_str())
+        || (value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_digit() || b"+-._".contains(&byte)))
+}
+
+/// Without padding.
+fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits =
+            group.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - group.len()));
+        for index in 0..=group.len() {
+            text.push(char::from(alphabet[(bits >> (18 - 6 * index) & 63) as usize]));
+        }
+    }
+    text
+}
+
+/// The characters that depend on `bytes` alone when `shift` unknown bytes come before them.
+fn base64_core(bytes: &[u8], shift: usize, alphabet: &[u8; 64]) -> String {
+    let shifted: Vec<u8> = std::iter::repeat_n(0, shift).chain(bytes.iter().copied()).collect();
+    let text = base64(&shifted, alphabet);
+    text[(shift * 8).div_ceil(6)..shifted.len() * 8 / 6].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_values_are_not_masked() {
+        for value in [
+            "hunter2",
+            "/home/me/.ssh/id_rsa",
+            "/tmp/ssh-XXXXabcdef/agent.1234",
+            "~/keys/deploy",
+            "certs/server.pem",
+            "C:\\keys\\a.pem",
+            "unix:/run/user/1000/bus",
+            "agent.sock",
+            "https://login.example.com/oauth",
+            "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "sha256:e3b0c44298fc1c149afbf4c8996fb924",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "disabled",
+            "1700000000",
+            "REDACTED",
+        ] {
+            assert!(!worth_masking(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_masked() {
+        for value in [
+            "hunter22",
+            "/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1",
+            "d41d8cd98f00b204e9800998ecf8427e",
+            "https://key@o1.ingest.example.com/2",
+            "1234567890123456",
+            "pässwörd",
+        ] {
+            assert!(worth_masking(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn base64_agrees_with_known_encodings() {
+        assert_eq!(base64(b"foobar", STANDARD), "Zm9vYmFy");
+        assert_eq!(base64(b"foob", STANDARD), "Zm9vYg");
+        assert_eq!(base64(b"\xfb\xff", URL_SAFE), "-_8");
+        let core = base64_core(b"password", 2, STANDARD);
+        assert!(base64(b"u:password!", STANDARD).contains(&core), "{core}");
+        let core = base64_core(b"password", 1, STANDARD);
+        assert!(base64(b"abc:password!", STANDARD).contains(&core), "{core}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Makes untrusted text safe to show: on a terminal, and inside Markdown.
+//!
+//! What an agent prints may move the cursor, retitle the window, hide text or reverse its direction. Instead of
+//! telling good sequences from bad ones, all are removed: escape sequences as ECMA-48 delimits them, the other
+//! control characters, and the invisible characters that reorder or smuggle text. Line ends become `\n`.
+//! A control string without its terminator ends with its line, so it cannot swallow the rest of a log.
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// The text without control sequences; its only control characters are `\n` and `\t`.
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\r' => {
+                chars.next_if_eq(&'\n');
+                safe.push('\n');
+            }
+            '\u{1b}' => skip_escape(&mut chars),
+            '\u{9b}' => skip_csi(&mut chars),
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
+            char if is_unsafe(char) => {}
+            char => safe.push(char),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// A Markdown code block; its fence is longer than any run of backticks inside.
+pub fn fenced(text: &str) -> String {
+    let fence = "`".repeat(longest_backticks(text).max(2) + 1);
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{end}{fence}")
+}
+
+/// Markdown inline code, on one line.
+pub fn inline_code(text: &str) -> String {
+    let fence = "`".repeat(longest_backticks(text) + 1);
+    let text = text.replace(['\n', '\r'], " ");
+    // Backticks must not touch the fence; blanks on both sides are stripped by the reader, so they are doubled.
+    let touches = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
+    let pad = if touches { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+fn longest_backticks(text: &str) -> usize {
+    text.split(|char| char != '`').map(str::len).max().unwrap_or(0)
+}
+
+fn is_unsafe(char: char) -> bool {
+    (char.is_control() && !matches!(char, '\n' | '\t'))
+        || matches!(char,
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// After ESC.
+fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
+    match chars.peek() {
+        Some('[') => {
+            chars.next();
+            skip_csi(chars);
+        }
+        Some(']' | 'P' | '_' | '^' | 'X') => {
+            chars.next();
+            skip_string(chars);
+        }
+        _ => {
+            while chars.next_if(|char| matches!(char, ' '..='/')).is_some() {}
+            chars.next_if(|char| matches!(char, '0'..='~'));
+        }
+    }
+}
+
+/// Parameters, intermediates and one final character; anything else is not part of the sequence.
+fn skip_csi(chars: &mut Peekable<Chars<'_>>) {
+    while chars.next_if(|char| matches!(char, '0'..='?')).is_some() {}
+    while chars.next_if(|char| matches!(char, ' '..='/')).is_some() {}
+    chars.next_if(|char| matches!(char, '@'..='~'));
+}
+
+/// Up to BEL, ST or the end of the line.
+fn skip_string(chars: &mut Peekable<Chars<'_>>) {
+    while let Some(char) = chars.next_if(|char| !matches!(char, '\n' | '\r')) {
+        match char {
+            '\u{7}' | '\u{9c}' => return,
+            '\u{1b}' => {
+                // ESC \ ends the string; any other escape cancels it and stands for itself.
+                if chars.next_if_eq(&'\\').is_none() {
+                    skip_escape(chars);
+                }
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_vanish() {
+        for (text, safe) in [
+            ("\x1b[1;31mred\x1b[0m", "red"),
+            ("\x1b]0;title\x07after", "after"),
+            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\x1bPq#0\x1b\\a\x1b_b\x1b\\c\x1b^d\x1b\\e\x1bXf\x1b\\g", "aceg"),
+            ("\x1b]0;never ended\nnext", "\nnext"),
+            ("\u{9b}31mred\u{9d}title\u{9c}x", "redx"),
+            ("\x1b(Bx\x1b7y\x1bcz", "xyz"),
+            ("a\r\nb\rc\td\n", "a\nb\nc\td\n"),
+            ("a\x7f\x08\x00b\u{85}", "ab"),
+            ("x\u{202e}y\u{2066}z\u{200f}\u{61c}\u{e0041}", "xyz"),
+            ("\x1b", ""),
+            ("\x1b[12", ""),
+            ("\x1b[\n1", "\n1"),
+            ("\x1b]0;a\x1b[31mb", "b"),
+        ] {
+            assert_eq!(sanitize(text), safe, "{text:?}");
+        }
+        assert!(matches!(sanitize("plain\ttext é 😀\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn fences_outgrow_their_text() {
+        assert_eq!(fenced("a"), "```\na\n```");
+        assert_eq!(fenced("```\nx\n```\n"), "````\n```\nx\n```\n````");
+        assert_eq!(fenced(""), "```\n```");
+        assert_eq!(inline_code("a"), "`a`");
+        assert_eq!(inline_code("`a``"), "``` `a`` ```");
+        assert_eq!(inline_code("a\nb"), "`a b`");
+        assert_eq!(inline_code(""), "` `".replace(' ', "  "));
+    }
+}
