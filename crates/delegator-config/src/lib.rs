@@ -1,1 +1,94 @@
-//! delegator-config
+//! Configuration: the only room that knows a configuration key, reads a configuration file or interprets a
+//! variable of the environment.
+//!
+//! The caller hands in [`Sources`] (environment, directory, flags, cores); [`load`] gives back a [`Config`] in
+//! which every key has a value, a source and an origin, or a [`ConfigError`] with *all* problems of all
+//! sources. On the way:
+//!
+//! ```text
+//! config.toml ──────────┐ document                        ┌► Config
+//! .mcp-delegator.toml ──┤          ► Node ► check ► Layer ► resolve
+//! variables, flags ─────┘ words                           └► ConfigError
+//! ```
+//!
+//! [`KEYS`] says what each key takes and who may set it; `locations` says where the files are; `files` is the
+//! only module that reads them. All else is pure.
+
+mod check;
+mod config;
+mod document;
+mod files;
+mod keys;
+mod layers;
+mod locations;
+mod node;
+mod origin;
+mod paths;
+mod problem;
+mod reference;
+mod resolve;
+mod sources;
+mod value;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use document::Owner;
+use layers::{Layer, Layers};
+use locations::UserFile;
+
+pub use config::{Config, Setting};
+pub use keys::{DefaultValue, Form, KEYS, Key, Kind, ProjectRight, VARIABLE_PREFIX};
+pub use locations::{environments_file, state_dir};
+pub use origin::{Origin, Source};
+pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
+pub use reference::reference;
+pub use sources::Sources;
+pub use value::{Agent, Value};
+
+/// Reads every source and decides every key.
+pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
+    let mut problems = Vec::new();
+    let located = told(locations::user_file(sources), &mut problems);
+    let project_file = told(locations::project_file(&sources.current_dir, located.as_ref()), &mut problems);
+    let user_file = located.filter(|file| file.is_named || !files::is_missing(&file.path));
+    let home = sources.home();
+    let read_user = |file: &UserFile| read_file(&file.path, Owner::User, file.blamed(), home);
+    let read_project = |path: &PathBuf| read_file(path, Owner::Project, ProblemSource::Project, home);
+    let mut told_of = |(layer, found): (Layer, Vec<Problem>)| {
+        problems.extend(found);
+        layer
+    };
+    let layers = Layers {
+        user: user_file.as_ref().map(read_user).map(&mut told_of).unwrap_or_default(),
+        project: project_file.as_ref().map(read_project).map(&mut told_of).unwrap_or_default(),
+        environment: told_of(words::read_environment(sources)),
+        flags: told_of(words::read_flags(sources)),
+    };
+    let (settings, mut warnings) = resolve::resolve(layers, sources.cores);
+    // With a value missing because it is wrong, a contradiction may be one with a value nobody wrote.
+    if problems.is_empty() {
+        problems.extend(resolve::contradictions(&settings));
+    }
+    if !problems.is_empty() {
+        return Err(ConfigError { problems });
+    }
+    warnings.extend(words::unknown_variables(sources));
+    Ok(Config { settings, warnings, user_file: user_file.map(|file| file.path), project_file })
+}
+
+/// The file that was found, with what went wrong told among the rest.
+fn told<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec<Problem>) -> Option<T> {
+    found.unwrap_or_else(|error| {
+        problems.extend(error.problems);
+        None
+    })
+}
+
+/// What a file sets. `blamed` is the source at fault if the file cannot be read at all.
+fn read_file(path: &Path, owner: Owner, blamed: ProblemSource, home: Option<&Path>) -> (Layer, Vec<Problem>) {
+    match files::read_text(path) {
+        Ok(text) => document::read(&text, path, owner, home),
+        Err(fault) => (Layer::new(), vec![Problem::of_source(blamed, Some(path), fault.to_string())]),
+    }
+}

@@ -1,0 +1,309 @@
+//! From a written value to a checked one: the only place that decides whether a value suits its key.
+//!
+//! A check does not stop at the first fault: a list reports each bad item, an agent each bad field.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::keys::{self, DefaultValue, Form, Key, Kind};
+use crate::node::{Entry, Node, Shape};
+use crate::paths::{self, PathFault};
+use crate::problem::{Fault, shown};
+use crate::value::{Agent, Value, default_value};
+
+/// A hostile or broken file can hold hundreds of thousands of faults; a person reads the first few.
+const MOST_FAULTS: usize = 100;
+
+/// The agent that exists without being configured; an entry of its name only adds to it.
+const BUILT_IN_AGENT: &str = "codex";
+
+/// Checks values and gathers what is wrong with them.
+#[derive(Debug)]
+pub(crate) struct Checker<'a> {
+    home: Option<&'a Path>,
+    /// Whether all that was written could be read, so that what is not there was not written.
+    is_whole: bool,
+    faults: Vec<Fault>,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn new(home: Option<&'a Path>) -> Self {
+        Checker { home, is_whole: true, faults: Vec::new() }
+    }
+
+    /// For what could be read of a broken file: nothing in it is called missing.
+    pub(crate) fn of_fragment(home: Option<&'a Path>) -> Self {
+        Checker { is_whole: false, ..Checker::new(home) }
+    }
+
+    pub(crate) fn into_faults(self) -> Vec<Fault> {
+        self.faults
+    }
+
+    pub(crate) fn fault(
+        &mut self,
+        key: &str,
+        at: Option<usize>,
+        problem: String,
+        suggestion: Option<String>,
+    ) {
+        if !self.is_full() {
+            self.faults.push(Fault { suggestion, ..Fault::new(key, at, problem) });
+        }
+    }
+
+    fn missing(&mut self, key: &str, at: Option<usize>, problem: String) {
+        if self.is_whole {
+            self.fault(key, at, problem, None);
+        }
+    }
+
+    /// Whether looking for more is pointless, because nothing more would be told.
+    pub(crate) fn is_full(&self) -> bool {
+        self.faults.len() >= MOST_FAULTS
+    }
+
+    /// The value of the key called `path`, or nothing and the reasons among the faults.
+    pub(crate) fn value(&mut self, kind: &Kind, path: &str, node: &Node) -> Option<Value> {
+        match (kind, &node.shape) {
+            (Kind::Bool, Shape::Bool(value)) => Some(Value::Bool(*value)),
+            (Kind::Integer { min, max, .. }, Shape::Integer { value, .. }) => {
+                match value.filter(|number| (min..=max).contains(&number)) {
+                    Some(number) => Some(Value::Integer(number)),
+                    None => self.mismatch(kind, path, node),
+                }
+            }
+            (Kind::Choice(choices), Shape::Text(text)) => {
+                self.choice(choices, path, node.at, text).map(Value::Text)
+            }
+            (Kind::Text(form), Shape::Text(text)) => self.text(*form, path, node.at, text).map(Value::Text),
+            (Kind::Program, Shape::Text(text)) => self.program(path, node.at, text).map(Value::Path),
+            (Kind::Choices(choices), Shape::List(items)) => self
+                .each(kind, path, items, |checker, at, text| checker.choice(choices, path, at, text))
+                .map(Value::List),
+            (Kind::Texts(form), Shape::List(items)) => self
+                .each(kind, path, items, |checker, at, text| checker.text(*form, path, at, text))
+                .map(Value::List),
+            (Kind::Paths, Shape::List(items)) => self
+                .each(kind, path, items, |checker, at, text| checker.path(path, at, text))
+                .map(Value::Paths),
+            (Kind::Command, Shape::List(items)) => self.command(kind, path, node, items),
+            (Kind::ResumeArguments, Shape::List(items)) => self.resume_arguments(kind, path, node, items),
+            (Kind::Labels, Shape::Table(entries)) => self.labels(path, entries),
+            (Kind::Agents, Shape::Table(entries)) => self.agents(path, entries),
+            _ => self.mismatch(kind, path, node),
+        }
+    }
+
+    fn mismatch<T>(&mut self, kind: &Kind, path: &str, node: &Node) -> Option<T> {
+        self.fault(path, node.at, format!("expected {kind}, found {}", node.shape.described()), None);
+        None
+    }
+
+    /// Every item, or nothing if one of them is wrong; all wrong ones are told.
+    fn each<T>(
+        &mut self,
+        kind: &Kind,
+        path: &str,
+        items: &[Node],
+        mut check: impl FnMut(&mut Self, Option<usize>, &str) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let checked: Vec<Option<T>> = items
+            .iter()
+            .map(|item| match &item.shape {
+                Shape::Text(text) => check(self, item.at, text),
+                other => {
+                    let problem = format!("expected {kind}; an item is {}", other.described());
+                    self.fault(path, item.at, problem, None);
+                    None
+                }
+            })
+            .collect();
+        checked.into_iter().collect()
+    }
+
+    fn choice(
+        &mut self,
+        choices: &'static [&'static str],
+        path: &str,
+        at: Option<usize>,
+        text: &str,
+    ) -> Option<String> {
+        if choices.contains(&text) {
+            return Some(text.to_owned());
+        }
+        let nearest = keys::nearest_of(text, choices.iter().copied()).map(str::to_owned);
+        self.fault(
+            path,
+            at,
+            format!("expected one of {}, found {}", choices.join(", "), shown(text)),
+            nearest,
+        );
+        None
+    }
+
+    fn text(&mut self, form: Form, path: &str, at: Option<usize>, text: &str) -> Option<String> {
+        if form.accepts(text) {
+            return Some(text.to_owned());
+        }
+        self.fault(path, at, format!("expected {form}"), None);
+        None
+    }
+
+    fn path(&mut self, path: &str, at: Option<usize>, text: &str) -> Option<PathBuf> {
+        if text.contains('\0') {
+            self.fault(path, at, PathFault::Relative.to_string(), None);
+            return None;
+        }
+        match paths::absolute(Path::new(text), self.home) {
+            Ok(absolute) => Some(absolute),
+            Err(fault) => {
+                self.fault(path, at, fault.to_string(), None);
+                None
+            }
+        }
+    }
+
+    fn program(&mut self, path: &str, at: Option<usize>, text: &str) -> Option<PathBuf> {
+        if Form::ProgramName.accepts(text) {
+            return Some(PathBuf::from(text));
+        }
+        match paths::absolute(Path::new(text), self.home) {
+            Ok(absolute) if !text.contains('\0') => Some(absolute),
+            Err(PathFault::NoHome) => {
+                self.fault(path, at, PathFault::NoHome.to_string(), None);
+                None
+            }
+            // A relative path would be looked up in whatever directory a task works in, which may hold anything.
+            Ok(_) | Err(PathFault::Relative) => {
+                let problem = "expected a program name without `/`, or an absolute path".to_owned();
+                self.fault(path, at, problem, None);
+                None
+            }
+        }
+    }
+
+    fn command(&mut self, kind: &Kind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+        if items.is_empty() {
+            return self.mismatch(kind, path, node);
+        }
+        let mut is_first = true;
+        let words = self.each(kind, path, items, |checker, at, text| {
+            if std::mem::take(&mut is_first) {
+                let program = checker.program(path, at, text)?;
+                return Some(program.to_string_lossy().into_owned());
+            }
+            checker.text(Form::Argument, path, at, text)
+        })?;
+        Some(Value::List(words))
+    }
+
+    fn resume_arguments(&mut self, kind: &Kind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+        let words =
+            self.each(kind, path, items, |checker, at, text| checker.text(Form::Argument, path, at, text))?;
+        if words.iter().any(|word| word.contains("{thread_id}")) {
+            return Some(Value::List(words));
+        }
+        self.missing(path, node.at, format!("expected {kind}; no item holds it"));
+        None
+    }
+
+    fn labels(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
+        let mut labels = BTreeMap::new();
+        let mut all_well = true;
+        for Entry { name, at, node } in entries {
+            if self.is_full() {
+                return None;
+            }
+            let is_name = (1..=64).contains(&name.len())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
+            if !is_name {
+                let problem = "expected a label name of 1 to 64 letters, digits, `.`, `_`, `-` or `/`";
+                self.fault(path, *at, format!("{problem}, found {}", shown(name)), None);
+            }
+            let text = match &node.shape {
+                Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => Some(text),
+                Shape::Text(_) => {
+                    let problem = "expected at most 256 bytes of text without control characters".to_owned();
+                    self.fault(&format!("{path}.{name}"), node.at, problem, None);
+                    None
+                }
+                other => {
+                    let problem = format!("expected text, found {}", other.described());
+                    self.fault(&format!("{path}.{name}"), node.at, problem, None);
+                    None
+                }
+            };
+            match text {
+                Some(text) if is_name => drop(labels.insert(name.clone(), text.clone())),
+                _ => all_well = false,
+            }
+        }
+        all_well.then_some(Value::Labels(labels))
+    }
+
+    fn agents(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
+        let mut agents = BTreeMap::new();
+        let faults_before = self.faults.len();
+        for entry in entries {
+            if self.is_full() {
+                return None;
+            }
+            let is_name = (1..=64).contains(&entry.name.len())
+                && entry.name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'));
+            if !is_name {
+                let problem = "expected an agent name of 1 to 64 lower-case letters, digits, `-` or `_`";
+                self.fault(path, entry.at, format!("{problem}, found {}", shown(&entry.name)), None);
+                continue;
+            }
+            let agent_path = format!("{path}.{}", entry.name);
+            match &entry.node.shape {
+                Shape::Table(fields) => {
+                    let agent = self.agent(&agent_path, entry, fields);
+                    agents.insert(entry.name.clone(), agent);
+                }
+                other => {
+                    let problem =
+                        format!("expected a table with at least `command`, found {}", other.described());
+                    self.fault(&agent_path, entry.node.at, problem, None);
+                }
+            }
+        }
+        (self.faults.len() == faults_before).then_some(Value::Agents(agents))
+    }
+
+    fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Agent {
+        let is_built_in = entry.name == BUILT_IN_AGENT;
+        let mut agent: Agent = keys::agent_fields()
+            .filter_map(|(field, key)| default_value(key, 0).map(|value| (field, value)))
+            .collect();
+        if is_built_in {
+            agent.insert("dialect", Value::Text("codex-exec".to_owned()));
+        }
+        let required = |(_, key): &(&str, &Key)| matches!(key.default, DefaultValue::Required);
+        for (field, _) in keys::agent_fields().filter(required) {
+            if !is_built_in && !fields.iter().any(|given| given.name == field) {
+                self.missing(&format!("{path}.{field}"), entry.at, format!("`{field}` is missing"));
+            }
+        }
+        for given in fields {
+            if self.is_full() {
+                break;
+            }
+            let field_path = format!("{path}.{}", given.name);
+            match keys::agent_fields().find(|(field, _)| *field == given.name) {
+                Some((field, key)) => {
+                    if let Some(value) = self.value(&key.kind, &field_path, &given.node) {
+                        agent.insert(field, value);
+                    }
+                }
+                None => {
+                    let nearest = keys::nearest_of(&given.name, keys::agent_fields().map(|(field, _)| field));
+                    let meant = nearest.map(|field| format!("{path}.{field}"));
+                    self.fault(&field_path, given.at, "an agent has no such field".to_owned(), meant);
+                }
+            }
+        }
+        agent
+    }
+}

@@ -1,0 +1,99 @@
+//! The configuration as the rest of the program sees it: every key with its value and where that is from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::keys::Key;
+use crate::layers::Layers;
+use crate::origin::{Origin, Source};
+use crate::problem::ConfigWarning;
+use crate::resolve::resolve;
+use crate::value::Value;
+
+/// A configuration without problems.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) settings: Vec<Setting>,
+    pub warnings: Vec<ConfigWarning>,
+    /// The user's file, if there is one.
+    pub user_file: Option<PathBuf>,
+    /// The project's file, if there is one.
+    pub project_file: Option<PathBuf>,
+}
+
+/// One key as it stands.
+#[derive(Clone)]
+pub struct Setting {
+    pub key: &'static Key,
+    /// Absent if no source sets it and it has no default.
+    pub value: Option<Value>,
+    pub default: Option<Value>,
+    pub origin: Origin,
+}
+
+impl Config {
+    /// What holds when nobody has configured anything.
+    pub fn defaults(cores: usize) -> Config {
+        let (settings, warnings) = resolve(Layers::default(), cores);
+        Config { settings, warnings, user_file: None, project_file: None }
+    }
+
+    /// Every key, set or not, in table order. The agents are one setting, `agents`.
+    pub fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.iter()
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key.name == key)
+    }
+
+    /// The wrapper of JSON answers, if one was chosen; otherwise the surface decides.
+    pub fn envelope(&self) -> Option<&str> {
+        self.value("envelope").and_then(Value::as_text)
+    }
+
+    pub fn log_level(&self) -> &str {
+        self.value("log_level").and_then(Value::as_text).unwrap_or_default()
+    }
+
+    /// The beginning of every tool's name; may be empty.
+    pub fn tool_prefix(&self) -> &str {
+        self.value("tool_prefix").and_then(Value::as_text).unwrap_or_default()
+    }
+
+    /// Variables whose values are secrets, beside those that look like one.
+    pub fn redact_names(&self) -> &[String] {
+        self.value("redact_names").and_then(Value::as_list).unwrap_or_default()
+    }
+
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.get(key).and_then(|setting| setting.value.as_ref())
+    }
+}
+
+impl Setting {
+    pub fn source(&self) -> Source {
+        self.origin.source()
+    }
+
+    /// The value as JSON, null if there is none. A secret is not hidden: see [`Key::secret`].
+    pub fn value_json(&self) -> serde_json::Value {
+        self.value.as_ref().map(Value::to_json).unwrap_or_default()
+    }
+
+    pub fn default_json(&self) -> serde_json::Value {
+        self.default.as_ref().map(Value::to_json).unwrap_or_default()
+    }
+}
+
+/// A secret stays out of logs, whoever prints the configuration.
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Setting");
+        shown.field("key", &self.key.name).field("origin", &self.origin);
+        if self.key.secret {
+            return shown.finish_non_exhaustive();
+        }
+        shown.field("value", &self.value).finish()
+    }
+}

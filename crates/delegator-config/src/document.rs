@@ -1,0 +1,172 @@
+//! From the text of a configuration file to checked values, and every problem in it with its line and column.
+//!
+//! The parser goes on after a syntax error. What stands before the first one was read as it was meant, so its
+//! problems are told along with the syntax errors; what comes after may be a misreading and is left alone. A
+//! key written twice is no misreading: the first one counts and the rest of the file is checked as usual.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use crate::check::Checker;
+use crate::keys::{self, Key, ProjectRight};
+use crate::layers::{Given, Layer};
+use crate::node::{Entry, Shape, entries_of_toml};
+use crate::origin::Origin;
+use crate::problem::{Fault, Position, Problem, ProblemSource};
+
+/// The parser's words for a key written twice.
+const DUPLICATE: &str = "duplicate key";
+
+/// One broken quote can make every later line an error.
+const MOST_SYNTAX_ERRORS: usize = 20;
+
+/// Whose file it is, which decides what it may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    User,
+    Project,
+}
+
+/// Reads a whole file.
+pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> (Layer, Vec<Problem>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let starts_at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    let sound_until = errors.iter().filter(|error| error.message() != DUPLICATE).map(starts_at).min();
+    let checker = if sound_until.is_none() { Checker::new(home) } else { Checker::of_fragment(home) };
+    let mut reading = Reading { text, path, owner, checker, layer: Layer::new() };
+    reading.section("", &entries_of_toml(document.get_ref()));
+    let Reading { checker, layer, .. } = reading;
+
+    let is_cut = checker.is_full() || errors.len() > MOST_SYNTAX_ERRORS;
+    let is_sound = |fault: &Fault| sound_until.is_none_or(|end| fault.at.is_some_and(|at| at < end));
+    let mut faults: Vec<Fault> = checker.into_faults().into_iter().filter(is_sound).collect();
+    faults.extend(errors.iter().take(MOST_SYNTAX_ERRORS).map(|error| syntax_fault(text, error)));
+    faults.sort_by_key(|fault| fault.at);
+    if is_cut {
+        faults.push(Fault::new("", None, "there are more problems in this file than are told here"));
+    }
+    let problems = faults.into_iter().map(|fault| located(fault, text, path, owner)).collect();
+    (layer, problems)
+}
+
+fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
+    let span = error.span();
+    let at = Some(span.as_ref().map_or(0, |span| span.start));
+    if error.message() != DUPLICATE {
+        return Fault::new("", at, format!("not valid TOML: {}", error.message()));
+    }
+    let key = span.and_then(|span| text.get(span)).unwrap_or_default();
+    Fault::new(key, at, "the key is set twice")
+}
+
+fn located(fault: Fault, text: &str, path: &Path, owner: Owner) -> Problem {
+    let position = fault.at.map(|at| position(text, at));
+    Problem {
+        source: match owner {
+            Owner::User => ProblemSource::UserConfig,
+            Owner::Project => ProblemSource::Project,
+        },
+        file: Some(path.to_owned()),
+        line: position.map(|position| position.line),
+        column: position.map(|position| position.column),
+        key: fault.key,
+        problem: fault.problem,
+        suggestion: fault.suggestion,
+    }
+}
+
+/// The place of a byte offset. One inside a character counts as that character.
+fn position(text: &str, at: usize) -> Position {
+    let before = &text[..text.floor_char_boundary(at)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Position {
+        line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+    }
+}
+
+struct Reading<'a> {
+    text: &'a str,
+    path: &'a Path,
+    owner: Owner,
+    checker: Checker<'a>,
+    layer: Layer,
+}
+
+impl Reading<'_> {
+    /// The keys of one section; the top of the file is the section without a name.
+    fn section(&mut self, section: &str, entries: &[Entry]) {
+        for entry in entries {
+            if self.checker.is_full() {
+                return;
+            }
+            let name =
+                if section.is_empty() { entry.name.clone() } else { format!("{section}.{}", entry.name) };
+            // A quoted key with a dot in it is one name to TOML, and no name of ours.
+            let is_one_name = !entry.name.contains('.');
+            match keys::find(&name).filter(|_| is_one_name) {
+                Some(key) => self.key(key, entry),
+                None if is_one_name && keys::is_section(&name) => {
+                    self.subsection(&name, entry);
+                }
+                None => self.unknown(section, &name, entry),
+            }
+        }
+    }
+
+    fn subsection(&mut self, name: &str, entry: &Entry) {
+        match &entry.node.shape {
+            Shape::Table(entries) => self.section(name, entries),
+            other => {
+                let problem = format!("expected a table, found {}", other.described());
+                self.checker.fault(name, entry.node.at, problem, None);
+            }
+        }
+    }
+
+    fn key(&mut self, key: &'static Key, entry: &Entry) {
+        if self.owner == Owner::Project && key.project == ProjectRight::None {
+            self.checker.fault(key.name, entry.at, project_rights(), None);
+            return;
+        }
+        let Some(value) = self.checker.value(&key.kind, key.name, &entry.node) else { return };
+        let path = self.path.to_owned();
+        let position = position(self.text, entry.at.unwrap_or_default());
+        let origin = match self.owner {
+            Owner::User => Origin::UserConfig { path, position },
+            Owner::Project => Origin::Project { path, position },
+        };
+        self.layer.insert(key.name, Given { value, origin });
+    }
+
+    fn unknown(&mut self, section: &str, name: &str, entry: &Entry) {
+        let misplaced = (!section.is_empty()).then(|| keys::find(&entry.name)).flatten();
+        match misplaced {
+            Some(key) => {
+                let problem =
+                    "this key belongs at the top of the file, before the first [section]".to_owned();
+                self.checker.fault(name, entry.at, problem, Some(key.name.to_owned()));
+            }
+            None => {
+                let nearest = keys::nearest(name).map(str::to_owned);
+                self.checker.fault(name, entry.at, "there is no such key".to_owned(), nearest);
+            }
+        }
+    }
+}
+
+/// What to tell a project file that reaches too far.
+fn project_rights() -> String {
+    let names = |right: ProjectRight| {
+        keys::settings().filter(|key| key.project == right).map(|key| key.name).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "a project file may set only {}, and lower {}",
+        names(ProjectRight::Set),
+        names(ProjectRight::Lower)
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Reading a configuration file: the only IO on contents in this crate.
+//!
+//! Only regular files are opened, because opening a pipe would wait for a writer that may never come.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// No honest configuration comes near this.
+const LARGEST_FILE: u64 = 1 << 20;
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadFault {
+    #[error("the file does not exist")]
+    Missing,
+    #[error("this is a directory, not a file")]
+    Directory,
+    #[error("this is not a regular file")]
+    Special,
+    #[error("the file is larger than 1 MiB")]
+    TooLarge,
+    #[error("the file is not UTF-8 text: byte {at} begins no character")]
+    NotUtf8 { at: usize },
+    #[error("the file cannot be read: {0}")]
+    Io(#[source] io::Error),
+}
+
+/// Whether there is nothing at this path. What cannot be told is left for reading to complain about.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    path.metadata().is_err_and(|error| matches!(ReadFault::from(error), ReadFault::Missing))
+}
+
+/// The text of a file, without a byte order mark.
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadFault> {
+    let kind = path.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(ReadFault::Directory);
+    }
+    if !kind.is_file() {
+        return Err(ReadFault::Special);
+    }
+    let mut bytes = Vec::new();
+    // One byte more than allowed is enough to know; the size told beforehand need not be true.
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > LARGEST_FILE) {
+        return Err(ReadFault::TooLarge);
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|error| ReadFault::NotUtf8 { at: error.utf8_error().valid_up_to() + 1 })?;
+    Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
+}
+
+impl From<io::Error> for ReadFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ReadFault::Missing,
+            _ => ReadFault::Io(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

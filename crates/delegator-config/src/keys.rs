@@ -1,0 +1,220 @@
+//! What a configuration key is, and the one table of them.
+//!
+//! Everything that depends on a key is read off its entry in [`KEYS`]: how a value is checked, what it is
+//! when nobody sets it, whether a project may set it, how its variable and flag are spelled, and its row in
+//! the reference. A key is added by adding an entry; nothing else in this crate lists keys.
+
+mod table;
+
+use std::fmt;
+
+use delegator_domain::names;
+
+pub use table::KEYS;
+
+/// The beginning of every environment variable that belongs to this program.
+pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
+
+/// How the fields of one configured agent are named in [`KEYS`].
+const AGENT_FIELD_PREFIX: &str = "agents.<name>.";
+
+/// No key is this long, and comparing names costs the product of their lengths: a longer one gets no suggestion.
+const LONGEST_MISSPELLING: usize = 64;
+
+/// One configuration key.
+#[derive(Debug)]
+pub struct Key {
+    /// Dotted for a key in a section (`budget.task_tokens`); `agents.<name>.command` for a field of an agent.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub default: DefaultValue,
+    pub project: ProjectRight,
+    /// The value must never be shown.
+    pub secret: bool,
+    /// One line, for people.
+    pub description: &'static str,
+}
+
+/// What values a key takes.
+#[derive(Debug)]
+pub enum Kind {
+    Bool,
+    /// A whole number within bounds, both included.
+    Integer {
+        min: u64,
+        max: u64,
+        unit: &'static str,
+    },
+    /// One of a closed set. Where a project may lower the value, the set is in ascending order.
+    Choice(&'static [&'static str]),
+    Choices(&'static [&'static str]),
+    Text(Form),
+    Texts(Form),
+    Paths,
+    /// The name of a program to look up on PATH, or its absolute path.
+    Program,
+    /// A program and its arguments, run without a shell.
+    Command,
+    /// Arguments of which at least one holds `{thread_id}`.
+    ResumeArguments,
+    /// Names with a text each.
+    Labels,
+    /// The table of configured agents; its fields are entries of their own.
+    Agents,
+}
+
+/// What a free text must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Anything a program can be given as an argument.
+    Argument,
+    ToolPrefix,
+    ToolName,
+    VariableName,
+    ProgramName,
+    DatabaseUrl,
+}
+
+/// What a key is when no source sets it.
+#[derive(Debug)]
+pub enum DefaultValue {
+    /// Nothing; the text says what then holds.
+    Unset(&'static str),
+    /// There is no meaningful default: it has to be given.
+    Required,
+    Bool(bool),
+    Integer(u64),
+    Text(&'static str),
+    List(&'static [&'static str]),
+    EmptyTable,
+    /// The number of cores, at least 2.
+    Cores,
+}
+
+/// What the file that comes with a repository may do to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectRight {
+    None,
+    Set,
+    /// Only a value below the user's takes effect.
+    Lower,
+}
+
+impl Key {
+    /// The environment variable that sets this key; the fields of agents have none of their own.
+    pub fn variable(&self) -> Option<String> {
+        self.is_setting().then(|| format!("{VARIABLE_PREFIX}{}", self.name.replace('.', "_").to_uppercase()))
+    }
+
+    /// The command-line flag that sets this key, where a command offers one.
+    pub fn flag(&self) -> String {
+        flag_of(self.name)
+    }
+
+    /// The field's own name, if this entry is a field of an agent.
+    pub(crate) fn agent_field(&self) -> Option<&'static str> {
+        self.name.strip_prefix(AGENT_FIELD_PREFIX)
+    }
+
+    /// Whether the key has one value for the whole program, unlike the fields of agents.
+    pub(crate) fn is_setting(&self) -> bool {
+        self.agent_field().is_none()
+    }
+}
+
+/// How a flag for a key of this name is spelled, whether or not there is such a key.
+pub(crate) fn flag_of(name: &str) -> String {
+    format!("--{}", name.replace(['.', '_'], "-"))
+}
+
+/// The keys that have a value of their own, in table order.
+pub(crate) fn settings() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(|key| key.is_setting())
+}
+
+/// The fields an agent may have, by their own names, in table order.
+pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key)> {
+    KEYS.iter().filter_map(|key| key.agent_field().map(|field| (field, key)))
+}
+
+/// The setting of exactly this name.
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    settings().find(|key| key.name == name)
+}
+
+/// Whether `name` is a section whose keys stand in [`KEYS`] as `name.…`.
+pub(crate) fn is_section(name: &str) -> bool {
+    settings().any(|key| key.name.split_once('.').is_some_and(|(section, _)| section == name))
+}
+
+/// The key that was probably meant by a name that is none: one spelled alike, or the same name in a section.
+pub(crate) fn nearest(typed: &str) -> Option<&'static str> {
+    let own_name = |key: &'static Key| key.name.rsplit('.').next().unwrap_or(key.name);
+    nearest_of(typed, settings().map(|key| key.name))
+        .or_else(|| settings().find(|key| own_name(key) == typed).map(|key| key.name))
+}
+
+/// [`names::nearest`], for words short enough to be a misspelling at all.
+pub(crate) fn nearest_of(typed: &str, known: impl IntoIterator<Item = &'static str>) -> Option<&'static str> {
+    if typed.len() > LONGEST_MISSPELLING { None } else { names::nearest(typed, known) }
+}
+
+impl Form {
+    pub(crate) fn accepts(self, text: &str) -> bool {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match self {
+            Form::Argument => !text.contains('\0'),
+            Form::ToolPrefix => text.len() <= 32 && text.chars().all(|c| is_word(c) || c == '-'),
+            Form::ToolName => (1..=64).contains(&text.len()) && text.chars().all(|c| is_word(c) || c == '-'),
+            Form::VariableName => {
+                text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
+            }
+            Form::ProgramName => {
+                !matches!(text, "" | "." | "..") && !text.contains(['/', '\0']) && text.len() <= 255
+            }
+            Form::DatabaseUrl => {
+                ["postgres://", "postgresql://"]
+                    .iter()
+                    .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+                    && !text.contains(|c: char| c.is_control() || c.is_whitespace())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Argument => "text without a NUL character",
+            Form::ToolPrefix => "at most 32 letters, digits, `_` or `-`",
+            Form::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
+            Form::VariableName => "a variable name (letters, digits and `_`, no digit first)",
+            Form::ProgramName => "a program name without `/`",
+            Form::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
+        })
+    }
+}
+
+/// What is expected of a value, as it stands in messages and in the reference.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Bool => f.write_str("true or false"),
+            Kind::Integer { min, max, unit: "" } => write!(f, "a whole number from {min} to {max}"),
+            Kind::Integer { min, max, unit } => write!(f, "a whole number of {unit} from {min} to {max}"),
+            Kind::Choice(values) => write!(f, "one of {}", values.join(", ")),
+            Kind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
+            Kind::Text(form) => write!(f, "{form}"),
+            Kind::Texts(form) => write!(f, "a list, each item {form}"),
+            Kind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
+            Kind::Program => f.write_str("a program name, or an absolute path (`~/` is the home directory)"),
+            Kind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
+            Kind::ResumeArguments => f.write_str("a list of arguments, one of them holding {thread_id}"),
+            Kind::Labels => f.write_str("a table of texts"),
+            Kind::Agents => f.write_str("a table of agents, one table each"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

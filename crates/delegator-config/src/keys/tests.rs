@@ -1,0 +1,137 @@
+use std::collections::BTreeSet;
+
+use super::{DefaultValue, Form, KEYS, Kind, ProjectRight, find, is_section, nearest, settings};
+use crate::check::Checker;
+use crate::node::{Node, Shape};
+use crate::value::{Value, default_value};
+
+/// The row "keys" of the interface, with `*` for its open namespaces.
+const PROMISED: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
+    terminate_grace_sec idle_counts call_budget_sec max_mode max_stream_bytes max_processes sweep_exempt \
+    allowed_roots redact_names agents.* retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
+    max_depth max_children notify.* database_url fleet_lease_sec fleet_beat_sec fleet_cutoff_sec toolsets \
+    tools exclude_tools read_only output_schemas default_format tool_prefix envelope log_level labels";
+
+#[test]
+fn the_table_holds_what_the_interface_promises_and_no_more() {
+    let promised: BTreeSet<&str> =
+        PROMISED.split_whitespace().map(|name| name.trim_end_matches(".*")).collect();
+    let held: BTreeSet<&str> = KEYS.iter().filter_map(|key| key.name.split('.').next()).collect();
+    assert_eq!(held, promised);
+}
+
+#[test]
+fn no_name_and_no_variable_occurs_twice() {
+    let names: BTreeSet<_> = KEYS.iter().map(|key| key.name).collect();
+    assert_eq!(names.len(), KEYS.len());
+    let variables: BTreeSet<_> = settings().filter_map(|key| key.variable()).collect();
+    assert_eq!(variables.len(), settings().count());
+}
+
+#[test]
+fn every_default_would_be_accepted_if_it_were_written() {
+    let text = |text: &str| Node { at: None, shape: Shape::Text(text.to_owned()) };
+    for key in KEYS {
+        let shape = match default_value(key, 4) {
+            None | Some(Value::Labels(_) | Value::Agents(_)) => continue,
+            Some(Value::Bool(value)) => Shape::Bool(value),
+            Some(Value::Integer(number)) => {
+                Shape::Integer { value: Some(number), written: number.to_string() }
+            }
+            Some(Value::Text(word)) => Shape::Text(word),
+            Some(Value::Path(path)) => Shape::Text(path.to_string_lossy().into_owned()),
+            Some(Value::List(items)) => Shape::List(items.iter().map(|item| text(item)).collect()),
+            Some(Value::Paths(items)) => {
+                Shape::List(items.iter().map(|item| text(&item.to_string_lossy())).collect())
+            }
+        };
+        let mut checker = Checker::new(None);
+        let value = checker.value(&key.kind, key.name, &Node { at: None, shape });
+        assert_eq!(value, default_value(key, 4), "{}: {:?}", key.name, checker.into_faults());
+    }
+}
+
+#[test]
+fn a_limit_has_an_order_and_a_default_to_be_lowered_from() {
+    for key in KEYS.iter().filter(|key| key.project == ProjectRight::Lower) {
+        assert!(matches!(key.kind, Kind::Integer { .. } | Kind::Choice(_)), "{}", key.name);
+        let rank = default_value(key, 8).and_then(|value| value.rank(&key.kind));
+        assert!(rank.is_some(), "{}", key.name);
+    }
+}
+
+#[test]
+fn only_the_database_url_is_secret() {
+    let secret: Vec<_> = KEYS.iter().filter(|key| key.secret).map(|key| key.name).collect();
+    assert_eq!(secret, ["database_url"]);
+}
+
+#[test]
+fn cores_are_counted_up_to_two() {
+    let key = find("max_concurrent").unwrap();
+    assert!(matches!(key.default, DefaultValue::Cores));
+    for (cores, expected) in [(0, 2), (1, 2), (2, 2), (16, 16)] {
+        assert_eq!(default_value(key, cores), Some(Value::Integer(expected)));
+    }
+}
+
+#[test]
+fn variables_and_flags_follow_the_name() {
+    assert_eq!(find("max_concurrent").unwrap().variable().as_deref(), Some("MCP_DELEGATOR_MAX_CONCURRENT"));
+    assert_eq!(
+        find("budget.task_tokens").unwrap().variable().as_deref(),
+        Some("MCP_DELEGATOR_BUDGET_TASK_TOKENS")
+    );
+    assert_eq!(find("budget.task_tokens").unwrap().flag(), "--budget-task-tokens");
+    assert!(KEYS.iter().filter(|key| key.agent_field().is_some()).all(|key| key.variable().is_none()));
+}
+
+#[test]
+fn sections_are_those_of_the_table() {
+    assert!(is_section("budget") && is_section("notify"));
+    assert!(!is_section("agents") && !is_section("max_concurrent") && !is_section(""));
+}
+
+#[test]
+fn other_spellings_lead_to_the_key() {
+    for key in settings() {
+        let dashed = key.name.replace('_', "-");
+        assert_eq!(nearest(&dashed), Some(key.name));
+        let mut camel = String::new();
+        for (at, word) in key.name.split('_').enumerate() {
+            let (first, rest) = word.split_at(1);
+            camel += &if at == 0 { first.to_owned() } else { first.to_uppercase() };
+            camel += rest;
+        }
+        assert_eq!(nearest(&camel), Some(key.name), "{camel}");
+    }
+    assert_eq!(nearest("task_tokens"), Some("budget.task_tokens"));
+    assert_eq!(nearest("teapot"), None);
+    assert_eq!(nearest(&"m".repeat(100_000)), None);
+}
+
+#[test]
+fn forms_tell_right_from_wrong() {
+    let cases: [(Form, &[&str], &[&str]); 6] = [
+        (Form::Argument, &["", "-x", "a b\n"], &["a\0b"]),
+        (
+            Form::ToolPrefix,
+            &["", "_codex_", "a-9", "12345678901234567890123456789012"],
+            &["a b", "ä", "a.b", "123456789012345678901234567890123"],
+        ),
+        (Form::ToolName, &["_codex_local_run", "x"], &["", "a b", "a/b"]),
+        (Form::VariableName, &["A", "_x9"], &["", "9A", "A=secret", "A-B", "A B"]),
+        (Form::ProgramName, &["sccache", "a b"], &["", ".", "..", "a/b", "a\0"]),
+        (
+            Form::DatabaseUrl,
+            &["postgres://h/d", "postgresql:///d"],
+            &["", "postgres://", "mysql://h/d", "h", "postgres://h/ d"],
+        ),
+    ];
+    for (form, right, wrong) in cases {
+        assert!(right.iter().all(|text| form.accepts(text)), "{form:?} refuses a right one");
+        for text in wrong {
+            assert!(!form.accepts(text), "{form:?} accepts {text:?}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What each source sets, before it is decided who wins.
+
+use std::collections::BTreeMap;
+
+use crate::origin::Origin;
+use crate::value::Value;
+
+/// A checked value and where it was set.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+/// All that one source sets, by key name.
+pub(crate) type Layer = BTreeMap<&'static str, Given>;
+
+/// All sources above the defaults.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    pub(crate) user: Layer,
+    pub(crate) project: Layer,
+    pub(crate) environment: Layer,
+    pub(crate) flags: Layer,
+}

@@ -1,0 +1,136 @@
+//! Where things are: the user's configuration file, `environments.json` beside it, the state directory, and
+//! the file of the project one stands in.
+//!
+//! The project's file is looked for from the current directory upward to the one that holds `.git`, and
+//! never outside of it: neither above the work tree nor through a link that leads out of it. Without a git
+//! directory only the current directory counts, so a file somebody left in `/tmp` or `/` governs nobody.
+
+use std::path::{Path, PathBuf};
+
+use crate::paths;
+use crate::problem::{ConfigError, Problem, ProblemSource};
+use crate::sources::Sources;
+
+const PROGRAM: &str = "mcp-delegator";
+const CONFIG_VARIABLE: &str = "MCP_DELEGATOR_CONFIG";
+const HOME_VARIABLE: &str = "MCP_DELEGATOR_HOME";
+const PROJECT_FILE: &str = ".mcp-delegator.toml";
+
+/// Variables of this program that set no key; `MCP_DELEGATOR_LOG` belongs to the log.
+pub(crate) const RESERVED_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, HOME_VARIABLE, "MCP_DELEGATOR_LOG"];
+
+/// The user's configuration file, whether or not it exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UserFile {
+    pub(crate) path: PathBuf,
+    /// Somebody asked for exactly this file: it must be there.
+    pub(crate) is_named: bool,
+}
+
+impl UserFile {
+    /// Whom to blame if the file cannot be used.
+    pub(crate) fn blamed(&self) -> ProblemSource {
+        if self.is_named {
+            ProblemSource::Variable(CONFIG_VARIABLE.to_owned())
+        } else {
+            ProblemSource::UserConfig
+        }
+    }
+}
+
+/// Where the registry and the task files live.
+pub fn state_dir(sources: &Sources) -> Result<PathBuf, ConfigError> {
+    let found =
+        named(sources, HOME_VARIABLE)?.or_else(|| standard(sources, "XDG_STATE_HOME", ".local/state"));
+    found.ok_or_else(|| nowhere(HOME_VARIABLE, "the state directory"))
+}
+
+/// The list of cloud environments, beside the user's configuration file.
+pub fn environments_file(sources: &Sources) -> Result<PathBuf, ConfigError> {
+    let user_file =
+        user_file(sources)?.ok_or_else(|| nowhere(CONFIG_VARIABLE, "the configuration directory"))?;
+    Ok(user_file.path.with_file_name("environments.json"))
+}
+
+/// The user's configuration file; none if there is no home directory to look in.
+pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigError> {
+    if let Some(path) = named(sources, CONFIG_VARIABLE)? {
+        return Ok(Some(UserFile { path, is_named: true }));
+    }
+    let directory = standard(sources, "XDG_CONFIG_HOME", ".config");
+    Ok(directory.map(|directory| UserFile { path: directory.join("config.toml"), is_named: false }))
+}
+
+/// A path given by a variable of ours.
+fn named(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {
+    let Some(value) = sources.variable(variable) else { return Ok(None) };
+    match paths::absolute(Path::new(value), sources.home()) {
+        Ok(path) => Ok(Some(path)),
+        Err(fault) => Err(wrong_variable(variable, fault.to_string())),
+    }
+}
+
+/// Our directory in one of the user's standard directories.
+fn standard(sources: &Sources, xdg_variable: &str, below_home: &str) -> Option<PathBuf> {
+    let base = match sources.absolute_dir(xdg_variable) {
+        Some(directory) => directory.to_owned(),
+        None => sources.home()?.join(below_home),
+    };
+    Some(base.join(PROGRAM))
+}
+
+fn nowhere(variable: &str, what: &str) -> ConfigError {
+    wrong_variable(variable, format!("{what} is unknown: neither {variable} nor HOME is set"))
+}
+
+fn wrong_variable(variable: &str, problem: String) -> ConfigError {
+    let source = ProblemSource::Variable(variable.to_owned());
+    ConfigError { problems: vec![Problem::of_source(source, None, problem)] }
+}
+
+/// The nearest project file, unless it is the user's own configuration file.
+pub(crate) fn project_file(
+    current_dir: &Path,
+    user_file: Option<&UserFile>,
+) -> Result<Option<PathBuf>, ConfigError> {
+    let directories = search_path(current_dir, |directory| exists(&directory.join(".git")));
+    let user_file = user_file.and_then(|file| file.path.canonicalize().ok());
+    let is_users_own =
+        |path: &Path| user_file.is_some() && path.canonicalize().ok().as_ref() == user_file.as_ref();
+    let found = directories
+        .iter()
+        .map(|directory| directory.join(PROJECT_FILE))
+        .find(|path| exists(path) && !is_users_own(path));
+    if let (Some(path), Some(root)) = (&found, directories.last()) {
+        refuse_way_out(path, root)?;
+    }
+    Ok(found)
+}
+
+/// The directories in which a project file counts, nearest first.
+fn search_path(current_dir: &Path, holds_git: impl Fn(&Path) -> bool) -> Vec<&Path> {
+    let ancestors: Vec<&Path> = current_dir.ancestors().collect();
+    let depth = ancestors.iter().position(|directory| holds_git(directory)).unwrap_or(0);
+    ancestors.into_iter().take(depth + 1).collect()
+}
+
+/// A link itself counts, even one that leads nowhere: silence would hide the mistake.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// A repository must not make the program read a file elsewhere on the machine.
+fn refuse_way_out(path: &Path, root: &Path) -> Result<(), ConfigError> {
+    let (Ok(real_path), Ok(real_root)) = (path.canonicalize(), root.canonicalize()) else {
+        // A dangling link: reading it will say so.
+        return Ok(());
+    };
+    if real_path.starts_with(&real_root) {
+        return Ok(());
+    }
+    let problem = "a link that leads out of the project; a project file must lie inside it";
+    Err(ConfigError { problems: vec![Problem::of_source(ProblemSource::Project, Some(path), problem)] })
+}
+
+#[cfg(test)]
+mod tests;

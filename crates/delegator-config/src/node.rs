@@ -1,0 +1,155 @@
+//! A value as some source wrote it, before it is checked.
+//!
+//! TOML, JSON and the plain text of variables and flags are all turned into the same [`Node`], so that there
+//! is one check and the sources cannot disagree about what a key accepts.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::keys::Kind;
+use crate::problem::shown;
+
+/// A written value and, if it is from a file, the byte offset at which it begins.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) at: Option<usize>,
+    pub(crate) shape: Shape,
+}
+
+#[derive(Debug)]
+pub(crate) enum Shape {
+    Bool(bool),
+    /// `value` is absent when the number is negative or beyond all bounds; `written` is for messages.
+    Integer {
+        value: Option<u64>,
+        written: String,
+    },
+    Text(String),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+    /// A kind of value that no key takes, by its name.
+    Other(&'static str),
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// Where the name stands, if the entry is from a file.
+    pub(crate) at: Option<usize>,
+    pub(crate) node: Node,
+}
+
+impl Shape {
+    /// What it is, for "found …".
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Shape::Bool(value) => value.to_string(),
+            Shape::Integer { written, .. } => shown(written),
+            Shape::Text(_) => "text".to_owned(),
+            Shape::List(_) => "a list".to_owned(),
+            Shape::Table(_) => "a table".to_owned(),
+            Shape::Other(name) => (*name).to_owned(),
+        }
+    }
+}
+
+/// The entries of a TOML table.
+pub(crate) fn entries_of_toml(table: &DeTable<'_>) -> Vec<Entry> {
+    let entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let name: &Spanned<std::borrow::Cow<'_, str>> = name;
+        Entry { name: name.get_ref().to_string(), at: Some(name.span().start), node: node_of_toml(value) }
+    };
+    table.iter().map(entry).collect()
+}
+
+fn node_of_toml(value: &Spanned<DeValue<'_>>) -> Node {
+    let shape = match value.get_ref() {
+        DeValue::String(text) => Shape::Text(text.to_string()),
+        DeValue::Integer(number) => Shape::Integer {
+            value: u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            written: number.to_string(),
+        },
+        DeValue::Float(_) => Shape::Other("a fraction"),
+        DeValue::Boolean(value) => Shape::Bool(*value),
+        DeValue::Datetime(_) => Shape::Other("a date or time"),
+        DeValue::Array(items) => Shape::List(items.iter().map(node_of_toml).collect()),
+        DeValue::Table(table) => Shape::Table(entries_of_toml(table)),
+    };
+    Node { at: Some(value.span().start), shape }
+}
+
+fn node_of_json(json: serde_json::Value) -> Node {
+    let shape = match json {
+        serde_json::Value::Null => Shape::Other("null"),
+        serde_json::Value::Bool(value) => Shape::Bool(value),
+        serde_json::Value::Number(number) if number.is_f64() => Shape::Other("a fraction"),
+        serde_json::Value::Number(number) => {
+            Shape::Integer { value: number.as_u64(), written: number.to_string() }
+        }
+        serde_json::Value::String(text) => Shape::Text(text),
+        serde_json::Value::Array(items) => Shape::List(items.into_iter().map(node_of_json).collect()),
+        serde_json::Value::Object(fields) => Shape::Table(
+            fields
+                .into_iter()
+                .map(|(name, value)| Entry { name, at: None, node: node_of_json(value) })
+                .collect(),
+        ),
+    };
+    Node { at: None, shape }
+}
+
+/// Reads the text of a variable or flag as the kind of value its key takes. An empty list or table is no
+/// value at all (`Ok(None)`), because a variable has no other way to say "not set". The error is what is wrong.
+pub(crate) fn node_of_text(kind: &Kind, text: &str) -> Result<Option<Node>, String> {
+    let word = text.trim();
+    let shape = match kind {
+        Kind::Bool => match word.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Shape::Bool(true),
+            "false" | "0" | "no" | "off" => Shape::Bool(false),
+            _ => {
+                return Err(format!(
+                    "expected true or false (or 1/0, yes/no, on/off), found {}",
+                    shown(word)
+                ));
+            }
+        },
+        Kind::Integer { .. } => {
+            let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(format!("expected {kind}, found {}", shown(word)));
+            }
+            Shape::Integer { value: word.parse().ok(), written: word.to_owned() }
+        }
+        Kind::Choice(_) => Shape::Text(word.to_owned()),
+        Kind::Text(_) | Kind::Program => Shape::Text(text.to_owned()),
+        Kind::Choices(_) | Kind::Texts(_) | Kind::Paths | Kind::Command | Kind::ResumeArguments => {
+            let text_node = |item: &str| Node { at: None, shape: Shape::Text(item.to_owned()) };
+            Shape::List(items(text).map(text_node).collect())
+        }
+        Kind::Labels => Shape::Table(items(text).map(label).collect::<Result<_, _>>()?),
+        Kind::Agents if word.is_empty() => Shape::Table(Vec::new()),
+        Kind::Agents => {
+            let json =
+                serde_json::from_str(word).map_err(|error| format!("expected a JSON object: {error}"))?;
+            return Ok(Some(node_of_json(json)));
+        }
+    };
+    let is_empty = match &shape {
+        Shape::List(items) => items.is_empty(),
+        Shape::Table(entries) => entries.is_empty(),
+        _ => false,
+    };
+    Ok((!is_empty).then_some(Node { at: None, shape }))
+}
+
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn label(item: &str) -> Result<Entry, String> {
+    let (name, text) = item
+        .split_once('=')
+        .ok_or("expected labels as name=text, separated by commas; an item has no `=`")?;
+    let node = Node { at: None, shape: Shape::Text(text.trim().to_owned()) };
+    Ok(Entry { name: name.trim().to_owned(), at: None, node })
+}

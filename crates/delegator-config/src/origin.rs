@@ -1,0 +1,63 @@
+//! Where a value is from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::problem::Position;
+
+/// The five kinds of source, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Default,
+    UserConfig,
+    Project,
+    Environment,
+    Flag,
+}
+
+impl Source {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Default => "default",
+            Source::UserConfig => "user_config",
+            Source::Project => "project",
+            Source::Environment => "environment",
+            Source::Flag => "flag",
+        }
+    }
+}
+
+/// The exact place a value was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    UserConfig { path: PathBuf, position: Position },
+    Project { path: PathBuf, position: Position },
+    Variable(String),
+    Flag(String),
+}
+
+impl Origin {
+    pub fn source(&self) -> Source {
+        match self {
+            Origin::Default => Source::Default,
+            Origin::UserConfig { .. } => Source::UserConfig,
+            Origin::Project { .. } => Source::Project,
+            Origin::Variable(_) => Source::Environment,
+            Origin::Flag(_) => Source::Flag,
+        }
+    }
+}
+
+/// `path:line`, the variable, the flag, or `default`.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::UserConfig { path, position } | Origin::Project { path, position } => {
+                write!(f, "{}:{}", path.display(), position.line)
+            }
+            Origin::Variable(name) | Origin::Flag(name) => f.write_str(name),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Paths as people write them: absolute, or beginning with `~/`.
+//!
+//! A relative path in a configuration would mean something else in every directory the program is started
+//! in, so there are none.
+
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathFault {
+    #[error("expected an absolute path (`~/` is the home directory)")]
+    Relative,
+    #[error("`~` cannot be replaced: HOME is not set to an absolute path")]
+    NoHome,
+}
+
+/// The path with a leading `~` replaced, if that makes it absolute.
+pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, PathFault> {
+    match path.strip_prefix("~") {
+        Ok(rest) if rest.as_os_str().is_empty() => Ok(home.ok_or(PathFault::NoHome)?.to_owned()),
+        Ok(rest) => Ok(home.ok_or(PathFault::NoHome)?.join(rest)),
+        Err(_) if path.is_absolute() => Ok(path.to_owned()),
+        Err(_) => Err(PathFault::Relative),
+    }
+}

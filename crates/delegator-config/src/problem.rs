@@ -1,0 +1,147 @@
+//! What can be wrong with a configuration, told in full: every problem of every source, each with its place.
+//!
+//! Values are repeated in a message only where the key has a closed set of values or is a number; free text
+//! is never repeated, because it may be a secret in the wrong place.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The configuration cannot be used. There is at least one problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", one_per_line(.problems))]
+pub struct ConfigError {
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub source: ProblemSource,
+    /// The file that is wrong, or the one that was named and cannot be used.
+    pub file: Option<PathBuf>,
+    /// Counted from 1.
+    pub line: Option<usize>,
+    /// Counted from 1, in characters.
+    pub column: Option<usize>,
+    /// The dotted key; empty if the problem is with a source as a whole.
+    pub key: String,
+    /// What is wrong and what was expected.
+    pub problem: String,
+    /// The key or value that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+/// Which input a problem is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProblemSource {
+    UserConfig,
+    Project,
+    /// The environment variable of this name.
+    Variable(String),
+    /// The command-line flag of this name.
+    Flag(String),
+}
+
+/// Something a person should know that does not keep the configuration from being used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigWarning {
+    /// Stable, for programs.
+    pub code: &'static str,
+    pub message: String,
+}
+
+/// A place in a text, both counted from 1, the column in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl Problem {
+    /// A problem with a whole source; the file is set if it is one.
+    pub(crate) fn of_source(
+        source: ProblemSource,
+        file: Option<&Path>,
+        problem: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            source,
+            file: file.map(Path::to_owned),
+            line: None,
+            column: None,
+            key: String::new(),
+            problem: problem.into(),
+            suggestion: None,
+        }
+    }
+}
+
+/// Something found wrong with a value, before it is known which source the value is from.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) key: String,
+    /// Byte offset in the text of the file, if the value is from one.
+    pub(crate) at: Option<usize>,
+    pub(crate) problem: String,
+    pub(crate) suggestion: Option<String>,
+}
+
+impl Fault {
+    /// `key` may be any word of the input.
+    pub(crate) fn new(key: &str, at: Option<usize>, problem: impl Into<String>) -> Fault {
+        Fault { key: harmless(key), at, problem: problem.into(), suggestion: None }
+    }
+
+    pub(crate) fn without_place(self, source: ProblemSource) -> Problem {
+        Problem {
+            source,
+            file: None,
+            line: None,
+            column: None,
+            key: self.key,
+            problem: self.problem,
+            suggestion: self.suggestion,
+        }
+    }
+}
+
+/// A word of the input as it may stand in a message.
+pub(crate) fn shown(text: &str) -> String {
+    format!("`{}`", harmless(text))
+}
+
+/// A word of the input without what could mislead a terminal or bury the message.
+fn harmless(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let head: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    format!("{head}{cut}")
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            ProblemSource::Variable(name) | ProblemSource::Flag(name) => write!(f, "{name}: ")?,
+            ProblemSource::UserConfig | ProblemSource::Project => {}
+        }
+        if let Some(file) = &self.file {
+            write!(f, "{}", file.display())?;
+            if let (Some(line), Some(column)) = (self.line, self.column) {
+                write!(f, ":{line}:{column}")?;
+            }
+            f.write_str(": ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.problem)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(f, " (did you mean `{suggestion}`?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn one_per_line(problems: &[Problem]) -> String {
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,69 @@
+//! The reference of all keys, generated from the table so that it cannot drift from it.
+
+use std::fmt::Write;
+
+use crate::keys::{DefaultValue, KEYS, Key, Kind, ProjectRight};
+
+/// A Markdown table of every key. The caller decides where it is written.
+pub fn reference() -> String {
+    let mut table = String::from(
+        "| key | value | default | variable | project file | meaning |\n|---|---|---|---|---|---|\n",
+    );
+    for key in KEYS {
+        let cells = [
+            format!("`{}`", key.name),
+            key.kind.to_string(),
+            default_cell(key),
+            variable_cell(key),
+            project_cell(key.project).to_owned(),
+            meaning_cell(key),
+        ];
+        let row = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
+        // Writing to a String cannot fail.
+        let _ = writeln!(table, "| {row} |");
+    }
+    table
+}
+
+fn default_cell(key: &Key) -> String {
+    match key.default {
+        DefaultValue::Unset(then) => format!("none: {then}"),
+        DefaultValue::Required => "required".to_owned(),
+        DefaultValue::Bool(value) => format!("`{value}`"),
+        DefaultValue::Integer(number) => format!("`{number}`"),
+        DefaultValue::Text(text) => format!("`{text}`"),
+        DefaultValue::List([]) => "empty".to_owned(),
+        DefaultValue::List(items) => format!("`{}`", items.join(",")),
+        DefaultValue::EmptyTable => "empty".to_owned(),
+        DefaultValue::Cores => "the number of cores, at least 2".to_owned(),
+    }
+}
+
+fn variable_cell(key: &Key) -> String {
+    let Some(variable) = key.variable() else {
+        return "in `MCP_DELEGATOR_AGENTS`".to_owned();
+    };
+    match key.kind {
+        Kind::Choices(_) | Kind::Texts(_) | Kind::Paths | Kind::Command | Kind::ResumeArguments => {
+            format!("`{variable}`, comma-separated")
+        }
+        Kind::Labels => format!("`{variable}`, as `name=text,…`"),
+        Kind::Agents => format!("`{variable}`, a JSON object"),
+        Kind::Bool | Kind::Integer { .. } | Kind::Choice(_) | Kind::Text(_) | Kind::Program => {
+            format!("`{variable}`")
+        }
+    }
+}
+
+fn project_cell(right: ProjectRight) -> &'static str {
+    match right {
+        ProjectRight::None => "no",
+        ProjectRight::Set => "yes",
+        ProjectRight::Lower => "may lower",
+    }
+}
+
+fn meaning_cell(key: &Key) -> String {
+    let secret = if key.secret { " Secret: never shown." } else { "" };
+    format!("{}{secret}", key.description)
+}

@@ -1,0 +1,363 @@
+//! The whole way, with real files: where a value is from, who wins, and that every problem is told at once.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use delegator_config::{Config, ConfigError, KEYS, Problem, ProblemSource, Source, Sources, load, reference};
+use proptest::prelude::*;
+
+/// A home with a configuration file and a project below it, each written only if asked for.
+struct Machine {
+    temp: tempfile::TempDir,
+    sources: Sources,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let temp = tempfile::tempdir().unwrap();
+        let project = temp.path().join("project");
+        fs::create_dir_all(project.join(".git")).unwrap();
+        let environment = [("HOME".into(), temp.path().into())].into_iter().collect();
+        let sources = Sources { environment, current_dir: project, flags: Vec::new(), cores: 8 };
+        Machine { temp, sources }
+    }
+
+    fn user_path(&self) -> PathBuf {
+        self.temp.path().join(".config/mcp-delegator/config.toml")
+    }
+
+    fn project_path(&self) -> PathBuf {
+        self.sources.current_dir.join(".mcp-delegator.toml")
+    }
+
+    fn user(self, text: &str) -> Machine {
+        write(&self.user_path(), text);
+        self
+    }
+
+    fn project(self, text: &str) -> Machine {
+        write(&self.project_path(), text);
+        self
+    }
+
+    fn variable(mut self, name: &str, value: impl Into<OsString>) -> Machine {
+        self.sources.environment.insert(name.into(), value.into());
+        self
+    }
+
+    fn flag(mut self, key: &str, value: &str) -> Machine {
+        self.sources.flags.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn load(&self) -> Config {
+        load(&self.sources).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let ConfigError { problems } = load(&self.sources).unwrap_err();
+        problems
+    }
+}
+
+fn write(path: &Path, text: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn value(config: &Config, key: &str) -> (serde_json::Value, Source) {
+    let setting = config.get(key).unwrap();
+    (setting.value_json(), setting.source())
+}
+
+#[test]
+fn with_nothing_set_every_key_has_its_default() {
+    let config = Machine::new().load();
+    assert_eq!((&config.user_file, &config.project_file, config.warnings.len()), (&None, &None, 0));
+    let shown: Vec<String> = config
+        .settings()
+        .map(|setting| {
+            assert_eq!((setting.source(), setting.value_json()), (Source::Default, setting.default_json()));
+            format!("{}={}", setting.key.name, setting.value_json())
+        })
+        .collect();
+    let expected = r#"
+codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 interrupt_grace_sec=5
+terminate_grace_sec=5 idle_counts="activity" call_budget_sec=50 max_mode="workspace-write"
+max_stream_bytes=67108864 max_processes=4096 sweep_exempt=[] allowed_roots=[] redact_names=[] agents={}
+retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
+budget.day_tokens=null max_depth=3 max_children=16 notify.command=null
+notify.on=["completed","failed","timeout"] database_url=null fleet_lease_sec=180 fleet_beat_sec=15
+fleet_cutoff_sec=150 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
+output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
+    assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
+    assert_eq!((config.envelope(), config.log_level(), config.tool_prefix()), (None, "warn", "_codex_"));
+    assert!(config.redact_names().is_empty());
+}
+
+#[test]
+fn every_value_knows_its_origin() {
+    let machine = Machine::new()
+        .user("\u{feff}# mine\nlog_level = \"info\"\nredact_names = [\"MY_PIN\"]\n[budget]\nday_tokens = 5\n")
+        .project("default_format = \"json\"\n\nmax_mode = \"read-only\"\n[labels]\nteam = \"core\"\n")
+        .variable("MCP_DELEGATOR_TOOL_PREFIX", "codex_")
+        .flag("envelope", "raw");
+    let config = machine.load();
+    let (user, project) = (machine.user_path(), machine.project_path());
+    assert_eq!((config.user_file.as_ref(), config.project_file.as_ref()), (Some(&user), Some(&project)));
+    let origins = [
+        ("log_level", Source::UserConfig, format!("{}:2", user.display())),
+        ("budget.day_tokens", Source::UserConfig, format!("{}:5", user.display())),
+        ("default_format", Source::Project, format!("{}:1", project.display())),
+        ("max_mode", Source::Project, format!("{}:3", project.display())),
+        ("labels", Source::Project, format!("{}:4", project.display())),
+        ("tool_prefix", Source::Environment, "MCP_DELEGATOR_TOOL_PREFIX".to_owned()),
+        ("envelope", Source::Flag, "--envelope".to_owned()),
+        ("toolsets", Source::Default, "default".to_owned()),
+    ];
+    for (key, source, origin) in origins {
+        let setting = config.get(key).unwrap();
+        assert_eq!((setting.source(), setting.origin.to_string()), (source, origin), "{key}");
+    }
+    assert_eq!(value(&config, "labels").0.to_string(), r#"{"team":"core"}"#);
+    assert_eq!(
+        (config.envelope(), config.log_level(), config.tool_prefix()),
+        (Some("raw"), "info", "codex_")
+    );
+    assert_eq!(config.redact_names(), ["MY_PIN"]);
+    assert!(config.get("teapot").is_none());
+}
+
+#[test]
+fn agents_carry_their_defaults() {
+    let machine = Machine::new().user(
+        "[agents.claude]\ncommand = \"~/bin/claude\"\nargs = [\"-p\"]\ndialect = \"claude-stream\"\nenv = [\"KEY\"]\n\
+         ending = \"terminate\"\n[agents.codex]\nenv = [\"PROXY\"]\n",
+    );
+    let agents = machine.load().get("agents").unwrap().value_json();
+    let command = machine.temp.path().join("bin/claude");
+    assert_eq!(agents["claude"]["command"], command.to_str().unwrap());
+    assert_eq!(agents["claude"]["args"][0], "-p");
+    assert_eq!(agents["claude"]["ending"], "terminate");
+    assert_eq!(agents["claude"]["linger_sec"], 0);
+    assert!(agents["claude"]["resume"].is_null());
+    assert_eq!(agents["codex"]["dialect"], "codex-exec");
+    assert!(agents["codex"]["command"].is_null(), "the built-in agent has codex_bin");
+}
+
+#[test]
+fn a_project_only_lowers_and_what_does_not_is_ignored_aloud() {
+    let machine = Machine::new().user("hard_timeout_sec = 100\nmax_mode = \"danger-full-access\"\n").project(
+        "hard_timeout_sec = 101\nidle_timeout_sec = 299\nmax_mode = \"workspace-write\"\nmax_depth = 3\n\
+         max_processes = 5000\n",
+    );
+    let config = machine.load();
+    assert_eq!(value(&config, "hard_timeout_sec"), (100.into(), Source::UserConfig));
+    assert_eq!(value(&config, "idle_timeout_sec"), (299.into(), Source::Project));
+    assert_eq!(value(&config, "max_mode"), ("workspace-write".into(), Source::Project));
+    assert_eq!(value(&config, "max_depth"), (3.into(), Source::Default));
+    assert_eq!(value(&config, "max_processes"), (4096.into(), Source::Default));
+    let warnings: Vec<&str> = config.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    let project = machine.project_path();
+    let at = |line: usize| format!("{}:{line}: a project file may only lower", project.display());
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(
+        warnings[0].starts_with(&at(1)) && warnings[0].contains("101 is ignored, 100 holds"),
+        "{warnings:#?}"
+    );
+    assert!(warnings[1].starts_with(&at(5)) && warnings[1].contains("(default)"), "{warnings:#?}");
+    assert!(config.warnings.iter().all(|warning| warning.code == "CONFIG_PROJECT_LIMIT_IGNORED"));
+
+    let config = Machine::new().project("max_mode = \"danger-full-access\"").load();
+    assert_eq!(value(&config, "max_mode"), ("workspace-write".into(), Source::Default));
+    assert_eq!(config.warnings.len(), 1);
+}
+
+#[test]
+fn all_problems_of_all_sources_come_together() {
+    let machine = Machine::new()
+        .user("max_concurrent = 0\n")
+        .project("codex_bin = \"/x\"\n")
+        .variable("MCP_DELEGATOR_READ_ONLY", "maybe")
+        .flag("log_level", "loud");
+    let problems = machine.problems();
+    let sources: Vec<_> = problems.iter().map(|problem| problem.source.clone()).collect();
+    assert_eq!(
+        sources,
+        [
+            ProblemSource::UserConfig,
+            ProblemSource::Project,
+            ProblemSource::Variable("MCP_DELEGATOR_READ_ONLY".to_owned()),
+            ProblemSource::Flag("--log-level".to_owned()),
+        ]
+    );
+    let told = load(&machine.sources).unwrap_err().to_string();
+    let user = machine.user_path();
+    assert_eq!(
+        told.lines().next().unwrap(),
+        format!(
+            "{}:1:18: max_concurrent: expected a whole number from 1 to 10000, found `0`",
+            user.display()
+        )
+    );
+    assert_eq!(told.lines().count(), 4);
+}
+
+#[test]
+fn beat_cutoff_and_lease_keep_their_order() {
+    let problems = Machine::new().user("\nfleet_cutoff_sec = 15\n").problems();
+    assert_eq!(problems.len(), 1);
+    assert_eq!((problems[0].key.as_str(), problems[0].line), ("fleet_cutoff_sec", Some(2)));
+    assert!(problems[0].problem.contains("fleet_beat_sec (15) must be less than fleet_cutoff_sec (15)"));
+
+    let problems = Machine::new()
+        .user("fleet_lease_sec = 100")
+        .variable("MCP_DELEGATOR_FLEET_BEAT_SEC", "150")
+        .problems();
+    let sources: Vec<_> = problems.iter().map(|problem| problem.source.clone()).collect();
+    assert_eq!(
+        sources,
+        [ProblemSource::Variable("MCP_DELEGATOR_FLEET_BEAT_SEC".to_owned()), ProblemSource::UserConfig]
+    );
+    let machine = Machine::new().user("fleet_beat_sec = 1\nfleet_cutoff_sec = 2\nfleet_lease_sec = 3");
+    assert_eq!(value(&machine.load(), "fleet_lease_sec").0, 3);
+}
+
+#[test]
+fn a_named_file_must_be_there_and_a_usual_one_need_not() {
+    let machine = Machine::new();
+    let missing = machine.temp.path().join("missing.toml");
+    let machine = machine.variable("MCP_DELEGATOR_CONFIG", &missing);
+    let problems = machine.problems();
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].source, ProblemSource::Variable("MCP_DELEGATOR_CONFIG".to_owned()));
+    assert_eq!((problems[0].file.as_ref(), problems[0].line), (Some(&missing), None));
+    assert_eq!(problems[0].problem, "the file does not exist");
+
+    write(&missing, "log_level = \"debug\"");
+    assert_eq!(machine.load().log_level(), "debug");
+    fs::remove_file(&missing).unwrap();
+    fs::create_dir(&missing).unwrap();
+    assert_eq!(machine.problems()[0].problem, "this is a directory, not a file");
+
+    let problems = Machine::new().variable("MCP_DELEGATOR_CONFIG", "config.toml").problems();
+    assert!(problems[0].problem.contains("absolute path"));
+}
+
+#[test]
+fn the_users_own_file_is_no_project_file() {
+    let machine = Machine::new().project("codex_bin = \"/mine\"\n");
+    let path = machine.project_path();
+    let config = machine.variable("MCP_DELEGATOR_CONFIG", path).load();
+    assert_eq!(config.project_file, None);
+    assert_eq!(value(&config, "codex_bin"), ("/mine".into(), Source::UserConfig));
+}
+
+#[test]
+fn a_secret_is_in_no_debug_output() {
+    let machine = Machine::new().variable("MCP_DELEGATOR_DATABASE_URL", "postgres://u:hunter2@h/d");
+    let config = machine.load();
+    assert_eq!(value(&config, "database_url").0, "postgres://u:hunter2@h/d");
+    assert!(config.get("database_url").unwrap().key.secret);
+    assert!(!format!("{config:?} {:?}", machine.sources).contains("hunter2"));
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning() {
+    let config = Machine::new().variable("MCP_DELEGATOR_READONLY", "1").load();
+    assert_eq!(config.warnings.len(), 1);
+    assert!(config.warnings[0].message.contains("did you mean `MCP_DELEGATOR_READ_ONLY`"));
+}
+
+#[test]
+fn the_reference_has_a_row_per_key_and_even_columns() {
+    let reference = reference();
+    let rows: Vec<&str> = reference.lines().collect();
+    assert_eq!(rows.len(), KEYS.len() + 2);
+    for row in &rows {
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 7, "{row}");
+    }
+    let row = |key: &str| rows.iter().find(|row| row.starts_with(&format!("| `{key}` |"))).copied().unwrap();
+    assert_eq!(
+        row("hard_timeout_sec"),
+        "| `hard_timeout_sec` | a whole number of seconds from 1 to 86400 | `1200` | \
+         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower | A task running for this long is ended. |"
+    );
+    assert!(row("max_concurrent").contains("the number of cores, at least 2"));
+    assert!(row("database_url").contains("none: no fleet") && row("database_url").contains("Secret"));
+    assert!(row("agents.<name>.command").contains("| required | in `MCP_DELEGATOR_AGENTS` | no |"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The strongest source that sets a key decides it.
+    #[test]
+    fn the_strongest_source_wins(
+        user in prop::option::of(0..2usize), project in prop::option::of(0..2usize),
+        environment in prop::option::of(0..2usize), flag in prop::option::of(0..2usize),
+    ) {
+        const FORMATS: [&str; 2] = ["markdown", "json"];
+        let mut machine = Machine::new();
+        let mut expected = ("markdown", Source::Default);
+        if let Some(at) = user {
+            machine = machine.user(&format!("default_format = '{}'", FORMATS[at]));
+            expected = (FORMATS[at], Source::UserConfig);
+        }
+        if let Some(at) = project {
+            machine = machine.project(&format!("default_format = '{}'", FORMATS[at]));
+            expected = (FORMATS[at], Source::Project);
+        }
+        if let Some(at) = environment {
+            machine = machine.variable("MCP_DELEGATOR_DEFAULT_FORMAT", FORMATS[at]);
+            expected = (FORMATS[at], Source::Environment);
+        }
+        if let Some(at) = flag {
+            machine = machine.flag("default_format", FORMATS[at]);
+            expected = (FORMATS[at], Source::Flag);
+        }
+        prop_assert_eq!(value(&machine.load(), "default_format"), (expected.0.into(), expected.1));
+    }
+
+    /// No project file, whatever it says, leaves a limit above what the user has.
+    #[test]
+    fn a_project_never_raises_a_limit(
+        user in prop::option::of(1..1000u64), project in prop::option::of(1..5000u64),
+        environment in prop::option::of(1..1000u64), flag in prop::option::of(1..1000u64),
+    ) {
+        let mut machine = Machine::new();
+        if let Some(number) = user {
+            machine = machine.user(&format!("hard_timeout_sec = {number}"));
+        }
+        if let Some(number) = project {
+            machine = machine.project(&format!("hard_timeout_sec = {number}"));
+        }
+        if let Some(number) = environment {
+            machine = machine.variable("MCP_DELEGATOR_HARD_TIMEOUT_SEC", number.to_string());
+        }
+        if let Some(number) = flag {
+            machine = machine.flag("hard_timeout_sec", &number.to_string());
+        }
+        let own = user.unwrap_or(1200);
+        let expected = flag.or(environment).unwrap_or(project.map_or(own, |number| number.min(own)));
+        let config = machine.load();
+        prop_assert_eq!(value(&config, "hard_timeout_sec").0, expected);
+        let is_ignored = project.is_some_and(|number| number > own);
+        prop_assert_eq!(config.warnings.len(), usize::from(is_ignored));
+    }
+
+    /// Any bytes at all give a configuration or an error that says where.
+    #[test]
+    fn no_file_makes_loading_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let machine = Machine::new();
+        write(&machine.user_path(), &bytes);
+        write(&machine.project_path(), &bytes);
+        if let Err(error) = load(&machine.sources) {
+            prop_assert!(!error.problems.is_empty());
+            prop_assert!(error.problems.iter().all(|problem| problem.file.is_some()));
+        }
+    }
+}
