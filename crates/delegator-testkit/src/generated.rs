@@ -1,0 +1,28 @@
+//! Files that are generated from the code and committed, so that readers need not build anything to read them.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("crates live two levels below the root")
+        .to_owned()
+}
+
+/// Holds a committed file to what the code generates. `UPDATE_GENERATED=1` writes it instead.
+#[expect(clippy::disallowed_methods, reason = "a developer's switch, not the program's input")]
+pub fn assert_up_to_date(path: &str, generated: &str) {
+    let path = workspace().join(path);
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a file in a folder")).unwrap();
+        std::fs::write(&path, generated).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == generated,
+        "{} differs from what the code generates; run the tests with UPDATE_GENERATED=1 and look at the change",
+        path.display()
+    );
+}
