@@ -1,0 +1,228 @@
+//! Flags every command takes: how to answer, not what to do.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use super::tree::AnyOf;
+use crate::fault::{ErrorCode, Problem};
+use crate::views::envelope_schema::Envelope;
+
+/// How an answer is represented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Human,
+    Markdown,
+    Json,
+    Jsonl,
+}
+
+impl Format {
+    pub const NAMES: [&'static str; 4] = ["human", "markdown", "json", "jsonl"];
+
+    pub fn named(name: &str) -> Option<Format> {
+        match name {
+            "human" => Some(Format::Human),
+            "markdown" => Some(Format::Markdown),
+            "json" => Some(Format::Json),
+            "jsonl" => Some(Format::Jsonl),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// What the global flags said; `None` where they said nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Globals {
+    pub format: Option<Format>,
+    pub envelope: Option<Envelope>,
+    pub fields: Vec<String>,
+    pub output: Option<PathBuf>,
+    pub input_json: Option<String>,
+    pub max_bytes: Option<usize>,
+    pub quiet: bool,
+    pub no_stream: bool,
+    pub strict_warnings: bool,
+    pub log_format: LogFormat,
+    pub help: bool,
+    pub version: bool,
+    pub schema: bool,
+}
+
+const HEADING: &str = "How to answer";
+
+/// The smallest answer that can still say that it was cut.
+const LEAST_BYTES: usize = 4096;
+
+pub fn args() -> Vec<Arg> {
+    let value = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id)
+            .long(id)
+            .value_name(name)
+            .action(ArgAction::Append)
+            .global(true)
+            .help_heading(HEADING)
+            .help(help)
+    };
+    let flag = |id: &'static str, help: &'static str| {
+        // Saying it twice is not a mistake worth refusing.
+        Arg::new(id)
+            .long(id)
+            .action(ArgAction::SetTrue)
+            .overrides_with(id)
+            .global(true)
+            .help_heading(HEADING)
+            .help(help)
+    };
+    vec![
+        value("format", "FORMAT", "human (default on a terminal), markdown, json (default in a pipe), jsonl")
+            .value_parser(AnyOf::choices(&Format::NAMES))
+            .hide_possible_values(true),
+        flag("json", "The same as --format json"),
+        value(
+            "envelope",
+            "ENVELOPE",
+            "Wrapper of JSON: agent (default), standard (default in files), tool, raw",
+        )
+        .value_parser(AnyOf::choices(&Envelope::NAMES))
+        .hide_possible_values(true),
+        value("fields", "A,B.C", "Only these fields of the data, comma-separated")
+            .value_parser(AnyOf::text()),
+        value("output", "FILE", "Write the answer to a file instead").value_parser(AnyOf::text()),
+        value("input-json", "FILE|-", "Take the inputs from a JSON object; flags given beside it win")
+            .value_parser(AnyOf::text()),
+        value("max-bytes", "N", "Cut an answer larger than this (default 1048576)")
+            .value_parser(AnyOf::text()),
+        flag("no-stream", "With jsonl: one line in the end instead of a line for each item"),
+        flag("strict-warnings", "Treat warnings as errors"),
+        flag("quiet", "No progress and no remarks, only the answer").short('q'),
+        value("log-format", "FORMAT", "Logs on stderr as text or json")
+            .value_parser(AnyOf::choices(&["text", "json"]))
+            .hide_possible_values(true),
+        flag("schema", "Show the command's input and output schema instead of running it"),
+        flag("help", "Show help").short('h'),
+        flag("version", "Show the version").short('V'),
+    ]
+}
+
+pub fn read(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
+    let mut reader = Reader { matches, problems };
+    let json = reader.flag("json");
+    let format = reader.choice("format", &Format::NAMES).and_then(|name| Format::named(&name));
+    if json && format.is_some_and(|format| format != Format::Json) {
+        reader.problems.push(Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format"));
+    }
+    Globals {
+        format: if json { Some(Format::Json) } else { format },
+        envelope: reader.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::named(&name)),
+        fields: reader.list("fields"),
+        output: reader.output(),
+        input_json: reader.text("input-json"),
+        max_bytes: reader.max_bytes(),
+        quiet: reader.flag("quiet"),
+        no_stream: reader.flag("no-stream"),
+        strict_warnings: reader.flag("strict-warnings"),
+        log_format: match reader.choice("log-format", &["text", "json"]).as_deref() {
+            Some("json") => LogFormat::Json,
+            _ => LogFormat::Text,
+        },
+        help: reader.flag("help"),
+        version: reader.flag("version"),
+        schema: reader.flag("schema"),
+    }
+}
+
+struct Reader<'a> {
+    matches: &'a ArgMatches,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn flag(&self, id: &str) -> bool {
+        self.matches.get_flag(id)
+    }
+
+    fn text(&mut self, id: &str) -> Option<String> {
+        let mut values = self.matches.get_many::<String>(id)?;
+        let first = values.next().cloned();
+        if values.next().is_some() {
+            self.problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{id}"),
+                "is given more than once",
+            ));
+        }
+        first
+    }
+
+    fn list(&mut self, id: &str) -> Vec<String> {
+        let values = self.matches.get_many::<String>(id).into_iter().flatten();
+        let names: Vec<String> =
+            values.flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect();
+        if names.iter().any(String::is_empty) {
+            self.problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{id}"),
+                "holds an empty name",
+            ));
+        }
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
+    fn choice(&mut self, id: &str, choices: &[&str]) -> Option<String> {
+        let typed = self.text(id)?;
+        if choices.contains(&typed.as_str()) {
+            return Some(typed);
+        }
+        let nearest = delegator_domain::names::nearest(&typed, choices.iter().copied());
+        self.problems.push(
+            Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{id}"),
+                format!("must be one of {}", choices.join(", ")),
+            )
+            .value(typed.into())
+            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
+        );
+        None
+    }
+
+    /// `--output json` is how other programs spell `--format json`; a file of that name is not what anyone wants.
+    fn output(&mut self) -> Option<PathBuf> {
+        let path = self.text("output")?;
+        let problem =
+            |words: &str| Problem::new(ErrorCode::InvalidValue, "--output", words).value(path.clone().into());
+        if Format::NAMES.contains(&path.as_str()) || Envelope::NAMES.contains(&path.as_str()) {
+            let flag = if Format::NAMES.contains(&path.as_str()) { "format" } else { "envelope" };
+            self.problems.push(
+                problem("is the path of a file").suggest(Some(format!("Did you mean --{flag} {path}?"))),
+            );
+            return None;
+        }
+        if path.is_empty() {
+            self.problems.push(problem("must not be empty"));
+            return None;
+        }
+        Some(PathBuf::from(path))
+    }
+
+    fn max_bytes(&mut self) -> Option<usize> {
+        let typed = self.text("max-bytes")?;
+        match typed.parse::<usize>() {
+            Ok(bytes) if bytes >= LEAST_BYTES => Some(bytes),
+            _ => {
+                let words = format!("must be a whole number of at least {LEAST_BYTES}");
+                self.problems
+                    .push(Problem::new(ErrorCode::InvalidValue, "--max-bytes", words).value(typed.into()));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The clap tree, generated from the registry.
+//!
+//! clap only reads: every value is taken as text and nothing is required, so that the one validator behind every
+//! surface sees the whole input and can report all problems together. clap still knows the choices, for help and
+//! completions.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, ArgAction, Command};
+
+use super::globals;
+use crate::registry::mcp_tool::with_bounds;
+use crate::registry::{self, CommandSpec, PROGRAM, Property, PropertyType};
+
+/// The id of the argument that takes a property by position; the flag has the property's own name.
+pub fn positional_id(name: &str) -> String {
+    format!("{name}@position")
+}
+
+/// Takes any text, and knows which ones are meant.
+#[derive(Debug, Clone)]
+pub struct AnyOf {
+    choices: Vec<String>,
+}
+
+impl AnyOf {
+    pub fn text() -> Self {
+        AnyOf { choices: Vec::new() }
+    }
+
+    pub fn choices(choices: &[&str]) -> Self {
+        AnyOf { choices: choices.iter().map(|choice| (*choice).to_owned()).collect() }
+    }
+}
+
+impl TypedValueParser for AnyOf {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        match value.to_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(clap::Error::new(clap::error::ErrorKind::InvalidUtf8).with_cmd(command)),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        match self.choices.as_slice() {
+            [] => None,
+            choices => Some(Box::new(choices.iter().map(PossibleValue::new))),
+        }
+    }
+}
+
+/// The whole tree. Commands that are only declared are hidden but known.
+pub fn root() -> Command {
+    let mut root = Command::new(PROGRAM)
+        .about("Hand coding tasks to coding agents and rely on what comes back")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .version(crate::views::PRODUCT_VERSION)
+        .after_help(AFTER_HELP)
+        .args(globals::args());
+    for spec in registry::all() {
+        root = add(root, spec, spec.path);
+    }
+    root
+}
+
+/// The tree as a shell completes it: without what is only declared.
+pub fn offered() -> Command {
+    fn prune(command: Command) -> Command {
+        let kept: Vec<Command> =
+            command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().map(prune).collect();
+        let mut bare = Command::new(command.get_name().to_owned())
+            .about(command.get_about().cloned().unwrap_or_default())
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .disable_help_subcommand(true);
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            bare = bare.arg(arg.clone());
+        }
+        bare.subcommands(kept)
+    }
+    prune(root())
+}
+
+const AFTER_HELP: &str = "\
+In a pipe every answer is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
+'mcp-delegator COMMAND --help' tells more; 'mcp-delegator manifest' tells programs everything.";
+
+fn add(parent: Command, spec: &'static CommandSpec, path: &'static [&'static str]) -> Command {
+    match path {
+        [] => parent,
+        [name] => parent.subcommand(leaf(spec, name)),
+        [group, rest @ ..] => {
+            let known = parent.find_subcommand(group).is_some();
+            let parent = if known { parent } else { parent.subcommand(new_group(group)) };
+            parent.mut_subcommand(group, |group| add(group, spec, rest))
+        }
+    }
+}
+
+fn new_group(name: &'static str) -> Command {
+    let nothing_yet =
+        !registry::all().iter().any(|spec| spec.path.first() == Some(&name) && spec.is_available());
+    Command::new(name).about(registry::group_about(&[name])).disable_help_subcommand(true).hide(nothing_yet)
+}
+
+fn leaf(spec: &'static CommandSpec, name: &'static str) -> Command {
+    let mut command = Command::new(name).about(spec.about).hide(!spec.is_available());
+    if !spec.details.is_empty() {
+        command = command.long_about(format!("{}. {}", spec.about, spec.details));
+    }
+    if !spec.examples.is_empty() {
+        let examples: Vec<String> = spec
+            .examples
+            .iter()
+            .map(|example| format!("  {}\n      {}", example.command, example.shows))
+            .collect();
+        command = command.after_help(format!("Examples:\n{}", examples.join("\n")));
+    }
+    for property in spec.inputs().properties {
+        if property.positional {
+            command = command.arg(positional(&property));
+        }
+        command = command.arg(flag(&property));
+    }
+    command
+}
+
+fn flag(property: &Property) -> Arg {
+    let arg = Arg::new(property.name.clone())
+        .long(property.flag())
+        .help(help_text(property))
+        .action(ArgAction::Append)
+        .value_parser(parser(property))
+        .hide(property.unbuilt);
+    match property.kind {
+        PropertyType::Flag => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .hide_possible_values(true)
+            .value_name("BOOL"),
+        PropertyType::Integer => arg.value_name("N").allow_negative_numbers(true),
+        PropertyType::Pairs => arg.value_name("KEY=VALUE"),
+        PropertyType::Object => arg.value_name("FILE|JSON"),
+        // A task that is a list of bullet points begins with a hyphen.
+        PropertyType::Text if property.stdin => arg.value_name("TEXT").allow_hyphen_values(true),
+        PropertyType::Text | PropertyType::List => arg.value_name(value_name(property)),
+    }
+}
+
+fn value_name(property: &Property) -> &'static str {
+    match property.name.as_str() {
+        name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
+        name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
+        _ => "VALUE",
+    }
+}
+
+fn parser(property: &Property) -> AnyOf {
+    match property.kind {
+        PropertyType::Flag => AnyOf::choices(&["true", "false"]),
+        _ => AnyOf::choices(&property.choices()),
+    }
+}
+
+fn positional(property: &Property) -> Arg {
+    let note = if property.stdin { "; - reads standard input" } else { "" };
+    let arg = Arg::new(positional_id(&property.name))
+        .value_name(property.name.to_uppercase())
+        .help(format!("{}{note}", with_bounds(property)))
+        .value_parser(parser(property));
+    match property.kind {
+        PropertyType::List => arg.num_args(1..).action(ArgAction::Append),
+        _ => arg,
+    }
+}
+
+fn help_text(property: &Property) -> String {
+    if property.positional {
+        return format!("The same as [{}]", property.name.to_uppercase());
+    }
+    let text = with_bounds(property);
+    match property.kind {
+        _ if property.required => format!("{text} [required]"),
+        PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
+        _ => text,
+    }
+}

@@ -1,0 +1,71 @@
+//! Tasks in an environment. Status, wait, results and cancel take the inputs of their local namesakes.
+
+pub mod apply;
+pub mod github_setup;
+pub mod list_environments;
+pub mod status;
+pub mod submit;
+
+use super::local;
+use crate::fault::ErrorCode;
+use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
+
+pub const WAIT: CommandSpec = CommandSpec {
+    details: local::wait::SPEC.details,
+    category: Category::WaitResult,
+    shape: Shape::Show("task"),
+    danger: Danger::Safe,
+    idempotent: true,
+    network: true,
+    open_ended: true,
+    toolset: Toolset::Cloud,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::Incomplete,
+        ErrorCode::AgentFailed,
+        ErrorCode::TimeoutIdle,
+        ErrorCode::TimeoutHard,
+        ErrorCode::Unauthenticated,
+        ErrorCode::NetworkError,
+    ],
+    check: local::wait::check,
+    ..CommandSpec::declare::<local::wait::Wait>(&["cloud", "wait"], "Wait until a cloud task ends")
+};
+
+pub const RESULTS: CommandSpec = CommandSpec {
+    details: "Final message, diff, files, tests, tokens, errors.",
+    category: Category::ResultSet,
+    shape: Shape::Show("task"),
+    danger: Danger::Safe,
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Cloud,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::InvalidCursor,
+        ErrorCode::WrongState,
+        ErrorCode::Unauthenticated,
+        ErrorCode::NetworkError,
+    ],
+    ..CommandSpec::declare::<local::results::Results>(
+        &["cloud", "results"],
+        "Show what a finished cloud task did",
+    )
+};
+
+pub const CANCEL: CommandSpec = CommandSpec {
+    shape: Shape::Action("task_cancelled"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Cloud,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::WrongState,
+        ErrorCode::NetworkError,
+    ],
+    ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "End a cloud task")
+};

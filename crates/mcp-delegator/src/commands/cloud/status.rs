@@ -1,0 +1,36 @@
+//! `cloud status`: what runs, what waits, what ended lately, elsewhere.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::commands::local::status::StatusInputs;
+use crate::fault::ErrorCode;
+use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CloudStatus {
+    #[serde(flatten)]
+    pub of: StatusInputs,
+    /// Only tasks of this environment
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub env_id: Option<String>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Never waits.",
+    category: Category::StatusSnapshot,
+    shape: Shape::Show("snapshot"),
+    danger: Danger::Safe,
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Cloud,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::InvalidCursor,
+        ErrorCode::Unauthenticated,
+        ErrorCode::NetworkError,
+    ],
+    ..CommandSpec::declare::<CloudStatus>(&["cloud", "status"], "Show cloud tasks")
+};

@@ -1,0 +1,47 @@
+//! `cloud submit`: delegate a task to an environment.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::commands::inputs::{Submission, check_task_text};
+use crate::fault::ErrorCode;
+use crate::registry::{Category, CommandSpec, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Submit {
+    #[serde(flatten)]
+    pub submission: Submission,
+    /// Environment id or label
+    #[schemars(length(min = 1, max = 128))]
+    pub env_id: String,
+    /// How many attempts to make
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 4))]
+    pub attempts: u8,
+    /// Branch to work on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub branch: Option<String>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Answers at once with the task's id for the other cloud tools.",
+    category: Category::ExecutionAck,
+    shape: Shape::Action("task_submitted"),
+    network: true,
+    toolset: Toolset::Cloud,
+    failures: &[
+        ErrorCode::NotFound,
+        ErrorCode::DependencyMissing,
+        ErrorCode::IdempotencyMismatch,
+        ErrorCode::Unauthenticated,
+        ErrorCode::RateLimited,
+        ErrorCode::NetworkError,
+    ],
+    check: check_task_text,
+    ..CommandSpec::declare::<Submit>(&["cloud", "submit"], "Delegate a coding task to a cloud environment")
+};

@@ -1,0 +1,69 @@
+//! `completions`: a script that teaches a shell our words.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::cli::tree;
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, Toolset, typed};
+use crate::run::Context;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Completions {
+    /// The shell
+    #[schemars(extend("x-positional" = true))]
+    pub shell: Shell,
+}
+
+/// A text in a format of its own, where someone asked for it in an envelope.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RawText {
+    pub text: String,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    shape: crate::registry::Shape::Show("script"),
+    danger: Danger::Safe,
+    idempotent: true,
+    raw: true,
+    toolset: Toolset::Hidden,
+    examples: &[Example {
+        command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",
+        shows: "completions for bash, from the next shell on",
+    }],
+    former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<RawText>),
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Completions>(&["completions"], "Print a completion script for a shell")
+};
+
+fn run(_: &Context<'_>, input: Completions) -> Result<Answer, AppError> {
+    use clap_complete::Shell as Known;
+    let shell = match input.shell {
+        Shell::Bash => Known::Bash,
+        Shell::Elvish => Known::Elvish,
+        Shell::Fish => Known::Fish,
+        Shell::Powershell => Known::PowerShell,
+        Shell::Zsh => Known::Zsh,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut tree::offered(), PROGRAM, &mut script);
+    Ok(raw_text(script))
+}
+
+pub fn raw_text(bytes: Vec<u8>) -> Answer {
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Answer::done(json!(RawText { text: text.clone() })).raw(text)
+}

@@ -1,0 +1,157 @@
+//! `config show`: every setting in force, and who set it.
+
+use delegator_config::{Origin, Setting as Configured};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
+use crate::requests::page::page_of;
+use crate::run::Context;
+use crate::views::document::{Block, Document, scalar};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigShow {
+    /// Only this setting
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub key: Option<String>,
+    /// Only settings that something other than the default has set
+    #[serde(default)]
+    pub changed: bool,
+    /// Settings per page (default all)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// Where to go on, from an earlier answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Settings {
+    pub settings: Vec<Setting>,
+    /// The user's configuration file, if there is one.
+    pub user_file: Option<String>,
+    /// The project's file, if there is one.
+    pub project_file: Option<String>,
+    pub state_dir: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Setting {
+    pub key: &'static str,
+    pub value: Value,
+    pub default: Value,
+    /// default, user_config, project, environment or flag.
+    pub source: &'static str,
+    /// The file and line, variable or flag that set it.
+    pub origin: Option<String>,
+    pub variable: Option<String>,
+    pub description: &'static str,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Flags win over variables, variables over the project's file, that over the user's file, that over defaults.",
+    shape: Shape::List("settings"),
+    danger: Danger::Safe,
+    idempotent: true,
+    toolset: Toolset::Extra,
+    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    examples: &[
+        Example { command: "mcp-delegator config show", shows: "all settings" },
+        Example {
+            command: "mcp-delegator config show max_mode",
+            shows: "one setting and where it comes from",
+        },
+    ],
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Settings>),
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
+};
+
+fn run(context: &Context<'_>, input: ConfigShow) -> Result<Answer, AppError> {
+    let config = context.config;
+    if let Some(key) = &input.key
+        && config.get(key).is_none()
+    {
+        return Err(unknown_key(context, key));
+    }
+    let settings: Vec<Setting> = config
+        .settings()
+        .filter(|setting| input.key.as_deref().is_none_or(|key| setting.key.name == key))
+        .filter(|setting| !input.changed || setting.origin != Origin::Default)
+        .map(shown)
+        .collect();
+    let question = json!({"command": "config.show", "key": input.key, "changed": input.changed});
+    let (settings, page) = page_of(settings, input.limit, input.cursor.as_deref(), &question)?;
+    let text = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let data = Settings {
+        settings,
+        user_file: text(&config.user_file),
+        project_file: text(&config.project_file),
+        state_dir: text(&context.state_dir),
+    };
+    let mut answer = Answer::done(json!(data));
+    answer.page = Some(page);
+    Ok(answer)
+}
+
+fn shown(setting: &Configured) -> Setting {
+    // What the redactor cannot recognise by its form, it must not have to.
+    let hide = |value: Value| {
+        if setting.key.secret && !value.is_null() { "[REDACTED:config]".into() } else { value }
+    };
+    Setting {
+        key: setting.key.name,
+        value: hide(setting.value_json()),
+        default: setting.default_json(),
+        source: setting.source().as_str(),
+        origin: match &setting.origin {
+            Origin::Default => None,
+            Origin::UserConfig { path, position } | Origin::Project { path, position } => {
+                Some(format!("{}:{}", path.display(), position.line))
+            }
+            Origin::Variable(name) | Origin::Flag(name) => Some(name.clone()),
+        },
+        variable: setting.key.variable(),
+        description: setting.key.description,
+    }
+}
+
+fn unknown_key(context: &Context<'_>, key: &str) -> AppError {
+    let known = context.config.settings().map(|setting| setting.key.name);
+    let error =
+        AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
+    match delegator_domain::names::nearest(key, known) {
+        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
+        None => error.suggest("'mcp-delegator config show' lists all settings."),
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let rows = data["settings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|setting| {
+            let source = match setting["origin"].as_str() {
+                Some(origin) => format!("{} ({origin})", scalar(&setting["source"])),
+                None => scalar(&setting["source"]),
+            };
+            vec![scalar(&setting["key"]), scalar(&setting["value"]), source]
+        })
+        .collect();
+    let files = ["user_file", "project_file", "state_dir"]
+        .into_iter()
+        .filter(|key| data[*key].is_string())
+        .map(|key| (key.replace('_', " "), scalar(&data[key])))
+        .collect();
+    Document::default()
+        .block(Block::Table { columns: vec!["setting", "value", "source"], rows })
+        .block(Block::Facts(files))
+}

@@ -1,0 +1,340 @@
+//! Commands whose names are settled and whose rooms are not built yet.
+//!
+//! They stand here so that their names cannot be taken by something else and callers get an honest answer. Each moves
+//! to a file of its own when it is built.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::inputs::{NoInputs, OneTask, Stack, TASK_ID};
+use crate::registry::{CommandSpec, Danger, Shape, Toolset};
+
+macro_rules! inputs {
+    ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $name { $($(#[$meta])* pub $field: $type,)* }
+    };
+}
+
+inputs!(Serve {
+    /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<String>,
+    /// File with the bearer token for HTTP
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_file: Option<String>,
+    /// Toolsets to serve
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    toolsets: Vec<String>,
+    /// Serve only these tools
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    tools: Vec<String>,
+    /// Leave these tools out
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    exclude_tools: Vec<String>,
+    /// Serve only tools that change nothing
+    #[serde(default)]
+    read_only: bool,
+    /// Format of answers that ask for none: markdown or json
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_format: Option<String>,
+    /// Prefix of the tool names
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_prefix: Option<String>,
+    /// Declare output schemas in the tool list
+    #[serde(default)]
+    output_schemas: bool,
+});
+
+inputs!(Logs {
+    /// The task's id
+    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
+    task_id: String,
+    /// Go on until the task ends
+    #[serde(default)]
+    follow: bool,
+});
+
+inputs!(CancelMany {
+    /// Every task that has not ended
+    #[serde(default)]
+    all: bool,
+    /// Only say what would be done
+    #[serde(default)]
+    dry_run: bool,
+});
+
+inputs!(Send {
+    /// The task's id
+    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
+    task_id: String,
+    /// The message
+    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
+    text: String,
+});
+
+inputs!(EventSource {
+    /// A file, - for standard input, or a task's id
+    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
+    source: String,
+});
+
+inputs!(Import {
+    /// A session file Codex left behind
+    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
+    rollout: String,
+});
+
+inputs!(Watch {
+    /// Only these tasks
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-positional" = true, "default" = null))]
+    task_ids: Vec<String>,
+});
+
+inputs!(Dashboard {
+    /// Port on the loopback address
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    port: Option<u32>,
+});
+
+inputs!(Worker {
+    /// Where the database is; without a password
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_url: Option<String>,
+    /// File that holds the database's address
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_url_file: Option<String>,
+    /// The worker's name
+    #[schemars(length(min = 1, max = 128))]
+    name: String,
+    /// Tasks at once
+    #[serde(default = "four")]
+    #[schemars(range(min = 1, max = 1024))]
+    slots: u32,
+    /// What this machine offers, as key=value
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    #[schemars(extend("default" = null))]
+    labels: std::collections::BTreeMap<String, String>,
+    /// Directory for checkouts
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+});
+
+inputs!(EnvAdd {
+    /// The environment's id
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    env_id: String,
+    /// Its name
+    #[schemars(length(min = 1, max = 128))]
+    name: String,
+    /// Repository it works on
+    #[schemars(length(min = 1, max = 1024))]
+    repo_url: String,
+    /// What the repository is built with
+    stack: Stack,
+});
+
+inputs!(EnvRemove {
+    /// The environment's id
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    env_id: String,
+    /// Really remove it
+    #[serde(default)]
+    confirm_destructive: bool,
+});
+
+inputs!(Discard {
+    /// The task's id
+    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
+    task_id: String,
+    /// Really do it
+    #[serde(default)]
+    confirm_destructive: bool,
+});
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Host {
+    ClaudeCode,
+    Codex,
+    Cursor,
+    Vscode,
+    ClaudeDesktop,
+}
+
+inputs!(Setup {
+    /// The program that shall call us
+    #[schemars(extend("x-positional" = true))]
+    host: Host,
+    /// Show what would be written instead of writing it
+    #[serde(default)]
+    print: bool,
+});
+
+inputs!(Doctor {
+    /// Write a report to send along with a question
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bundle: Option<String>,
+});
+
+fn four() -> u32 {
+    4
+}
+
+pub const SERVE: CommandSpec = CommandSpec {
+    toolset: Toolset::Hidden,
+    open_ended: true,
+    ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
+};
+pub const DEMO: CommandSpec = CommandSpec {
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<NoInputs>(
+        &["demo"],
+        "Delegate a task to a built-in agent, offline, to see the whole way",
+    )
+};
+pub const LOGS: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    open_ended: true,
+    ..CommandSpec::declare::<Logs>(&["logs"], "Show what a task's agent printed")
+};
+pub const RETRY: CommandSpec = CommandSpec {
+    shape: Shape::Action("task_retried"),
+    network: true,
+    ..CommandSpec::declare::<OneTask>(&["retry"], "Start an ended task again as a new one")
+};
+pub const CANCEL: CommandSpec = CommandSpec {
+    shape: Shape::Action("tasks_cancelled"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    ..CommandSpec::declare::<CancelMany>(&["cancel"], "End several tasks at once")
+};
+pub const QUEUE_PAUSE: CommandSpec = CommandSpec {
+    shape: Shape::Action("queue_paused"),
+    idempotent: true,
+    ..CommandSpec::declare::<NoInputs>(&["queue", "pause"], "Start no queued task until resumed")
+};
+pub const QUEUE_RESUME: CommandSpec = CommandSpec {
+    shape: Shape::Action("queue_resumed"),
+    idempotent: true,
+    ..CommandSpec::declare::<NoInputs>(&["queue", "resume"], "Start queued tasks again")
+};
+pub const SEND: CommandSpec = CommandSpec {
+    shape: Shape::Action("message_queued"),
+    ..CommandSpec::declare::<Send>(&["send"], "Queue a message for a running agent")
+};
+pub const ANSWER: CommandSpec = CommandSpec {
+    shape: Shape::Action("question_answered"),
+    requires_person: true,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<Send>(&["answer"], "Answer the question a running agent asks")
+};
+pub const DIFF: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    raw: true,
+    ..CommandSpec::declare::<OneTask>(&["diff"], "Show what a task changed in its worktree")
+};
+pub const APPLY: CommandSpec = CommandSpec {
+    shape: Shape::Action("changes_applied"),
+    ..CommandSpec::declare::<OneTask>(&["apply"], "Bring a task's changes into the original tree")
+};
+pub const DISCARD: CommandSpec = CommandSpec {
+    shape: Shape::Action("worktree_discarded"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    ..CommandSpec::declare::<Discard>(&["discard"], "Remove a task's worktree and its changes")
+};
+pub const RESTORE: CommandSpec = CommandSpec {
+    shape: Shape::Action("tree_restored"),
+    danger: Danger::Destructive,
+    ..CommandSpec::declare::<Discard>(&["restore"], "Bring back the tree as it was before a task")
+};
+pub const EVENTS_NORMALIZE: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    open_ended: true,
+    raw: true,
+    ..CommandSpec::declare::<EventSource>(
+        &["events", "normalize"],
+        "Write a transcript in Codex's JSONL dialect",
+    )
+};
+pub const EVENTS_SUMMARIZE: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    open_ended: true,
+    ..CommandSpec::declare::<EventSource>(&["events", "summarize"], "Say what happened in a transcript")
+};
+pub const EVENTS_FOLLOW: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    open_ended: true,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<EventSource>(&["events", "follow"], "Show events as they are written")
+};
+pub const IMPORT: CommandSpec = CommandSpec {
+    shape: Shape::Action("session_imported"),
+    idempotent: true,
+    ..CommandSpec::declare::<Import>(&["import"], "Take a past Codex session into the registry")
+};
+pub const WATCH: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    open_ended: true,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<Watch>(&["watch"], "Live view of the tasks in the terminal")
+};
+pub const DASHBOARD: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    open_ended: true,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<Dashboard>(&["dashboard"], "Live view of the tasks in the browser")
+};
+pub const WORKER: CommandSpec = CommandSpec {
+    network: true,
+    open_ended: true,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<Worker>(&["worker"], "Work on fleet tasks on this machine")
+};
+pub const FLEET_STATUS: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    network: true,
+    shape: Shape::Show("fleet"),
+    ..CommandSpec::declare::<NoInputs>(&["fleet", "status"], "Show workers, slots and the queue of the fleet")
+};
+pub const ENV_ADD: CommandSpec = CommandSpec {
+    shape: Shape::Action("environment_added"),
+    ..CommandSpec::declare::<EnvAdd>(&["env", "add"], "Add an environment")
+};
+pub const ENV_REMOVE: CommandSpec = CommandSpec {
+    shape: Shape::Action("environment_removed"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    ..CommandSpec::declare::<EnvRemove>(&["env", "remove"], "Remove an environment")
+};
+pub const ENV_CHECK: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    shape: Shape::List("environments"),
+    ..CommandSpec::declare::<NoInputs>(&["env", "check"], "Check the environments file")
+};
+pub const SETUP: CommandSpec = CommandSpec {
+    shape: Shape::Action("host_configured"),
+    idempotent: true,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<Setup>(&["setup"], "Tell a host program about this server")
+};
+pub const DOCTOR: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    idempotent: true,
+    shape: Shape::List("checks"),
+    ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is there")
+};

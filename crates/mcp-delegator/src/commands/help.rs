@@ -1,0 +1,63 @@
+//! `help`: what there is, for people. The same text as `--help`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cli::help;
+use crate::fault::AppError;
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, OutputSchema, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::document::{Block, Document};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Help {
+    /// The words of a command or group
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-positional" = true, "default" = null))]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HelpOutput {
+    pub usage: String,
+    pub commands: Vec<HelpCommand>,
+    pub text: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HelpCommand {
+    pub name: String,
+    pub summary: String,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    shape: Shape::Show("help"),
+    danger: Danger::Safe,
+    idempotent: true,
+    toolset: Toolset::Hidden,
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<HelpOutput>),
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Help>(&["help"], "Show help for a command")
+};
+
+fn run(_: &Context<'_>, input: Help) -> Result<Answer, AppError> {
+    let mut command = help::command_at(&input.command)?;
+    let commands = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .map(|below| HelpCommand {
+            name: below.get_name().to_owned(),
+            summary: below.get_about().map(ToString::to_string).unwrap_or_default(),
+        })
+        .collect();
+    let text = help::text(&command);
+    let usage = command.render_usage().to_string();
+    Ok(Answer::done(json!(HelpOutput { usage, commands, text })))
+}
+
+fn describe(data: &Value) -> Document {
+    Document::default().block(Block::Verbatim(data["text"].as_str().unwrap_or_default().to_owned()))
+}

@@ -1,0 +1,231 @@
+//! Inputs that several commands share. Doc comments are the descriptions every surface shows.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::fault::{ErrorCode, Problem};
+
+/// Ids are the only part of a path a caller ever names, so their alphabet is closed.
+pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
+pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
+pub const MODEL: &str = "^[0-9A-Za-z._:/@+][0-9A-Za-z._:/@+-]{0,127}$";
+const ENVIRONMENT_VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+fn variable_names() -> Value {
+    json!({"type": "string", "pattern": ENVIRONMENT_VARIABLE})
+}
+
+fn non_empty_strings() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    #[default]
+    ReadOnly,
+    WorkspaceWrite,
+    DangerFullAccess,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnvPolicy {
+    #[default]
+    InheritNone,
+    InheritAll,
+    AllowList,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    #[default]
+    None,
+    Worktree,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stack {
+    Node,
+    Python,
+    Go,
+    Rust,
+}
+
+/// What to do, and for whom it is kept: inputs of every command that accepts a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Submission {
+    /// What to do
+    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
+    pub task: String,
+    /// The same key with the same input returns the first task instead of starting another
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true))]
+    pub idempotency_key: Option<String>,
+    /// Labels to keep, show and filter by
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-advanced" = true, "default" = null))]
+    pub labels: BTreeMap<String, String>,
+    /// Accept a task that plainly asks to rewrite git history
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub allow_destructive_git: bool,
+    /// Run beside another writing task in the same work tree
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub allow_parallel_writes: bool,
+}
+
+/// How an agent is run on this machine: inputs of run, exec and resume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentInputs {
+    /// Absolute path to work in (default: the caller's; resume: the thread's)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub working_dir: Option<String>,
+    /// Model name
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = MODEL))]
+    pub model: Option<String>,
+    /// Seconds without activity before the end
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86_400), extend("x-default" = 300))]
+    pub idle_timeout_sec: Option<u32>,
+    /// Seconds in all before the end
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
+    pub hard_timeout_sec: Option<u32>,
+    /// Name of a configured agent (default codex)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64), extend("x-unbuilt" = true))]
+    pub agent: Option<String>,
+    /// Where the agent works: the directory itself, or a git worktree of its own
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unbuilt" = true))]
+    pub isolation: Option<Isolation>,
+    /// A command, as a list of arguments, run by us after the agent to check its work
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = non_empty_strings(), "x-unbuilt" = true, "default" = null))]
+    pub verify: Vec<String>,
+    /// JSON Schema of the final answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-advanced" = true))]
+    pub output_schema: Option<Map<String, Value>>,
+    /// Profile of the agent's own configuration
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = MODEL), extend("x-advanced" = true))]
+    pub profile: Option<String>,
+    /// How hard the model shall think, in the agent's own words
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = MODEL), extend("x-advanced" = true))]
+    pub reasoning_effort: Option<String>,
+    /// Paths of images to show the agent
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
+    pub images: Vec<String>,
+    /// Further directories the agent may write to
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
+    pub add_dirs: Vec<String>,
+    /// Run outside a git repository too
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub skip_git_repo_check: bool,
+    /// What the commands the agent runs see of the environment
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub env_policy: EnvPolicy,
+    /// Variables the agent's commands may see under allow-list
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
+    pub env_allow_list: Vec<String>,
+    /// Carry uncommitted changes into the worktree
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    pub carry_dirty: bool,
+    /// Tokens the task may use
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000_000u64), extend("x-advanced" = true, "x-unbuilt" = true))]
+    pub budget: Option<u64>,
+    /// Keep what a task cut by a limit has done
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    pub salvage: bool,
+    /// Keep the agent open for messages
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    pub live: bool,
+    /// Task to start when this one completes
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000), extend("x-advanced" = true, "x-unbuilt" = true))]
+    pub on_success: Option<String>,
+    /// Task to start when this one fails
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000), extend("x-advanced" = true, "x-unbuilt" = true))]
+    pub on_failure: Option<String>,
+}
+
+/// The one task a command is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OneTask {
+    /// The task
+    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
+    pub task_id: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoInputs {}
+
+/// Text that is going to an agent must say something, and a NUL ends text too early in too many places.
+pub fn check_task_text(input: &Value) -> Vec<Problem> {
+    match input.get("task").and_then(Value::as_str) {
+        Some(task) if task.contains('\0') => {
+            vec![Problem::new(ErrorCode::InvalidValue, "task", "must not contain NUL characters")]
+        }
+        Some(task) if task.trim().is_empty() => vec![
+            Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")
+                .suggest(Some("Say what the agent shall do.")),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// The rules between the inputs of one agent run.
+pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
+    let mut problems = check_task_text(input);
+    let allow_list = input.get("env_policy").and_then(Value::as_str) == Some("allow-list");
+    let listed = input.get("env_allow_list").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    if listed && !allow_list {
+        problems.push(
+            Problem::new(
+                ErrorCode::InvalidValue,
+                "env_allow_list",
+                "has no effect without env_policy allow-list",
+            )
+            .suggest(Some("Set env_policy to allow-list.")),
+        );
+    }
+    match input.get("working_dir").and_then(Value::as_str) {
+        Some(path) if path.contains('\0') => {
+            problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                "working_dir",
+                "must not contain NUL characters",
+            ));
+        }
+        Some(path) if !path.starts_with('/') => {
+            problems.push(
+                Problem::new(ErrorCode::InvalidValue, "working_dir", "must be an absolute path")
+                    .value(path.into())
+                    .suggest(Some("Give the path from the root, as in /home/me/project.")),
+            );
+        }
+        _ => {}
+    }
+    problems
+}

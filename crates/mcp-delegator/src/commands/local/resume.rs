@@ -1,0 +1,56 @@
+//! `local resume`: go on with an earlier thread.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::AGENT_FAILURES;
+use crate::commands::inputs::{AgentInputs, Mode, Submission, TASK_ID, THREAD_ID, check_agent_inputs};
+use crate::fault::{ErrorCode, Problem};
+use crate::registry::{Category, CommandSpec, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resume {
+    #[serde(flatten)]
+    pub submission: Submission,
+    /// The thread (or task_id)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = THREAD_ID))]
+    pub thread_id: Option<String>,
+    /// An earlier task of the thread
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = TASK_ID))]
+    pub task_id: Option<String>,
+    /// How far the agent may go
+    #[serde(default)]
+    pub mode: Mode,
+    #[serde(flatten)]
+    pub agent: AgentInputs,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Answers at once with the new task's id.",
+    category: Category::ExecutionAck,
+    shape: Shape::Action("task_resumed"),
+    network: true,
+    toolset: Toolset::Local,
+    failures: AGENT_FAILURES,
+    check,
+    ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")
+};
+
+fn check(input: &Value) -> Vec<Problem> {
+    let mut problems = check_agent_inputs(input);
+    match (input.get("thread_id"), input.get("task_id")) {
+        (Some(_), Some(_)) => problems.push(
+            Problem::new(ErrorCode::InvalidValue, "task_id", "cannot be given together with thread_id")
+                .suggest(Some("Give one of them.")),
+        ),
+        (None, None) => problems.push(
+            Problem::new(ErrorCode::MissingArgument, "thread_id", "is missing, and so is task_id")
+                .suggest(Some("Give one of them.")),
+        ),
+        _ => {}
+    }
+    problems
+}

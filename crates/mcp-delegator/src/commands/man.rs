@@ -1,0 +1,41 @@
+//! `man`: the manual, for `man -l -` or a package.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::completions::{RawText, raw_text};
+use crate::cli::help;
+use crate::fault::{AppError, io_error};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Toolset, typed};
+use crate::run::Context;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Man {
+    /// The words of a command; without them, the program's own page
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-positional" = true, "default" = null))]
+    pub command: Vec<String>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    shape: crate::registry::Shape::Show("page"),
+    danger: Danger::Safe,
+    idempotent: true,
+    raw: true,
+    toolset: Toolset::Hidden,
+    examples: &[
+        Example { command: "mcp-delegator man | man -l -", shows: "the manual page" },
+        Example { command: "mcp-delegator man config show", shows: "the page of one command" },
+    ],
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<RawText>),
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Man>(&["man"], "Print the manual page")
+};
+
+fn run(_: &Context<'_>, input: Man) -> Result<Answer, AppError> {
+    let command = help::command_at(&input.command)?;
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
+    Ok(raw_text(page))
+}

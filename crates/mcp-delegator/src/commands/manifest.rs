@@ -1,0 +1,208 @@
+//! `manifest`: everything a program needs to know to call us.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::{Answer, Completion};
+use crate::registry::exit_codes::{ExitCodeEntry, exit_codes};
+use crate::registry::{
+    self, CommandSpec, Danger, Example, FormerName, OutputSchema, Shape, Toolset, mcp_tool, typed,
+};
+use crate::requests::page::{fingerprint, page_of};
+use crate::run::Context;
+use crate::views::document::{Block, Document};
+use crate::views::{PRODUCT_VERSION, agent, envelope_schema, tool};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ManifestInputs {
+    /// Only commands that can be run in this version
+    #[serde(default)]
+    pub available_only: bool,
+    /// Answer "not modified" if the manifest still has this etag
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub etag: Option<String>,
+    /// Commands per page (default all)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// Where to go on, from an earlier answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Manifest {
+    pub name: &'static str,
+    pub version: &'static str,
+    pub envelope_version: &'static str,
+    pub schema_version: &'static str,
+    pub commands: Vec<Command>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Command {
+    /// Dotted path, as in `meta.command`.
+    pub name: String,
+    /// The words to type.
+    pub path: Vec<&'static str>,
+    pub summary: &'static str,
+    pub description: String,
+    pub available: bool,
+    /// The tool's name over MCP; null for commands that are no tools.
+    pub tool: Option<String>,
+    pub toolset: Option<&'static str>,
+    pub category: &'static str,
+    pub danger_level: &'static str,
+    pub idempotent: bool,
+    pub network: bool,
+    pub requires_person: bool,
+    pub raw_output: bool,
+    pub introduced: &'static str,
+    pub input_schema: Value,
+    /// Inputs that are settled but not served yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_inputs: Vec<String>,
+    /// Inputs that may be given by position, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub positional: Vec<String>,
+    /// Name of the schema of `data`, for the command `schema`.
+    pub output_schema: String,
+    /// The definition an MCP server lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<Value>,
+    pub exit_codes: BTreeMap<String, ExitCodeEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<CommandExample>,
+    /// Names that lead here by a redirect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub former_names: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommandExample {
+    pub command: &'static str,
+    pub shows: &'static str,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Names, inputs, exit codes and MCP tools of all commands, also of those that are not built yet (available: false).",
+    shape: Shape::Show("manifest"),
+    danger: Danger::Safe,
+    idempotent: true,
+    toolset: Toolset::Extra,
+    failures: &[ErrorCode::InvalidCursor],
+    examples: &[
+        Example { command: "mcp-delegator manifest --json", shows: "everything, as one line of JSON" },
+        Example {
+            command: "mcp-delegator manifest --fields commands.name,commands.tool",
+            shows: "only the names",
+        },
+    ],
+    former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Manifest>),
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<ManifestInputs>(&["manifest"], "Describe every command for programs")
+};
+
+fn run(context: &Context<'_>, input: ManifestInputs) -> Result<Answer, AppError> {
+    let prefix = context.config.tool_prefix();
+    let commands: Vec<Command> = registry::all()
+        .iter()
+        .filter(|spec| !input.available_only || spec.is_available())
+        .map(|spec| command(spec, prefix))
+        .collect();
+    let etag = fingerprint(&json!(commands));
+    if input.etag.as_deref() == Some(&etag) {
+        return Ok(Answer::new(Completion::NotModified).fact("etag", etag));
+    }
+    let question = json!({"command": "manifest", "available_only": input.available_only, "etag": etag});
+    let count = commands.len();
+    let (commands, page) = page_of(commands, input.limit, input.cursor.as_deref(), &question)?;
+    let manifest = Manifest {
+        name: registry::PROGRAM,
+        version: PRODUCT_VERSION,
+        envelope_version: tool::ENVELOPE_VERSION,
+        schema_version: agent::SCHEMA_VERSION,
+        commands,
+    };
+    let mut answer = Answer::done(json!(manifest)).fact("etag", etag).fact("count", count);
+    answer.page = Some(page);
+    Ok(answer)
+}
+
+fn command(spec: &'static CommandSpec, prefix: &str) -> Command {
+    let inputs = spec.inputs();
+    let is_tool = spec.toolset != Toolset::Hidden;
+    let names = |keep: fn(&registry::Property) -> bool| {
+        inputs
+            .properties
+            .iter()
+            .filter(|property| keep(property))
+            .map(|property| property.name.clone())
+            .collect()
+    };
+    Command {
+        name: spec.name(),
+        path: spec.path.to_vec(),
+        summary: spec.about,
+        description: spec.details.to_owned(),
+        available: spec.is_available(),
+        tool: is_tool.then(|| spec.tool_name(prefix)),
+        toolset: spec.toolset.name(),
+        category: spec.category.name(),
+        danger_level: spec.danger.name(),
+        idempotent: spec.idempotent,
+        network: spec.network,
+        requires_person: spec.requires_person,
+        raw_output: spec.raw,
+        introduced: "3.6.0",
+        input_schema: inputs.to_value(),
+        unavailable_inputs: names(|property| property.unbuilt),
+        positional: names(|property| property.positional),
+        output_schema: spec.name(),
+        mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix)),
+        exit_codes: exit_codes(spec),
+        examples: spec
+            .examples
+            .iter()
+            .map(|example| CommandExample { command: example.command, shows: example.shows })
+            .collect(),
+        former_names: spec.former_names.iter().map(|former| former.path.join(" ")).collect(),
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let cell = |command: &Value, key: &str| command[key].as_str().unwrap_or("-").to_owned();
+    let rows = data["commands"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|command| {
+            let words = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let available = if command["available"] == true { "yes" } else { "no" };
+            vec![
+                words.collect::<Vec<_>>().join(" "),
+                cell(command, "tool"),
+                available.to_owned(),
+                cell(command, "summary"),
+            ]
+        })
+        .collect();
+    Document::titled(format!("mcp-delegator {}", data["version"].as_str().unwrap_or(PRODUCT_VERSION)))
+        .block(Block::Table { columns: vec!["command", "tool", "available", "what it does"], rows })
+}
+
+/// The schema of a command's `data`.
+pub fn output_schema(spec: &CommandSpec) -> Value {
+    match spec.output {
+        OutputSchema::Category => envelope_schema::category_data(spec.category),
+        OutputSchema::Type(schema) => schema().to_value(),
+    }
+}

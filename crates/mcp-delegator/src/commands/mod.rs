@@ -1,0 +1,68 @@
+//! The commands: one verb, one file, from its inputs to its answer.
+
+pub mod cleanup_registry;
+pub mod cloud;
+pub mod completions;
+pub mod config_show;
+pub mod declared;
+pub mod help;
+pub mod inputs;
+pub mod local;
+pub mod man;
+pub mod manifest;
+pub mod schema;
+pub mod version;
+
+use crate::registry::CommandSpec;
+
+pub const ALL: &[&CommandSpec] = &[
+    &local::run::SPEC,
+    &local::exec::SPEC,
+    &local::resume::SPEC,
+    &local::status::SPEC,
+    &local::wait::SPEC,
+    &local::results::SPEC,
+    &local::cancel::SPEC,
+    &cloud::submit::SPEC,
+    &cloud::status::SPEC,
+    &cloud::WAIT,
+    &cloud::RESULTS,
+    &cloud::CANCEL,
+    &cloud::list_environments::SPEC,
+    &cloud::github_setup::SPEC,
+    &cleanup_registry::SPEC,
+    &cloud::apply::SPEC,
+    &declared::SERVE,
+    &declared::DEMO,
+    &declared::LOGS,
+    &declared::RETRY,
+    &declared::CANCEL,
+    &declared::QUEUE_PAUSE,
+    &declared::QUEUE_RESUME,
+    &declared::SEND,
+    &declared::ANSWER,
+    &declared::DIFF,
+    &declared::APPLY,
+    &declared::DISCARD,
+    &declared::RESTORE,
+    &declared::EVENTS_NORMALIZE,
+    &declared::EVENTS_SUMMARIZE,
+    &declared::EVENTS_FOLLOW,
+    &declared::IMPORT,
+    &declared::WATCH,
+    &declared::DASHBOARD,
+    &declared::WORKER,
+    &declared::FLEET_STATUS,
+    &declared::ENV_ADD,
+    &declared::ENV_REMOVE,
+    &declared::ENV_CHECK,
+    &declared::SETUP,
+    &declared::DOCTOR,
+    &config_show::SPEC,
+    &schema::SPEC,
+    &manifest::SPEC,
+    &completions::SPEC,
+    &man::SPEC,
+    &help::SPEC,
+    &version::SPEC,
+];

@@ -1,0 +1,169 @@
+//! `schema`: the JSON Schemas of everything we read and write.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::manifest::output_schema;
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::{Answer, Completion};
+use crate::registry::{
+    self, Category, CommandSpec, Danger, Example, FormerName, OutputSchema, Shape, Toolset, typed,
+};
+use crate::requests::page::{fingerprint, page_of};
+use crate::run::Context;
+use crate::views::document::{Block, Document};
+use crate::views::envelope_schema;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SchemaInputs {
+    /// Which schema; without it, the names of all
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub name: Option<String>,
+    /// Answer "not modified" if the schema still has this etag
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub etag: Option<String>,
+    /// Names per page (default all)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// Where to go on, from an earlier answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub cursor: Option<String>,
+}
+
+/// The names of all schemas, or one schema, whose keys are those of JSON Schema.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct SchemaOutput {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schemas: Option<Vec<SchemaName>>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SchemaName {
+    pub name: String,
+    pub describes: String,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Envelopes (agent, standard, the five tool categories, error) and, under its dotted name, the input and output of every command.",
+    shape: Shape::Show("schema"),
+    danger: Danger::Safe,
+    idempotent: true,
+    raw: true,
+    toolset: Toolset::Extra,
+    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    examples: &[
+        Example { command: "mcp-delegator schema", shows: "the names" },
+        Example { command: "mcp-delegator schema agent", shows: "the envelope of every answer in a pipe" },
+        Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
+    ],
+    former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<SchemaOutput>),
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
+};
+
+fn run(context: &Context<'_>, input: SchemaInputs) -> Result<Answer, AppError> {
+    let data = match &input.name {
+        Some(name) => one(name, context.config.tool_prefix())?,
+        None => json!(names()),
+    };
+    let etag = fingerprint(&data);
+    if input.etag.as_deref() == Some(&etag) {
+        return Ok(Answer::new(Completion::NotModified).fact("etag", etag));
+    }
+    if input.name.is_some() {
+        let text = serde_json::to_string_pretty(&data).unwrap_or_default();
+        return Ok(Answer::done(data).raw(text).fact("etag", etag));
+    }
+    let question = json!({"command": "schema", "etag": etag});
+    let (schemas, page) = page_of(names(), input.limit, input.cursor.as_deref(), &question)?;
+    let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
+    let mut answer =
+        Answer::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
+    answer.page = Some(page);
+    answer.shape = Some(Shape::List("schemas"));
+    Ok(answer)
+}
+
+fn names() -> Vec<SchemaName> {
+    let entry = |name: String, describes: String| SchemaName { name, describes };
+    let mut names = vec![
+        entry("agent".into(), "Envelope of every answer in a pipe (002)".into()),
+        entry("standard".into(), "Envelope in files (004)".into()),
+        entry("error".into(), "Envelope of a failed tool call (000)".into()),
+    ];
+    names
+        .extend(Category::ALL.map(|category| {
+            entry(category.name().into(), format!("Tool envelope {}", category.schema_id()))
+        }));
+    names.extend(
+        registry::all()
+            .iter()
+            .map(|spec| entry(spec.name(), format!("Input and output of '{}'", spec.words()))),
+    );
+    names
+}
+
+/// Names are known under everything a caller may have in front of them: the id, the number of the contract, the
+/// dotted path, the words, the tool's name.
+fn one(name: &str, prefix: &str) -> Result<Value, AppError> {
+    let bare = name
+        .strip_prefix("codex://schema/v3.6/")
+        .or_else(|| name.strip_prefix("codex/v3.6/"))
+        .map(|rest| rest.trim_end_matches("/v1"))
+        .unwrap_or(name);
+    match bare {
+        "agent" | "002" | "ResponseEnvelope" => return Ok(envelope_schema::agent()),
+        "standard" | "004" | "StandardEnvelope" => return Ok(envelope_schema::standard()),
+        "error" => return Ok(envelope_schema::tool_error()),
+        _ => {}
+    }
+    if let Some(category) = Category::ALL.into_iter().find(|category| category.name() == bare) {
+        return Ok(envelope_schema::tool(category));
+    }
+    let named = |spec: &&&CommandSpec| {
+        spec.name() == bare || spec.words() == bare || spec.snake() == bare || spec.tool_name(prefix) == bare
+    };
+    match registry::all().iter().find(named) {
+        Some(spec) => Ok(of_command(spec)),
+        None => Err(not_found(name)),
+    }
+}
+
+/// Input and output of one command, as `--schema` shows them.
+pub fn of_command(spec: &CommandSpec) -> Value {
+    json!({
+        "command": spec.name(),
+        "available": spec.is_available(),
+        "input": spec.inputs().to_value(),
+        "output": output_schema(spec),
+    })
+}
+
+fn not_found(name: &str) -> AppError {
+    let names = names();
+    let nearest = delegator_domain::names::nearest(name, names.iter().map(|schema| schema.name.as_str()));
+    let error =
+        AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
+    match nearest {
+        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
+        None => error.suggest("'mcp-delegator schema' lists the names."),
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let Some(schemas) = data.get("schemas").and_then(Value::as_array) else {
+        return Document::default()
+            .block(Block::Verbatim(serde_json::to_string_pretty(data).unwrap_or_default()));
+    };
+    let cell = |schema: &Value, key: &str| schema[key].as_str().unwrap_or_default().to_owned();
+    let rows = schemas.iter().map(|schema| vec![cell(schema, "name"), cell(schema, "describes")]).collect();
+    Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })
+}

@@ -1,0 +1,42 @@
+//! `version`: the same as `--version`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::inputs::NoInputs;
+use crate::fault::AppError;
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, OutputSchema, PROGRAM, Shape, Toolset};
+use crate::run::Context;
+use crate::views::document::{Block, Document};
+use crate::views::{PRODUCT_VERSION, tool};
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Version {
+    pub name: &'static str,
+    pub version: &'static str,
+    pub envelope_version: &'static str,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    shape: Shape::Show("version"),
+    danger: Danger::Safe,
+    idempotent: true,
+    toolset: Toolset::Hidden,
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Version>),
+    describe,
+    run: Some(run),
+    ..CommandSpec::declare::<NoInputs>(&["version"], "Show the version")
+};
+
+fn run(_: &Context<'_>, _: Value) -> Result<Answer, AppError> {
+    let version =
+        Version { name: PROGRAM, version: PRODUCT_VERSION, envelope_version: tool::ENVELOPE_VERSION };
+    Ok(Answer::done(json!(version)))
+}
+
+fn describe(data: &Value) -> Document {
+    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+    Document::default().block(Block::Text(format!("{} {}", text("name"), text("version"))))
+}

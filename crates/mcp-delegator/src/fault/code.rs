@@ -1,0 +1,209 @@
+//! The error map: one table from what went wrong to what every vocabulary calls it.
+//!
+//! An [`ErrorCode`] is the most precise thing this program says about a failure. Everything a surface needs
+//! (exit code, the word of each envelope, whether a retry is safe) is looked up in [`ErrorCode::facts`], one
+//! exhaustive `match`: a new code does not compile until it has every column. `docs/errors.md` is generated from it.
+
+use super::exit::ExitCode;
+
+/// The families of failures; `details.kind` of the tool envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    Usage,
+    Payload,
+    ConfirmationRequired,
+    InputRequired,
+    WrongState,
+    LockHeld,
+    Config,
+    Unsupported,
+    Dependency,
+    NotFound,
+    Conflict,
+    Policy,
+    Permission,
+    Auth,
+    Payment,
+    Timeout,
+    RateLimited,
+    Upstream,
+    Supervisor,
+    Redirected,
+    Incomplete,
+    PartialFailure,
+    AgentFailed,
+    Cancelled,
+    Internal,
+    StrictWarnings,
+}
+
+impl ErrorKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Usage => "usage",
+            ErrorKind::Payload => "payload",
+            ErrorKind::ConfirmationRequired => "confirmation_required",
+            ErrorKind::InputRequired => "input_required",
+            ErrorKind::WrongState => "wrong_state",
+            ErrorKind::LockHeld => "lock_held",
+            ErrorKind::Config => "config",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::Dependency => "dependency",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::Conflict => "conflict",
+            ErrorKind::Policy => "permission_policy",
+            ErrorKind::Permission => "permission",
+            ErrorKind::Auth => "auth",
+            ErrorKind::Payment => "payment",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::RateLimited => "rate_limited",
+            ErrorKind::Upstream => "unavailable",
+            ErrorKind::Supervisor => "supervisor_unavailable",
+            ErrorKind::Redirected => "redirected",
+            ErrorKind::Incomplete => "incomplete",
+            ErrorKind::PartialFailure => "partial_failure",
+            ErrorKind::AgentFailed => "agent_failed",
+            ErrorKind::Cancelled => "cancelled",
+            ErrorKind::Internal => "internal",
+            ErrorKind::StrictWarnings => "strict_warnings",
+        }
+    }
+}
+
+/// Where in the pipeline it happened; `validation` guarantees that nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Validation,
+    Execution,
+    Cleanup,
+}
+
+impl Phase {
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Validation => "validation",
+            Phase::Execution => "execution",
+            Phase::Cleanup => "cleanup",
+        }
+    }
+}
+
+/// May the identical call be made again?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retryable {
+    Yes,
+    No,
+    /// Only for commands declared safe: they change nothing, so asking again is harmless.
+    IfSafe,
+    /// Only while the state that stood in the way can still change; the error itself says which.
+    WhileStateCanChange,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SideEffects {
+    None,
+    Partial,
+    Unknown,
+    /// None for commands declared safe, partial for the others.
+    NoneIfSafe,
+    /// None for commands declared safe, unknown for the others.
+    UnknownUnlessSafe,
+}
+
+/// One row of the error map.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
+    pub kind: ErrorKind,
+    pub exit: ExitCode,
+    /// `error.code` of the agent envelope (002).
+    pub agent: &'static str,
+    pub phase: Phase,
+    pub retryable: Retryable,
+    pub side_effects: SideEffects,
+    /// `error.type` and `error.code` of the standard envelope (004).
+    pub standard: (&'static str, &'static str),
+    /// `error.code` of the tool envelope (000).
+    pub tool: &'static str,
+}
+
+macro_rules! error_codes {
+    ($($variant:ident => $kind:ident, $exit:ident, $agent:literal, $phase:ident, $retry:ident, $effects:ident,
+       $kind004:literal $code004:literal, $tool:literal;)*) => {
+        /// Everything that can go wrong, as precisely as callers may branch on it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorCode { $($variant),* }
+
+        impl ErrorCode {
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant),*];
+
+            pub fn facts(self) -> Facts {
+                match self {
+                    $(ErrorCode::$variant => Facts {
+                        kind: ErrorKind::$kind,
+                        exit: ExitCode::$exit,
+                        agent: $agent,
+                        phase: Phase::$phase,
+                        retryable: Retryable::$retry,
+                        side_effects: SideEffects::$effects,
+                        standard: ($kind004, $code004),
+                        tool: $tool,
+                    }),*
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    ArgError => Usage, ArgError, "ARG_ERROR", Validation, No, None, "ValidationError" "E_VALIDATION_001", "VALIDATION";
+    UnknownFlag => Usage, ArgError, "UNKNOWN_FLAG", Validation, No, None, "ValidationError" "E_VALIDATION_002", "VALIDATION";
+    InvalidValue => Usage, ArgError, "INVALID_VALUE", Validation, No, None, "ValidationError" "E_VALIDATION_003", "VALIDATION";
+    MissingArgument => Usage, ArgError, "MISSING_ARGUMENT", Validation, No, None, "ValidationError" "E_VALIDATION_004", "VALIDATION";
+    InvalidJson => Payload, ArgError, "INVALID_JSON", Validation, No, None, "ValidationError" "E_VALIDATION_005", "VALIDATION";
+    StdinTooLarge => Payload, ArgError, "STDIN_TOO_LARGE", Validation, No, None, "ValidationError" "E_VALIDATION_006", "VALIDATION";
+    InvalidCursor => Payload, ArgError, "INVALID_CURSOR", Validation, No, None, "ValidationError" "E_VALIDATION_007", "VALIDATION";
+    InvalidId => Payload, ArgError, "INVALID_ID", Validation, No, None, "ValidationError" "E_VALIDATION_008", "VALIDATION";
+    ConfirmationRequired => ConfirmationRequired, ArgError, "CONFIRMATION_REQUIRED", Validation, No, None, "ValidationError" "E_VALIDATION_009", "VALIDATION";
+    InputRequired => InputRequired, Precondition, "INPUT_REQUIRED", Validation, No, None, "ValidationError" "E_VALIDATION_010", "VALIDATION";
+    PersonRequired => InputRequired, Precondition, "PERSON_REQUIRED", Validation, No, None, "ValidationError" "E_VALIDATION_010", "VALIDATION";
+    WrongState => WrongState, Precondition, "WRONG_STATE", Validation, WhileStateCanChange, None, "ConflictError" "E_CONFLICT_002", "VALIDATION";
+    LockHeld => LockHeld, Precondition, "LOCK_HELD", Execution, Yes, None, "ConflictError" "E_CONFLICT_003", "INTERNAL";
+    ConfigInvalid => Config, Precondition, "CONFIG_INVALID", Validation, No, None, "ConfigurationError" "E_CONFIG_001", "VALIDATION";
+    InitRequired => Config, Precondition, "INIT_REQUIRED", Validation, No, None, "ConfigurationError" "E_CONFIG_002", "VALIDATION";
+    Unsupported => Unsupported, Precondition, "UNSUPPORTED", Validation, No, None, "ConfigurationError" "E_CONFIG_003", "UNSUPPORTED";
+    DependencyMissing => Dependency, Precondition, "DEPENDENCY_MISSING", Validation, No, None, "DependencyError" "E_DEPENDENCY_001", "UNSUPPORTED";
+    DependencyVersion => Dependency, Precondition, "DEPENDENCY_VERSION", Validation, No, None, "DependencyError" "E_DEPENDENCY_002", "UNSUPPORTED";
+    NotFound => NotFound, NotFound, "NOT_FOUND", Execution, No, None, "NotFoundError" "E_NOTFOUND_001", "NOT_FOUND";
+    TaskNotFound => NotFound, NotFound, "TASK_NOT_FOUND", Execution, No, None, "NotFoundError" "E_NOTFOUND_002", "NOT_FOUND";
+    ThreadNotFound => NotFound, NotFound, "THREAD_NOT_FOUND", Execution, No, None, "NotFoundError" "E_NOTFOUND_003", "NOT_FOUND";
+    AlreadyExists => Conflict, Conflict, "ALREADY_EXISTS", Execution, No, None, "ConflictError" "E_CONFLICT_001", "VALIDATION";
+    IdempotencyMismatch => Conflict, Conflict, "IDEMPOTENCY_MISMATCH", Execution, No, None, "ConflictError" "E_CONFLICT_004", "VALIDATION";
+    VersionConflict => Conflict, Conflict, "VERSION_CONFLICT", Execution, No, None, "ConflictError" "E_CONFLICT_005", "VALIDATION";
+    PolicyBlocked => Policy, PermissionDenied, "POLICY_BLOCKED", Validation, No, None, "PermissionError" "E_PERMISSION_002", "VALIDATION";
+    PermissionDenied => Permission, PermissionDenied, "PERMISSION_DENIED", Execution, No, None, "PermissionError" "E_PERMISSION_001", "TOOL_ERROR";
+    Unauthenticated => Auth, AuthRequired, "UNAUTHENTICATED", Execution, No, None, "PermissionError" "E_PERMISSION_003", "TOOL_ERROR";
+    CredentialsExpired => Auth, AuthRequired, "CREDENTIALS_EXPIRED", Execution, No, None, "PermissionError" "E_PERMISSION_003", "TOOL_ERROR";
+    PaymentRequired => Payment, PaymentRequired, "PAYMENT_REQUIRED", Execution, No, None, "PermissionError" "E_PERMISSION_004", "TOOL_ERROR";
+    QuotaExhausted => Payment, PaymentRequired, "QUOTA_EXHAUSTED", Execution, No, None, "PermissionError" "E_PERMISSION_004", "TOOL_ERROR";
+    TimeoutWall => Timeout, Timeout, "TIMEOUT", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_001", "TIMEOUT";
+    TimeoutIdle => Timeout, Timeout, "TIMEOUT", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_002", "TIMEOUT";
+    TimeoutHard => Timeout, Timeout, "TIMEOUT", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_003", "TIMEOUT";
+    RateLimited => RateLimited, RateLimited, "RATE_LIMITED", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_004", "TOOL_ERROR";
+    Unavailable => Upstream, Unavailable, "UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
+    NetworkError => Upstream, Unavailable, "NETWORK_ERROR", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
+    SupervisorUnavailable => Supervisor, Unavailable, "SUPERVISOR_UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_006", "INTERNAL";
+    CommandRenamed => Redirected, Redirected, "COMMAND_RENAMED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
+    CommandMoved => Redirected, Redirected, "COMMAND_MOVED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
+    CommandDeprecated => Redirected, Redirected, "COMMAND_DEPRECATED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
+    TypoCorrected => Redirected, Redirected, "TYPO_CORRECTED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
+    Incomplete => Incomplete, Incomplete, "INCOMPLETE", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_004", "TIMEOUT";
+    PartialFailure => PartialFailure, PartialFailure, "PARTIAL_FAILURE", Execution, No, Partial, "InternalError" "W_PARTIAL_001", "TOOL_ERROR";
+    AgentFailed => AgentFailed, AgentFailed, "AGENT_FAILED", Execution, No, Partial, "DependencyError" "E_DEPENDENCY_005", "TOOL_ERROR";
+    AgentExited => AgentFailed, AgentFailed, "AGENT_EXITED", Execution, No, Partial, "DependencyError" "E_DEPENDENCY_005", "TOOL_ERROR";
+    AgentProtocolError => AgentFailed, AgentFailed, "AGENT_PROTOCOL_ERROR", Execution, No, Partial, "DependencyError" "E_DEPENDENCY_005", "TOOL_ERROR";
+    Interrupted => Cancelled, Interrupted, "CANCELLED", Execution, No, Partial, "InternalError" "E_INTERNAL_003", "INTERNAL";
+    Terminated => Cancelled, Terminated, "CANCELLED", Execution, No, Partial, "InternalError" "E_INTERNAL_003", "INTERNAL";
+    Internal => Internal, GeneralError, "INTERNAL", Execution, IfSafe, UnknownUnlessSafe, "InternalError" "E_INTERNAL_001", "INTERNAL";
+    IoError => Internal, GeneralError, "IO_ERROR", Execution, IfSafe, UnknownUnlessSafe, "InternalError" "E_INTERNAL_002", "INTERNAL";
+    WarningsAsErrors => StrictWarnings, GeneralError, "WARNINGS_AS_ERRORS", Execution, No, Unknown, "ValidationError" "E_VALIDATION_012", "VALIDATION";
+}

@@ -1,0 +1,111 @@
+//! Exit codes: the whole set, so that no call site ever writes a number.
+
+/// How the process ends. The numbers are a promise to scripts and never change meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ExitCode {
+    Success = 0,
+    GeneralError = 1,
+    ArgError = 2,
+    PartialFailure = 3,
+    Precondition = 4,
+    NotFound = 5,
+    Conflict = 6,
+    PermissionDenied = 7,
+    AuthRequired = 8,
+    PaymentRequired = 9,
+    Timeout = 10,
+    RateLimited = 11,
+    Unavailable = 12,
+    Redirected = 13,
+    Incomplete = 14,
+    AgentFailed = 80,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+impl ExitCode {
+    pub const ALL: [ExitCode; 18] = [
+        ExitCode::Success,
+        ExitCode::GeneralError,
+        ExitCode::ArgError,
+        ExitCode::PartialFailure,
+        ExitCode::Precondition,
+        ExitCode::NotFound,
+        ExitCode::Conflict,
+        ExitCode::PermissionDenied,
+        ExitCode::AuthRequired,
+        ExitCode::PaymentRequired,
+        ExitCode::Timeout,
+        ExitCode::RateLimited,
+        ExitCode::Unavailable,
+        ExitCode::Redirected,
+        ExitCode::Incomplete,
+        ExitCode::AgentFailed,
+        ExitCode::Interrupted,
+        ExitCode::Terminated,
+    ];
+
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ExitCode::Success => "SUCCESS",
+            ExitCode::GeneralError => "GENERAL_ERROR",
+            ExitCode::ArgError => "ARG_ERROR",
+            ExitCode::PartialFailure => "PARTIAL_FAILURE",
+            ExitCode::Precondition => "PRECONDITION",
+            ExitCode::NotFound => "NOT_FOUND",
+            ExitCode::Conflict => "CONFLICT",
+            ExitCode::PermissionDenied => "PERMISSION_DENIED",
+            ExitCode::AuthRequired => "AUTH_REQUIRED",
+            ExitCode::PaymentRequired => "PAYMENT_REQUIRED",
+            ExitCode::Timeout => "TIMEOUT",
+            ExitCode::RateLimited => "RATE_LIMITED",
+            ExitCode::Unavailable => "UNAVAILABLE",
+            ExitCode::Redirected => "REDIRECTED",
+            ExitCode::Incomplete => "INCOMPLETE",
+            ExitCode::AgentFailed => "AGENT_FAILED",
+            ExitCode::Interrupted => "INTERRUPTED",
+            ExitCode::Terminated => "TERMINATED",
+        }
+    }
+
+    /// What the code means to a caller, in at most 120 characters.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ExitCode::Success => "Done. Also a question about a failed task that was answered.",
+            ExitCode::GeneralError => "A bug, a panic or an I/O error of our own: look before trying again.",
+            ExitCode::ArgError => {
+                "A bad flag, value or payload, or a missing confirmation. Nothing happened."
+            }
+            ExitCode::PartialFailure => "Some items of a batch failed, some succeeded.",
+            ExitCode::Precondition => {
+                "Wrong state, bad configuration, a missing dependency or an unbuilt feature."
+            }
+            ExitCode::NotFound => "The task, thread, schema or file is not known.",
+            ExitCode::Conflict => "It exists already, or the version or idempotency key does not match.",
+            ExitCode::PermissionDenied => "Refused by the operating system, the sandbox or our policy.",
+            ExitCode::AuthRequired => "Not signed in, or the credentials have expired.",
+            ExitCode::PaymentRequired => "The plan's quota or billing stands in the way.",
+            ExitCode::Timeout => "A limit was hit: the call's own, or the agent's idle or hard limit.",
+            ExitCode::RateLimited => "Too many requests upstream: wait, then try again.",
+            ExitCode::Unavailable => {
+                "The network, the service or our supervisor cannot be reached: try again."
+            }
+            ExitCode::Redirected => "The command has another name: run error.redirect.command.",
+            ExitCode::Incomplete => "The time for this call ran out; the work goes on.",
+            ExitCode::AgentFailed => "The agent's run ended in failure.",
+            ExitCode::Interrupted => "Cancelled by SIGINT (Ctrl-C).",
+            ExitCode::Terminated => "Cancelled by SIGTERM.",
+        }
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        std::process::ExitCode::from(code.number())
+    }
+}

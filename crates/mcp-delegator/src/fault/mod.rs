@@ -1,0 +1,215 @@
+//! Failures as the door sees them.
+//!
+//! Rooms below return precise error types of their own. At the door they become an [`AppError`]: a code from the
+//! error map, a sentence for people, facts for programs, and the hint. Exit code and vocabulary follow from the code.
+
+pub mod code;
+pub mod exit;
+
+use std::time::Duration;
+
+use delegator_config::ProblemSource;
+use serde_json::{Map, Value};
+
+pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
+pub use exit::ExitCode;
+
+/// One thing wrong with the input. A call reports all of them together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    pub code: ErrorCode,
+    /// The input as the caller knows it: a property name, or a flag that is not known.
+    pub field: String,
+    pub problem: String,
+    pub value: Option<Value>,
+    pub suggestion: Option<String>,
+}
+
+impl Problem {
+    pub fn new(code: ErrorCode, field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Problem { code, field: field.into(), problem: problem.into(), value: None, suggestion: None }
+    }
+
+    pub fn value(mut self, value: Value) -> Self {
+        self.value = Some(value);
+        self
+    }
+
+    pub fn suggest(mut self, suggestion: Option<impl Into<String>>) -> Self {
+        self.suggestion = suggestion.map(Into::into);
+        self
+    }
+}
+
+/// When the identical call may be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// As the error map says for this code and command.
+    AsDeclared,
+    /// It can succeed later; the wait is known only sometimes.
+    Later(Option<Duration>),
+    Never,
+}
+
+/// The command to run instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    pub command: String,
+    pub permanent: bool,
+    pub reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppError {
+    pub code: ErrorCode,
+    pub message: String,
+    /// A longer explanation or the words of whoever refused.
+    pub detail: Option<String>,
+    /// Facts a program may act on; `details` of 000 and 004, `meta.error_context` of 002.
+    pub context: Map<String, Value>,
+    pub problems: Vec<Problem>,
+    pub phase: Phase,
+    pub retry: Retry,
+    /// The next step, phrased for whoever called.
+    pub suggestion: Option<String>,
+    /// A command line that mends it.
+    pub fix_command: Option<String>,
+    pub redirect: Option<Redirect>,
+}
+
+impl AppError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        AppError {
+            code,
+            message: message.into(),
+            detail: None,
+            context: Map::new(),
+            problems: Vec::new(),
+            phase: code.facts().phase,
+            retry: Retry::AsDeclared,
+            suggestion: None,
+            fix_command: None,
+            redirect: None,
+        }
+    }
+
+    /// All problems of one call as one error. The code is theirs where they agree.
+    pub fn of_problems(problems: Vec<Problem>) -> Self {
+        let code = match problems.split_first() {
+            Some((first, rest)) if rest.iter().all(|other| other.code == first.code) => first.code,
+            _ => ErrorCode::ArgError,
+        };
+        let message = match problems.as_slice() {
+            [] => "The input is not valid.".to_owned(),
+            [only] => sentence(only),
+            [first, ..] => format!("{} problems with the input. First: {}", problems.len(), sentence(first)),
+        };
+        let suggestion = problems.iter().find_map(|problem| problem.suggestion.clone());
+        AppError { problems, suggestion, ..AppError::new(code, message) }
+    }
+
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    pub fn fix_command(mut self, command: impl Into<String>) -> Self {
+        self.fix_command = Some(command.into());
+        self
+    }
+
+    pub fn context(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.context.insert(key.to_owned(), value.into());
+        self
+    }
+
+    pub fn redirect(mut self, redirect: Redirect) -> Self {
+        self.redirect = Some(redirect);
+        self
+    }
+
+    pub fn exit(&self) -> ExitCode {
+        self.code.facts().exit
+    }
+
+    /// Whether the identical call may succeed later without harm, for a command declared `safe` or not.
+    pub fn is_retryable(&self, safe: bool) -> bool {
+        match (self.retry, self.code.facts().retryable) {
+            (Retry::Never, _) => false,
+            (Retry::Later(_), _) | (Retry::AsDeclared, Retryable::Yes) => true,
+            (Retry::AsDeclared, Retryable::IfSafe) => safe,
+            (Retry::AsDeclared, Retryable::No | Retryable::WhileStateCanChange) => false,
+        }
+    }
+
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.retry {
+            Retry::Later(wait) => wait,
+            Retry::AsDeclared | Retry::Never => None,
+        }
+    }
+}
+
+fn sentence(problem: &Problem) -> String {
+    format!("{}: {}", problem.field, problem.problem)
+}
+
+/// An I/O error of our own, with what was being done.
+pub fn io_error(doing: &str, error: &std::io::Error) -> AppError {
+    AppError::new(ErrorCode::IoError, format!("{doing}: {error}"))
+}
+
+impl From<delegator_config::ConfigError> for AppError {
+    fn from(error: delegator_config::ConfigError) -> Self {
+        config_error(error)
+    }
+}
+
+fn config_error(error: delegator_config::ConfigError) -> AppError {
+    let problems: Vec<Value> = error.problems.iter().map(config_problem).collect();
+    let first = error.problems.first();
+    let message = match error.problems.as_slice() {
+        [] => "The configuration is not valid.".to_owned(),
+        [only] => only.to_string(),
+        [first, ..] => format!("{} problems in the configuration. First: {first}", error.problems.len()),
+    };
+    let fault = AppError::new(ErrorCode::ConfigInvalid, message).context("problems", problems);
+    let fault = match first.and_then(|problem| problem.suggestion.clone()) {
+        Some(suggestion) => fault.suggest(suggestion),
+        None => fault,
+    };
+    match error.problems.len() {
+        0 | 1 => fault,
+        _ => fault.detail(error.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+fn config_problem(problem: &delegator_config::Problem) -> Value {
+    let mut object = Map::new();
+    object.insert("field".into(), problem.key.clone().into());
+    object.insert("problem".into(), problem.problem.clone().into());
+    let source = match &problem.source {
+        ProblemSource::UserConfig => "user_config",
+        ProblemSource::Project => "project",
+        ProblemSource::Variable(name) | ProblemSource::Flag(name) => name,
+    };
+    object.insert("source".into(), source.into());
+    if let Some(file) = &problem.file {
+        object.insert("file".into(), file.display().to_string().into());
+    }
+    if let Some(line) = problem.line {
+        object.insert("line".into(), line.into());
+    }
+    if let Some(column) = problem.column {
+        object.insert("column".into(), column.into());
+    }
+    if let Some(suggestion) = &problem.suggestion {
+        object.insert("suggestion".into(), suggestion.clone().into());
+    }
+    Value::Object(object)
+}

@@ -1,0 +1,174 @@
+//! How a command ended, before anyone decides how to say it.
+//!
+//! Handlers return an [`Answer`] or an [`AppError`]; the door adds what it alone knows (times, request id) and has an
+//! [`Outcome`]. Every wrapper, exit code and `ok` flag is derived from it by the pure renderers in `views`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::fault::{AppError, ErrorCode, ExitCode};
+use crate::registry::{CommandSpec, Shape};
+
+/// Something the caller should know although the command did what it was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warning {
+    pub code: &'static str,
+    pub message: String,
+    pub context: Map<String, Value>,
+}
+
+impl Warning {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Warning { code, message: message.into(), context: Map::new() }
+    }
+}
+
+/// Which part of a list this answer holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    pub number: usize,
+    pub size: usize,
+    pub total: usize,
+    pub filtered: usize,
+    pub next_cursor: Option<String>,
+}
+
+/// The answer was larger than the caller takes, and was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncation {
+    pub max_bytes: usize,
+    pub original_size: usize,
+}
+
+/// How the agent's own process ended, where a command reports on one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildExit {
+    pub code: Option<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Completion {
+    Done(Value),
+    /// A batch of which at least one item failed and at least one did not.
+    Partial(Value),
+    /// The call's own time ran out; the work goes on.
+    Incomplete(Value),
+    NotModified,
+    /// The failure, and the payload a command declares for this case.
+    Failed(Box<AppError>, Option<Value>),
+}
+
+/// What a handler says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub completion: Completion,
+    /// The command's own format, for commands that write one.
+    pub raw: Option<String>,
+    /// Small facts about the answer: `meta` of every envelope.
+    pub facts: Map<String, Value>,
+    pub warnings: Vec<Warning>,
+    pub page: Option<Page>,
+    pub child: Option<ChildExit>,
+    /// One line for a person, where the data alone does not say it.
+    pub message: Option<String>,
+    /// Where one command answers in more than one shape.
+    pub shape: Option<Shape>,
+}
+
+impl Answer {
+    pub fn new(completion: Completion) -> Self {
+        Answer {
+            completion,
+            raw: None,
+            facts: Map::new(),
+            warnings: Vec::new(),
+            page: None,
+            child: None,
+            message: None,
+            shape: None,
+        }
+    }
+
+    pub fn done(data: Value) -> Self {
+        Answer::new(Completion::Done(data))
+    }
+
+    pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(key.to_owned(), value.into());
+        self
+    }
+
+    pub fn raw(mut self, text: String) -> Self {
+        self.raw = Some(text);
+        self
+    }
+}
+
+impl From<AppError> for Answer {
+    fn from(error: AppError) -> Self {
+        Answer::new(Completion::Failed(Box::new(error), None))
+    }
+}
+
+/// The end of one call, complete.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub command: &'static CommandSpec,
+    pub started: Timestamp,
+    pub emitted: Timestamp,
+    pub duration: Duration,
+    pub request_id: Uuid,
+    pub answer: Answer,
+    pub truncated: Option<Truncation>,
+}
+
+impl Outcome {
+    pub fn exit(&self) -> ExitCode {
+        match &self.answer.completion {
+            Completion::Done(_) | Completion::NotModified => ExitCode::Success,
+            Completion::Partial(_) => ExitCode::PartialFailure,
+            Completion::Incomplete(_) => ExitCode::Incomplete,
+            Completion::Failed(error, _) => error.exit(),
+        }
+    }
+
+    /// The payload of a success.
+    pub fn data(&self) -> Option<&Value> {
+        match &self.answer.completion {
+            Completion::Done(data) => Some(data),
+            Completion::Partial(_)
+            | Completion::Incomplete(_)
+            | Completion::NotModified
+            | Completion::Failed(..) => None,
+        }
+    }
+
+    /// The payload that comes along although the command did not simply succeed.
+    pub fn failure_data(&self) -> Option<&Value> {
+        match &self.answer.completion {
+            Completion::Partial(data) | Completion::Incomplete(data) | Completion::Failed(_, Some(data)) => {
+                Some(data)
+            }
+            Completion::Done(_) | Completion::NotModified | Completion::Failed(_, None) => None,
+        }
+    }
+
+    /// The error as every vocabulary that has no gentler word must say it.
+    pub fn error(&self) -> Option<AppError> {
+        match &self.answer.completion {
+            Completion::Done(_) | Completion::NotModified => None,
+            Completion::Partial(_) => Some(AppError::new(
+                ErrorCode::PartialFailure,
+                "Some of the items failed; the others were done.",
+            )),
+            Completion::Incomplete(_) => Some(
+                AppError::new(ErrorCode::Incomplete, "The time for this call ran out; the work goes on.")
+                    .suggest("Call again to go on waiting."),
+            ),
+            Completion::Failed(error, _) => Some(AppError::clone(error)),
+        }
+    }
+}

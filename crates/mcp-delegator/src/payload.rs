@@ -1,0 +1,109 @@
+//! Input that does not fit on a command line: JSON objects and texts from files and standard input.
+
+use std::io::Read;
+
+use delegator_domain::names;
+use serde_json::{Map, Value};
+
+use crate::cli::globals::Format;
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::registry::CommandSpec;
+use crate::requests::snake_case;
+
+/// The longest input we take: far above any legal call, far below what would hurt.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Reads `--input-json` and lets the flags given beside it win.
+pub fn merged(source: &str, flags: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
+    let mut object = parsed(source, &read(source)?)?;
+    drop_overridden(&mut object, &flags);
+    if let Some(Value::Object(options)) = object.get_mut("options") {
+        drop_overridden(options, &flags);
+    }
+    object.extend(flags);
+    Ok(object)
+}
+
+fn drop_overridden(object: &mut Map<String, Value>, flags: &Map<String, Value>) {
+    object.retain(|key, _| !flags.contains_key(&snake_case(key)));
+}
+
+fn read(source: &str) -> Result<String, AppError> {
+    if source == "-" {
+        return read_stdin();
+    }
+    let unreadable = |error: &std::io::Error| {
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorCode::NotFound,
+            std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
+            _ => ErrorCode::InvalidValue,
+        };
+        AppError::new(code, format!("--input-json: {source} cannot be read: {error}")).context("file", source)
+    };
+    let file = std::fs::File::open(source).map_err(|error| unreadable(&error))?;
+    bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))
+}
+
+/// All of standard input as text.
+pub fn read_stdin() -> Result<String, AppError> {
+    tracing::debug!("reading standard input");
+    bounded(std::io::stdin().lock(), "standard input").map_err(|error| {
+        error.unwrap_or_else(|error| crate::fault::io_error("Reading standard input", &error))
+    })
+}
+
+/// An inner error is the reader's, an outer one is ours.
+fn bounded(reader: impl Read, name: &str) -> Result<String, Result<AppError, std::io::Error>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Err)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Ok(AppError::new(
+            ErrorCode::StdinTooLarge,
+            format!("{name} holds more than {MAX_BYTES} bytes."),
+        )));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Ok(AppError::new(ErrorCode::InvalidJson, format!("{name} is not valid UTF-8."))))
+}
+
+fn parsed(source: &str, text: &str) -> Result<Map<String, Value>, AppError> {
+    let name = if source == "-" { "standard input" } else { source };
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(AppError::new(ErrorCode::InvalidJson, format!("{name} holds JSON, but not an object."))),
+        Err(error) => {
+            Err(AppError::new(ErrorCode::InvalidJson, format!("{name} is not valid JSON: {error}"))
+                .context("line", error.line())
+                .context("column", error.column()))
+        }
+    }
+}
+
+/// A tool call may say in its input how it wants the answer; the same object works here.
+pub fn take_format(object: &mut Map<String, Value>, problems: &mut Vec<Problem>) -> Option<Format> {
+    let value = object.shift_remove("format")?;
+    let format = value.as_str().and_then(Format::named);
+    if format.is_none() {
+        let nearest = value.as_str().and_then(|typed| names::nearest(typed, Format::NAMES));
+        problems.push(
+            Problem::new(
+                ErrorCode::InvalidValue,
+                "format",
+                format!("must be one of {}", Format::NAMES.join(", ")),
+            )
+            .value(value)
+            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
+        );
+    }
+    format
+}
+
+/// Replaces `-` by standard input where an input takes it.
+pub fn fill_from_stdin(spec: &CommandSpec, object: &mut Map<String, Value>) -> Result<(), AppError> {
+    for property in spec.inputs().properties.into_iter().filter(|property| property.stdin) {
+        if object.get(&property.name).and_then(Value::as_str) == Some("-") {
+            object.insert(property.name, read_stdin()?.into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The process we are in, read once and passed on as a value.
+
+#![expect(clippy::disallowed_methods, reason = "this is the room that may read the environment")]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone)]
+pub struct Process {
+    pub argv: Vec<OsString>,
+    pub environment: BTreeMap<OsString, OsString>,
+    pub current_dir: PathBuf,
+    pub cores: usize,
+    pub stdout_is_terminal: bool,
+    pub stderr_is_terminal: bool,
+}
+
+impl Process {
+    pub fn current() -> Self {
+        Process {
+            argv: std::env::args_os().collect(),
+            environment: std::env::vars_os().collect(),
+            // A directory that was removed under us is reported by whoever needs it.
+            current_dir: std::env::current_dir().unwrap_or_default(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+        }
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment
+            .get(OsStr::new(name))
+            .and_then(|value| value.to_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Nobody sits in front of a build machine, whatever its terminal says.
+    pub fn is_unattended(&self) -> bool {
+        !self.stdout_is_terminal || self.variable("CI").is_some_and(|ci| ci != "false" && ci != "0")
+    }
+}

@@ -1,0 +1,217 @@
+//! From an input type to the one flat JSON Schema that every surface uses.
+//!
+//! schemars describes the Rust type; hosts and people need something plainer: no `null` beside a type, no integer
+//! formats, nothing behind `$ref`, and no unknown keys. Properties may carry markers of ours (`x-…`) that say how a
+//! surface offers them; they never leave in a published schema.
+//!
+//! | marker | meaning |
+//! |---|---|
+//! | `x-positional` | on the command line it may also be given by position |
+//! | `x-stdin` | the value `-` means standard input |
+//! | `x-advanced` | rarely needed: in the MCP tool it lives in the `options` object |
+//! | `x-unbuilt` | settled, but not served yet |
+//! | `x-default` | what holds unless the configuration says otherwise |
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use super::CommandSpec;
+
+pub fn schema_of<I: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .into_generator()
+        .into_root_schema_for::<I>()
+}
+
+/// How a value is written on a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PropertyType {
+    Flag,
+    Integer,
+    Text,
+    /// Repeatable; also as one JSON array.
+    List,
+    /// Repeatable `key=value`; also as one JSON object.
+    Pairs,
+    /// A JSON object, or the path of a file that holds one.
+    Object,
+}
+
+#[derive(Debug, Clone)]
+pub struct Property {
+    pub name: String,
+    pub description: String,
+    pub kind: PropertyType,
+    pub required: bool,
+    pub positional: bool,
+    pub stdin: bool,
+    pub advanced: bool,
+    pub unbuilt: bool,
+    /// A default that is not the input's own but the configuration's.
+    pub usual: Option<Value>,
+    /// The schema of the value, without our markers.
+    pub schema: Value,
+}
+
+impl Property {
+    pub fn choices(&self) -> Vec<&str> {
+        let values =
+            self.schema.get("enum").or_else(|| self.schema.get("items").and_then(|items| items.get("enum")));
+        values
+            .and_then(Value::as_array)
+            .map(|values| values.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default()
+    }
+
+    /// What holds if the input is not given, where that can be said.
+    pub fn default(&self) -> Option<&Value> {
+        self.schema.get("default").or(self.usual.as_ref())
+    }
+
+    /// The flag's long name: `working_dir` is `--working-dir`.
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+/// The inputs of one command, in declaration order.
+#[derive(Debug, Clone)]
+pub struct InputSchema {
+    pub properties: Vec<Property>,
+}
+
+impl InputSchema {
+    pub fn of(spec: &CommandSpec) -> InputSchema {
+        let mut root = (spec.input)().to_value();
+        plain(&mut root);
+        let required: Vec<String> = root
+            .get("required")
+            .and_then(Value::as_array)
+            .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            .unwrap_or_default();
+        let properties = root.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let properties = properties
+            .into_iter()
+            .map(|(name, schema)| property(&name, schema, required.contains(&name)))
+            .collect();
+        InputSchema { properties }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Property> {
+        self.properties.iter().find(|property| property.name == name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.properties.iter().map(|property| property.name.as_str())
+    }
+
+    /// The schema inputs are validated against, and the manifest publishes.
+    pub fn to_value(&self) -> Value {
+        let properties: Map<String, Value> = self
+            .properties
+            .iter()
+            .map(|property| (property.name.clone(), described(&property.schema, &property.description)))
+            .collect();
+        let required: Vec<&str> =
+            self.properties.iter().filter(|property| property.required).map(|p| p.name.as_str()).collect();
+        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
+            object.insert("required".into(), json!(required));
+        }
+        schema
+    }
+}
+
+fn described(schema: &Value, description: &str) -> Value {
+    let mut schema = schema.clone();
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("description".into(), description.into());
+    }
+    schema
+}
+
+fn property(name: &str, mut schema: Value, required: bool) -> Property {
+    let mut marker = |key: &str| {
+        schema
+            .as_object_mut()
+            .and_then(|object| object.shift_remove(key))
+            .is_some_and(|v| v == Value::Bool(true))
+    };
+    let (positional, stdin) = (marker("x-positional"), marker("x-stdin"));
+    let (advanced, unbuilt) = (marker("x-advanced"), marker("x-unbuilt"));
+    let usual = schema.as_object_mut().and_then(|object| object.shift_remove("x-default"));
+    let description = schema
+        .as_object_mut()
+        .and_then(|object| object.shift_remove("description"))
+        .and_then(|text| text.as_str().map(one_line))
+        .unwrap_or_default();
+    let kind = property_type(&schema);
+    let name = name.to_owned();
+    Property { name, description, kind, required, positional, stdin, advanced, unbuilt, usual, schema }
+}
+
+/// Doc comments are wrapped for reading in the source; a description is one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn property_type(schema: &Value) -> PropertyType {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("boolean") => PropertyType::Flag,
+        Some("integer") => PropertyType::Integer,
+        Some("array") => PropertyType::List,
+        Some("object") => match schema.get("additionalProperties").and_then(|of| of.get("type")) {
+            Some(kind) if kind == "string" => PropertyType::Pairs,
+            _ => PropertyType::Object,
+        },
+        _ => PropertyType::Text,
+    }
+}
+
+/// Takes out what schemars says about the Rust type and no caller needs.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Object(object) => {
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    object.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(values)) = object.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
+            without_null_alternative(object);
+            if object.get("default") == Some(&Value::Null) {
+                object.shift_remove("default");
+            }
+            for noise in ["format", "title", "$schema"] {
+                if object.get(noise).is_some_and(Value::is_string) {
+                    object.shift_remove(noise);
+                }
+            }
+            object.values_mut().for_each(plain);
+        }
+        _ => {}
+    }
+}
+
+/// `anyOf: [X, null]` says "optional", which `required` says already.
+fn without_null_alternative(object: &mut Map<String, Value>) {
+    let Some(Value::Array(options)) = object.get_mut("anyOf") else { return };
+    options.retain(|option| option.get("type") != Some(&json!("null")));
+    if let [only] = options.as_slice() {
+        let only = only.as_object().cloned().unwrap_or_default();
+        object.shift_remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The command registry: one typed definition per command.
+//!
+//! A [`CommandSpec`] is all there is to know about a command: its path, its input type, what it may answer and who
+//! may call it. The clap tree, the MCP tool, the manifest, help, completions, man pages and the documentation are
+//! generated from it, so a command cannot exist in only one of them, or differ between two.
+//!
+//! A command whose `run` is `None` is *declared*: its name and inputs are settled and stand in the manifest as
+//! `available: false`, but it is absent from help and tool lists, and answers UNSUPPORTED.
+
+pub mod exit_codes;
+pub mod input_schema;
+pub mod mcp_tool;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::commands;
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::Answer;
+use crate::run::Context;
+use crate::views::document::Document;
+pub use input_schema::{InputSchema, Property, PropertyType};
+
+pub const PROGRAM: &str = "mcp-delegator";
+
+/// What a call that names no command is attributed to.
+pub const ROOT: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    toolset: Toolset::Hidden,
+    ..CommandSpec::declare::<commands::inputs::NoInputs>(&[], "Hand coding tasks to coding agents")
+};
+
+/// The five categories of the tool envelope (000).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Category {
+    ExecutionAck,
+    WaitResult,
+    StatusSnapshot,
+    ResultSet,
+    RegistryInfo,
+}
+
+impl Category {
+    pub const ALL: [Category; 5] = [
+        Category::ExecutionAck,
+        Category::WaitResult,
+        Category::StatusSnapshot,
+        Category::ResultSet,
+        Category::RegistryInfo,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::ExecutionAck => "execution_ack",
+            Category::WaitResult => "wait_result",
+            Category::StatusSnapshot => "status_snapshot",
+            Category::ResultSet => "result_set",
+            Category::RegistryInfo => "registry_info",
+        }
+    }
+
+    pub fn schema_id(self) -> String {
+        format!("codex/v3.6/{}/v1", self.name())
+    }
+}
+
+/// The shape of `data` in the standard envelope (004).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `data` already holds the array under this plural.
+    List(&'static str),
+    Show(&'static str),
+    Action(&'static str),
+}
+
+/// What a call can do to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Danger {
+    /// Changes nothing.
+    Safe,
+    Mutating,
+    Destructive,
+}
+
+impl Danger {
+    pub fn name(self) -> &'static str {
+        match self {
+            Danger::Safe => "safe",
+            Danger::Mutating => "mutating",
+            Danger::Destructive => "destructive",
+        }
+    }
+}
+
+/// Which MCP toolset a command is served in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Toolset {
+    Local,
+    Cloud,
+    Registry,
+    /// Beyond the fifteen; served only when asked for.
+    Extra,
+    /// Never a tool: protocol servers, live views, shell plumbing.
+    Hidden,
+}
+
+impl Toolset {
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Toolset::Local => Some("local"),
+            Toolset::Cloud => Some("cloud"),
+            Toolset::Registry => Some("registry"),
+            Toolset::Extra => Some("extra"),
+            Toolset::Hidden => None,
+        }
+    }
+}
+
+/// A name the command had, or that people expect it to have.
+#[derive(Debug, Clone, Copy)]
+pub struct FormerName {
+    pub path: &'static [&'static str],
+    pub code: ErrorCode,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Example {
+    pub command: &'static str,
+    pub shows: &'static str,
+}
+
+pub type Handler = fn(&Context<'_>, Value) -> Result<Answer, AppError>;
+
+/// Where the shape of `data` is written down.
+#[derive(Debug, Clone, Copy)]
+pub enum OutputSchema {
+    /// The `data` of the command's 000 category.
+    Category,
+    Type(fn() -> schemars::Schema),
+}
+
+#[derive(Debug)]
+pub struct CommandSpec {
+    pub path: &'static [&'static str],
+    pub about: &'static str,
+    pub details: &'static str,
+    pub category: Category,
+    pub shape: Shape,
+    pub danger: Danger,
+    pub idempotent: bool,
+    pub network: bool,
+    /// Its run length depends on its input, so a timeout says nothing about the next try.
+    pub open_ended: bool,
+    /// Writes its own format; an envelope only on request.
+    pub raw: bool,
+    pub toolset: Toolset,
+    pub requires_person: bool,
+    /// Failures beyond those every command can have.
+    pub failures: &'static [ErrorCode],
+    pub examples: &'static [Example],
+    pub former_names: &'static [FormerName],
+    pub input: fn() -> schemars::Schema,
+    /// The input as its own type has it: aliases resolved, defaults filled in.
+    pub canonical: fn(Value) -> Result<Value, serde_json::Error>,
+    /// Rules between inputs that a schema cannot say.
+    pub check: fn(&Value) -> Vec<Problem>,
+    pub output: OutputSchema,
+    /// The data for a reader.
+    pub describe: fn(&Value) -> Document,
+    pub run: Option<Handler>,
+}
+
+impl CommandSpec {
+    /// A definition with the cautious defaults; each command states where it differs.
+    pub const fn declare<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
+    where
+        I: schemars::JsonSchema + DeserializeOwned + Serialize,
+    {
+        CommandSpec {
+            path,
+            about,
+            details: "",
+            category: Category::RegistryInfo,
+            shape: Shape::Show("result"),
+            danger: Danger::Mutating,
+            idempotent: false,
+            network: false,
+            open_ended: false,
+            raw: false,
+            toolset: Toolset::Extra,
+            requires_person: false,
+            failures: &[],
+            examples: &[],
+            former_names: &[],
+            input: input_schema::schema_of::<I>,
+            canonical: canonical::<I>,
+            check: |_| Vec::new(),
+            output: OutputSchema::Category,
+            describe: Document::of_value,
+            run: None,
+        }
+    }
+
+    pub fn is_available(&self) -> bool {
+        self.run.is_some()
+    }
+
+    pub fn is_safe(&self) -> bool {
+        self.danger == Danger::Safe
+    }
+
+    /// `local.exec`: the name in 002. A call that named no command is told under the program's own name.
+    pub fn name(&self) -> String {
+        match self.path {
+            [] => PROGRAM.to_owned(),
+            path => path.join("."),
+        }
+    }
+
+    /// `local exec`: the words to type.
+    pub fn words(&self) -> String {
+        self.path.join(" ")
+    }
+
+    /// `local_exec`: the name in 004, and in 000 behind the prefix.
+    pub fn snake(&self) -> String {
+        self.path.join("_").replace('-', "_")
+    }
+
+    pub fn tool_name(&self, prefix: &str) -> String {
+        match self.path {
+            [] => PROGRAM.to_owned(),
+            _ => format!("{prefix}{}", self.snake()),
+        }
+    }
+
+    pub fn inputs(&self) -> InputSchema {
+        InputSchema::of(self)
+    }
+}
+
+fn canonical<I: DeserializeOwned + Serialize>(input: Value) -> Result<Value, serde_json::Error> {
+    serde_json::from_value::<I>(input).and_then(|typed| serde_json::to_value(&typed))
+}
+
+/// Turns a handler over a typed input into one over the validated JSON.
+pub fn typed<I: DeserializeOwned>(
+    context: &Context<'_>,
+    input: Value,
+    run: impl FnOnce(&Context<'_>, I) -> Result<Answer, AppError>,
+) -> Result<Answer, AppError> {
+    let input = serde_json::from_value(input).map_err(|error| {
+        AppError::new(ErrorCode::Internal, format!("Validated input was refused: {error}"))
+    })?;
+    run(context, input)
+}
+
+/// Every command, in the order of the manifest.
+pub fn all() -> &'static [&'static CommandSpec] {
+    commands::ALL
+}
+
+pub fn find(path: &[&str]) -> Option<&'static CommandSpec> {
+    all().iter().copied().find(|spec| spec.path == path)
+}
+
+/// The heading of a group of commands.
+pub fn group_about(path: &[&str]) -> &'static str {
+    match path {
+        ["local"] => "Tasks on this machine",
+        ["cloud"] => "Tasks in an environment: our own fleet or hosted Codex",
+        ["queue"] => "Hold or release the queue",
+        ["events"] => "Read what an agent said",
+        ["fleet"] => "The workers around the database",
+        ["env"] => "The environments of the cloud commands",
+        ["config"] => "The configuration in force",
+        _ => "",
+    }
+}

@@ -1,0 +1,134 @@
+//! From raw input to a validated call.
+//!
+//! Every surface hands over the same thing, a JSON object, and every rule is applied here once: spelling variants are
+//! folded, the schema and the command's own checks collect *all* problems, and only then is anything refused or run.
+//! The command line is one of the surfaces: `cli` turns words into the object and nothing more.
+
+pub mod page;
+mod violations;
+
+use delegator_domain::names;
+use serde_json::{Map, Value};
+
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::registry::{CommandSpec, InputSchema};
+
+/// The container for rarely needed inputs in a tool call; its keys are ordinary inputs.
+const OPTIONS: &str = "options";
+
+/// A call that may be made: every input known, in range, and allowed together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The input in its canonical form: aliases resolved, defaults filled in.
+    pub input: Value,
+}
+
+/// Checks an input object against its command, collecting all problems of the call.
+pub fn validate(
+    spec: &'static CommandSpec,
+    object: Map<String, Value>,
+    found_before: Vec<Problem>,
+) -> Result<Request, AppError> {
+    let inputs = spec.inputs();
+    let mut problems = found_before;
+    let object = fold_spelling(&inputs, object, &mut problems);
+    let input = Value::Object(object);
+    let already: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+    problems
+        .extend(violations::of_schema(&inputs, &input).into_iter().filter(|p| !already.contains(&p.field)));
+    let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+    problems.extend((spec.check)(&input).into_iter().filter(|problem| !named.contains(&problem.field)));
+    if !problems.is_empty() {
+        return Err(AppError::of_problems(problems));
+    }
+    refuse_unbuilt(spec, &inputs, &input)?;
+    let input = (spec.canonical)(input).map_err(|error| {
+        AppError::new(ErrorCode::InvalidValue, format!("The input does not fit the command: {error}"))
+    })?;
+    Ok(Request { input })
+}
+
+/// Names are settled before rooms are built; using one early is answered honestly.
+fn refuse_unbuilt(spec: &CommandSpec, inputs: &InputSchema, input: &Value) -> Result<(), AppError> {
+    if !spec.is_available() {
+        return Err(AppError::new(
+            ErrorCode::Unsupported,
+            format!("'{}' is not available in version {}.", spec.words(), crate::views::PRODUCT_VERSION),
+        )
+        .suggest("'mcp-delegator manifest' lists what is available.")
+        .context("command", spec.name()));
+    }
+    let unbuilt: Vec<&str> = inputs
+        .properties
+        .iter()
+        .filter(|property| property.unbuilt && input.get(&property.name).is_some())
+        .map(|property| property.name.as_str())
+        .collect();
+    match unbuilt.as_slice() {
+        [] => Ok(()),
+        names => Err(AppError::new(
+            ErrorCode::Unsupported,
+            format!("Not available in version {}: {}.", crate::views::PRODUCT_VERSION, names.join(", ")),
+        )
+        .suggest("Leave it out.")
+        .context("inputs", names.to_vec())),
+    }
+}
+
+/// Takes `options` apart and folds camelCase into the names of the schema. Mixed spelling is the best-known cause of
+/// failed agent calls in this field, so it is accepted; two spellings of one input are not.
+fn fold_spelling(
+    inputs: &InputSchema,
+    mut object: Map<String, Value>,
+    problems: &mut Vec<Problem>,
+) -> Map<String, Value> {
+    let nested = match object.shift_remove(OPTIONS) {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(nested)) => nested,
+        Some(_) => {
+            problems.push(Problem::new(ErrorCode::InvalidValue, OPTIONS, "must be an object"));
+            Map::new()
+        }
+    };
+    let mut folded: Map<String, Value> = Map::new();
+    for (key, value) in object.into_iter().chain(nested) {
+        // An input that is explicitly nothing is an input that was not given.
+        if value.is_null() {
+            continue;
+        }
+        let name = snake_case(&key);
+        if inputs.get(&name).is_none() {
+            problems.push(unknown_input(inputs, &key, &name));
+        } else if folded.contains_key(&name) {
+            problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                name,
+                format!("is given twice, once as {key}"),
+            ));
+        } else {
+            folded.insert(name, value);
+        }
+    }
+    folded
+}
+
+fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {
+    let nearest = names::nearest(name, inputs.names());
+    Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this command")
+        .suggest(nearest.map(|name| format!("Did you mean {name}?")))
+}
+
+pub fn snake_case(key: &str) -> String {
+    let mut name = String::with_capacity(key.len() + 4);
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() {
+            if !name.is_empty() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_lowercase());
+        } else {
+            name.push(if letter == '-' { '_' } else { letter });
+        }
+    }
+    name
+}

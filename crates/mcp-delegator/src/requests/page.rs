@@ -1,0 +1,123 @@
+//! Pages of a list, and the opaque cursors between them.
+//!
+//! A cursor carries the page number, the page size and a fingerprint of the question it belongs to. One that was made
+//! for another question, or by hand, is refused instead of silently giving other items.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Page;
+
+/// Short, stable fingerprint of any JSON value: cursors and etags.
+pub fn fingerprint(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string().as_bytes());
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Cuts one page out of `items`. Without a limit there is one page with everything.
+pub fn page_of<T>(
+    items: Vec<T>,
+    limit: Option<u32>,
+    cursor: Option<&str>,
+    question: &Value,
+) -> Result<(Vec<T>, Page), AppError> {
+    let mark = fingerprint(question);
+    let (number, size) = match cursor {
+        Some(cursor) => decode(cursor, &mark)?,
+        None => (1, limit.map_or(items.len(), |limit| limit as usize)),
+    };
+    // A limit given along with the cursor must not move the pages the cursor counts in.
+    if cursor.is_some() && limit.is_some_and(|limit| limit as usize != size) {
+        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor belongs to another limit.")
+            .suggest("Repeat the limit of the first call, or start without the cursor."));
+    }
+    let total = items.len();
+    let first = (number - 1) * size;
+    if cursor.is_some() && first >= total {
+        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
+    }
+    let more = size > 0 && first + size < total;
+    let next_cursor = more.then(|| encode(number + 1, size, &mark));
+    let items = items.into_iter().skip(first).take(size).collect();
+    Ok((items, Page { number, size, total, filtered: total, next_cursor }))
+}
+
+fn encode(number: usize, size: usize, mark: &str) -> String {
+    let plain = format!("1.{number}.{size}.{mark}");
+    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn decode(cursor: &str, mark: &str) -> Result<(usize, usize), AppError> {
+    let refuse = |why: &str| {
+        AppError::new(ErrorCode::InvalidCursor, format!("The cursor {why}."))
+            .suggest("Start again without a cursor; use the one in the last answer as it is.")
+    };
+    let plain = unhex(cursor).ok_or_else(|| refuse("is not one of ours"))?;
+    let parts: Vec<&str> = plain.split('.').collect();
+    let ["1", number, size, of] = parts.as_slice() else { return Err(refuse("is not one of ours")) };
+    if *of != mark {
+        return Err(refuse("belongs to another question"));
+    }
+    match (number.parse::<u32>(), size.parse::<u32>()) {
+        (Ok(number), Ok(size)) if number >= 1 && size >= 1 => Ok((number as usize, size as usize)),
+        _ => Err(refuse("is not one of ours")),
+    }
+}
+
+fn unhex(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let pairs = bytes.chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_of_another_question_is_refused() {
+        let (_, page) = page_of((0..10).collect(), Some(3), None, &json!("a")).unwrap();
+        let error =
+            page_of((0..10).collect::<Vec<_>>(), None, page.next_cursor.as_deref(), &json!("b")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidCursor);
+    }
+
+    #[test]
+    fn a_cursor_with_another_limit_is_refused() {
+        let (_, page) = page_of((0..10).collect(), Some(3), None, &json!("a")).unwrap();
+        let error = page_of((0..10).collect::<Vec<_>>(), Some(4), page.next_cursor.as_deref(), &json!("a"))
+            .unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidCursor);
+    }
+
+    proptest! {
+        #[test]
+        fn following_the_cursors_gives_every_item_once(total in 0usize..60, limit in 1u32..9) {
+            let question = json!({"q": 1});
+            let (mut seen, mut cursor) = (Vec::new(), None);
+            loop {
+                let (items, page) =
+                    page_of((0..total).collect(), Some(limit), cursor.as_deref(), &question).unwrap();
+                seen.extend(items);
+                prop_assert_eq!(page.total, total);
+                match page.next_cursor {
+                    Some(next) => cursor = Some(next),
+                    None => break,
+                }
+            }
+            prop_assert_eq!(seen, (0..total).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn no_text_is_taken_for_a_cursor_by_accident(text in ".{0,80}") {
+            prop_assert!(page_of(vec![1, 2, 3], None, Some(&text), &json!(1)).is_err());
+        }
+    }
+}

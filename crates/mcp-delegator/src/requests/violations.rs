@@ -1,0 +1,126 @@
+//! Schema violations in the words of someone who wants to help.
+
+use delegator_domain::names;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::Value;
+
+use crate::fault::{ErrorCode, Problem};
+use crate::registry::{InputSchema, Property};
+
+/// Every violation of the input schema, one problem per input.
+pub(super) fn of_schema(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
+    let schema = inputs.to_value();
+    let Ok(validator) = jsonschema::validator_for(&schema) else {
+        return vec![Problem::new(ErrorCode::Internal, "input", "its schema is broken")];
+    };
+    let mut problems: Vec<Problem> = Vec::new();
+    for error in validator.iter_errors(input) {
+        let problem = match error.kind() {
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                Problem::new(ErrorCode::MissingArgument, name, "is missing")
+                    .suggest(how_to_give(inputs, name))
+            }
+            kind => {
+                let path = error.instance_path().as_str().trim_start_matches('/').to_owned();
+                let name = path.split('/').next().unwrap_or_default();
+                violated(inputs.get(name), &path, kind, &error.instance().clone(), &error.to_string())
+            }
+        };
+        if !problems.iter().any(|known| known.field == problem.field) {
+            problems.push(problem);
+        }
+    }
+    problems
+}
+
+fn how_to_give(inputs: &InputSchema, name: &str) -> Option<String> {
+    inputs.get(name).map(|property| format!("{name}: {}.", property.description))
+}
+
+fn violated(
+    property: Option<&Property>,
+    path: &str,
+    kind: &ValidationErrorKind,
+    value: &Value,
+    words: &str,
+) -> Problem {
+    let field = path.replace('/', ".");
+    let is_id =
+        property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids");
+    let code = match kind {
+        ValidationErrorKind::Pattern { .. } if is_id => ErrorCode::InvalidId,
+        _ => ErrorCode::InvalidValue,
+    };
+    let (problem, suggestion) = explain(property, kind, value, words);
+    Problem::new(code, field, problem).value(value.clone()).suggest(suggestion)
+}
+
+fn explain(
+    property: Option<&Property>,
+    kind: &ValidationErrorKind,
+    value: &Value,
+    words: &str,
+) -> (String, Option<String>) {
+    match kind {
+        ValidationErrorKind::Enum { .. } => {
+            let choices = property.map(Property::choices).unwrap_or_default();
+            let nearest = value.as_str().and_then(|typed| names::nearest(typed, choices.iter().copied()));
+            (
+                format!("must be one of {}", choices.join(", ")),
+                nearest.map(|nearest| format!("Did you mean {nearest}?")),
+            )
+        }
+        ValidationErrorKind::Type { kind } => (format!("must be {}", type_words(kind)), None),
+        ValidationErrorKind::Minimum { limit } => (range_words(property, &format!("at least {limit}")), None),
+        ValidationErrorKind::Maximum { limit } => (range_words(property, &format!("at most {limit}")), None),
+        ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
+        ValidationErrorKind::MinLength { limit } => (format!("must have at least {limit} characters"), None),
+        ValidationErrorKind::MaxLength { limit } => {
+            let given = value.as_str().map_or(0, |text| text.chars().count());
+            (format!("must have at most {limit} characters, not {given}"), None)
+        }
+        ValidationErrorKind::Pattern { .. } => (pattern_words(property), None),
+        _ => (words.to_owned(), None),
+    }
+}
+
+fn range_words(property: Option<&Property>, bound: &str) -> String {
+    let bounds = property.map(|property| (property.schema.get("minimum"), property.schema.get("maximum")));
+    match bounds {
+        Some((Some(low), Some(high))) => format!("must be between {low} and {high}"),
+        _ => format!("must be {bound}"),
+    }
+}
+
+fn pattern_words(property: Option<&Property>) -> String {
+    match property.map(|property| property.name.as_str()) {
+        Some("task_id" | "task_ids") => "is not a task id; they look like T-local-… or T-cloud-…".to_owned(),
+        Some("thread_id") => {
+            "is not a thread id: letters, digits, - and _, beginning with a letter or digit".to_owned()
+        }
+        Some("model" | "profile" | "reasoning_effort") => {
+            "must be 1 to 128 letters, digits or ._:/@+- and must not begin with -".to_owned()
+        }
+        Some("env_allow_list") => "must be names of environment variables".to_owned(),
+        Some("repo_url") => "must look like https://github.com/owner/name".to_owned(),
+        Some("git_user_email") => "must be an e-mail address".to_owned(),
+        _ => "has a form that is not allowed".to_owned(),
+    }
+}
+
+fn type_words(kind: &TypeKind) -> String {
+    let one = |kind: jsonschema::JsonType| match kind.as_str() {
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        "object" => "an object",
+        "string" => "a text",
+        _ => "nothing",
+    };
+    match kind {
+        TypeKind::Single(only) => one(*only).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(one).collect::<Vec<_>>().join(" or "),
+    }
+}

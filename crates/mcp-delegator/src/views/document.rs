@@ -1,0 +1,172 @@
+//! An answer for a reader: a few headings, facts and tables, shown as plain text or as Markdown.
+//!
+//! A command describes its data once; both renderers say the same facts.
+
+use delegator_domain::terminal;
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// A line of running text.
+    Text(String),
+    /// Name and value, one below the other.
+    Facts(Vec<(String, String)>),
+    Table {
+        columns: Vec<&'static str>,
+        rows: Vec<Vec<String>>,
+    },
+    /// Text whose line breaks matter.
+    Verbatim(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Document {
+    pub title: Option<String>,
+    pub blocks: Vec<Block>,
+}
+
+impl Document {
+    pub fn titled(title: impl Into<String>) -> Self {
+        Document { title: Some(title.into()), blocks: Vec::new() }
+    }
+
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    /// Any data at all, without knowing the command: scalars as facts, the rest as JSON.
+    pub fn of_value(data: &Value) -> Document {
+        let Some(object) = data.as_object() else {
+            return Document::default().block(Block::Verbatim(pretty(data)));
+        };
+        let (scalars, nested): (Vec<_>, Vec<_>) =
+            object.iter().partition(|(_, value)| !value.is_object() && !value.is_array());
+        let mut document = Document::default();
+        if !scalars.is_empty() {
+            let facts = scalars.into_iter().map(|(key, value)| (key.clone(), scalar(value))).collect();
+            document = document.block(Block::Facts(facts));
+        }
+        for (key, value) in nested {
+            document = document.block(Block::Text(format!("{key}:"))).block(Block::Verbatim(pretty(value)));
+        }
+        document
+    }
+
+    pub fn to_text(&self) -> String {
+        let mut parts: Vec<String> = self.title.iter().cloned().collect();
+        parts.extend(self.blocks.iter().map(text_block));
+        // The data may come from anywhere; what reaches a terminal is letters, spaces and line ends.
+        terminal::sanitize(&parts.join("\n\n")).into_owned()
+    }
+
+    pub fn to_markdown(&self) -> String {
+        let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", escape(title))).collect();
+        parts.extend(self.blocks.iter().map(markdown_block));
+        terminal::sanitize(&parts.join("\n\n")).into_owned()
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// A scalar as a reader writes it: text without quotes, nothing as a dash.
+pub fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(scalar).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn text_block(block: &Block) -> String {
+    match block {
+        Block::Text(text) | Block::Verbatim(text) => text.trim_end().to_owned(),
+        Block::Facts(facts) => {
+            let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+            let lines: Vec<String> =
+                facts.iter().map(|(name, value)| format!("{name:<width$}  {value}")).collect();
+            lines.join("\n")
+        }
+        Block::Table { columns, rows } => text_table(columns, rows),
+    }
+}
+
+fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
+    let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| rows.iter().chain([&header]).map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![line(&header)];
+    lines.extend(rows.iter().map(line));
+    lines.join("\n")
+}
+
+fn markdown_block(block: &Block) -> String {
+    match block {
+        Block::Text(text) => escape(text),
+        Block::Verbatim(text) => terminal::fenced(text),
+        Block::Facts(facts) => {
+            let lines: Vec<String> =
+                facts.iter().map(|(name, value)| format!("- {}: {}", escape(name), escape(value))).collect();
+            lines.join("\n")
+        }
+        Block::Table { columns, rows } => {
+            let mut lines =
+                vec![format!("| {} |", columns.join(" | ")), format!("|{}", "---|".repeat(columns.len()))];
+            for row in rows {
+                let cells: Vec<String> = row.iter().map(|cell| escape(cell).replace('\n', " ")).collect();
+                lines.push(format!("| {} |", cells.join(" | ")));
+            }
+            lines.join("\n")
+        }
+    }
+}
+
+/// Data stays data: it cannot open a table cell, a code span, an element or an image of its own.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if "\\`|<![]*".contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_renderers_say_the_same_facts() {
+        let document = Document::titled("Two tasks").block(Block::Table {
+            columns: vec!["task", "state"],
+            rows: vec![vec!["T-1".into(), "working".into()], vec!["T-2".into(), "queued".into()]],
+        });
+        for text in [document.to_text(), document.to_markdown()] {
+            for fact in ["Two tasks", "T-1", "working", "T-2", "queued"] {
+                assert!(text.contains(fact), "{fact} is missing in {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn data_cannot_break_out_of_its_place() {
+        let document = Document::of_value(&json!({"name": "a|b\u{1b}[2J", "list": ["```\n# pwned"]}));
+        assert!(!document.to_text().contains('\u{1b}'));
+        let markdown = document.to_markdown();
+        assert!(markdown.contains("a\\|b"));
+        assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");
+    }
+}

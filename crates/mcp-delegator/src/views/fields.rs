@@ -1,0 +1,113 @@
+//! `--fields a,b.c`: only these parts of the data.
+//!
+//! Paths go through lists transparently (`commands.path` is the path of every command). They are checked against the
+//! command's output schema before anything runs, because a bad argument must not cost a side effect.
+
+use delegator_domain::names;
+use serde_json::{Map, Value};
+
+use crate::fault::{ErrorCode, Problem};
+
+/// The paths that do not exist in the schema, as problems with the nearest name.
+pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
+    paths
+        .iter()
+        .filter_map(|path| {
+            let mut level = Some(schema);
+            for name in path.split('.') {
+                let here = resolve(schema, level?);
+                let properties = here.get("properties").and_then(Value::as_object)?;
+                if let Some(below) = properties.get(name) {
+                    level = Some(below);
+                } else if here.get("additionalProperties").is_some_and(|of| of != &Value::Bool(false)) {
+                    return None;
+                } else {
+                    let nearest = names::nearest(name, properties.keys().map(String::as_str));
+                    let known: Vec<&str> = properties.keys().map(String::as_str).collect();
+                    let suggestion = match nearest {
+                        Some(nearest) => format!("Did you mean {nearest}?"),
+                        None => format!("Known here: {}.", known.join(", ")),
+                    };
+                    return Some(
+                        Problem::new(
+                            ErrorCode::InvalidValue,
+                            "--fields",
+                            format!("there is no field {path}"),
+                        )
+                        .value(path.clone().into())
+                        .suggest(Some(suggestion)),
+                    );
+                }
+            }
+            None
+        })
+        .collect()
+}
+
+/// Follows references and list items to the object behind them.
+fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    if let Some(name) =
+        schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"))
+    {
+        return resolve(root, &root["$defs"][name]);
+    }
+    match schema.get("items") {
+        Some(items) => resolve(root, items),
+        None => schema,
+    }
+}
+
+/// The data with only these paths left.
+pub fn project(data: &Value, paths: &[String]) -> Value {
+    let split: Vec<Vec<&str>> = paths.iter().map(|path| path.split('.').collect()).collect();
+    keep(data, &split)
+}
+
+fn keep(value: &Value, paths: &[Vec<&str>]) -> Value {
+    if paths.iter().any(Vec::is_empty) {
+        return value.clone();
+    }
+    match value {
+        Value::Array(items) => items.iter().map(|item| keep(item, paths)).collect(),
+        Value::Object(object) => {
+            let mut kept = Map::new();
+            for (key, inner) in object {
+                let below: Vec<Vec<&str>> =
+                    paths.iter().filter(|path| path[0] == key).map(|path| path[1..].to_vec()).collect();
+                if !below.is_empty() {
+                    kept.insert(key.clone(), keep(inner, &below));
+                }
+            }
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_go_through_lists() {
+        let data = json!({"commands": [{"path": "a", "about": "x"}, {"path": "b"}], "version": "1"});
+        assert_eq!(
+            project(&data, &["commands.path".into()]),
+            json!({"commands": [{"path": "a"}, {"path": "b"}]})
+        );
+        assert_eq!(project(&data, &["version".into()]), json!({"version": "1"}));
+    }
+
+    #[test]
+    fn an_unknown_path_is_named_with_the_nearest() {
+        let schema = json!({
+            "properties": {"commands": {"items": {"$ref": "#/$defs/Command"}}},
+            "$defs": {"Command": {"properties": {"path": {"type": "string"}}}}
+        });
+        assert!(unknown(&["commands.path".into()], &schema).is_empty());
+        let problems = unknown(&["commands.pth".into()], &schema);
+        assert_eq!(problems[0].suggestion.as_deref(), Some("Did you mean path?"));
+    }
+}

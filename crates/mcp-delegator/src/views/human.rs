@@ -1,0 +1,58 @@
+//! Failures, warnings and remarks for a person at a terminal. They go to stderr, so that stdout stays an answer.
+
+use delegator_domain::terminal;
+
+use crate::fault::AppError;
+use crate::outcome::Warning;
+use crate::views::document::{Block, Document};
+
+pub fn error(error: &AppError) -> String {
+    let mut lines = vec![format!("error: {}", error.message)];
+    if error.problems.len() > 1 {
+        for problem in &error.problems {
+            let hint = problem.suggestion.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            lines.push(format!("  - {}: {}{hint}", problem.field, problem.problem));
+        }
+    }
+    if let Some(detail) = &error.detail {
+        lines.extend(detail.lines().map(|line| format!("  {line}")));
+    }
+    if let (Some(suggestion), true) = (&error.suggestion, error.problems.len() <= 1) {
+        lines.push(format!("hint: {suggestion}"));
+    }
+    match (&error.redirect, &error.fix_command) {
+        (Some(redirect), _) => lines.push(format!("  {}", redirect.command)),
+        (None, Some(command)) => lines.push(format!("fix: {command}")),
+        (None, None) => {}
+    }
+    terminal::sanitize(&lines.join("\n")).into_owned()
+}
+
+pub fn warnings(warnings: &[Warning]) -> Vec<String> {
+    warnings
+        .iter()
+        .map(|warning| terminal::sanitize(&format!("warning: {}", warning.message)).into_owned())
+        .collect()
+}
+
+/// The same failure for a reader of Markdown.
+pub fn error_document(error: &AppError) -> Document {
+    let mut document = Document::titled(format!("Error: {}", error.code.facts().agent))
+        .block(Block::Text(error.message.clone()));
+    if !error.problems.is_empty() {
+        let rows = error
+            .problems
+            .iter()
+            .map(|p| vec![p.field.clone(), p.problem.clone(), p.suggestion.clone().unwrap_or_default()])
+            .collect();
+        document = document.block(Block::Table { columns: vec!["field", "problem", "suggestion"], rows });
+    }
+    if let Some(detail) = &error.detail {
+        document = document.block(Block::Verbatim(detail.clone()));
+    }
+    let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(error.suggestion.as_ref());
+    match next {
+        Some(next) => document.block(Block::Text(format!("Next: {next}"))),
+        None => document,
+    }
+}

@@ -1,0 +1,60 @@
+//! How an outcome is said: pure renderers, one per wrapper. Nobody but this room knows a key of our JSON.
+
+pub mod agent;
+pub mod cap;
+pub mod document;
+pub mod envelope_schema;
+pub mod fields;
+pub mod human;
+pub mod lines;
+pub mod reference;
+pub mod standard;
+pub mod tool;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::fault::{AppError, Redirect};
+
+pub const PRODUCT_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// RFC 3339, UTC, milliseconds: the one way this program writes a time.
+pub fn rfc3339(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+/// Seconds with three decimals, as 004 wants its durations.
+fn seconds(duration: Duration) -> Value {
+    let milliseconds = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
+    Value::from(f64::from(milliseconds) / 1000.0)
+}
+
+fn milliseconds(duration: Duration) -> Value {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
+}
+
+fn redirect_value(redirect: &Redirect) -> Value {
+    json!({"command": redirect.command, "permanent": redirect.permanent, "reason": redirect.reason})
+}
+
+fn problem_values(error: &AppError) -> Value {
+    error
+        .problems
+        .iter()
+        .map(|problem| {
+            let mut object = Map::new();
+            object.insert("field".into(), problem.field.clone().into());
+            object.insert("problem".into(), problem.problem.clone().into());
+            object.insert("code".into(), problem.code.facts().agent.into());
+            if let Some(value) = &problem.value {
+                object.insert("value".into(), value.clone());
+            }
+            if let Some(suggestion) = &problem.suggestion {
+                object.insert("suggestion".into(), suggestion.clone().into());
+            }
+            Value::Object(object)
+        })
+        .collect()
+}

@@ -1,0 +1,119 @@
+//! Reference pages generated from the tables in code. They are committed under `docs/` and held to the code by tests.
+
+use crate::fault::{ErrorCode, ExitCode, Retryable, SideEffects};
+use crate::registry::{self, CommandSpec, Property};
+
+/// `docs/errors.md`.
+pub fn errors() -> String {
+    let mut page = String::from(
+        "# Exit codes and errors\n\nGenerated from `crates/mcp-delegator/src/fault`; do not edit.\n\n## Exit codes\n\n\
+         | code | name | meaning |\n|---|---|---|\n",
+    );
+    for exit in ExitCode::ALL {
+        page.push_str(&format!("| {} | {} | {} |\n", exit.number(), exit.name(), exit.meaning()));
+    }
+    page.push_str(
+        "\nA reader that closes the pipe early is not an error: exit 0, silently.\n\n## Error map\n\n\
+         `retry`: may the identical call be made again? *if safe* means: for commands that change nothing.\n\n\
+         | kind | exit | agent (002) | phase | retry | side effects | standard (004) | tool (000) |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for code in ErrorCode::ALL {
+        let facts = code.facts();
+        let (kind, number) = facts.standard;
+        // In these two cases the other vocabularies have a gentler word than an error.
+        let (standard, tool) = match code {
+            ErrorCode::PartialFailure => (format!("success, {number}"), "ok, `meta.partial`".to_owned()),
+            ErrorCode::Incomplete => (format!("{kind} {number}"), "ok, `meta.wait_expired`".to_owned()),
+            _ => (format!("{kind} {number}"), facts.tool.to_owned()),
+        };
+        page.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} | {standard} | {tool} |\n",
+            facts.kind.name(),
+            facts.exit.number(),
+            facts.agent,
+            facts.phase.name(),
+            retry(facts.retryable),
+            effects(facts.side_effects),
+        ));
+    }
+    page
+}
+
+fn retry(retryable: Retryable) -> &'static str {
+    match retryable {
+        Retryable::Yes => "yes",
+        Retryable::No => "no",
+        Retryable::IfSafe => "if safe",
+        Retryable::WhileStateCanChange => "while the state can change",
+    }
+}
+
+fn effects(effects: SideEffects) -> &'static str {
+    match effects {
+        SideEffects::None => "none",
+        SideEffects::Partial => "partial",
+        SideEffects::Unknown => "unknown",
+        SideEffects::NoneIfSafe => "partial; none if safe",
+        SideEffects::UnknownUnlessSafe => "unknown; none if safe",
+    }
+}
+
+/// `docs/commands.md`.
+pub fn commands() -> String {
+    let mut page = String::from(
+        "# Commands\n\nGenerated from the command registry; do not edit. `mcp-delegator manifest` tells programs the same.\n\n\
+         | command | tool | available | what it does |\n|---|---|---|---|\n",
+    );
+    for spec in registry::all() {
+        let tool = spec.toolset.name().map_or("-".to_owned(), |_| format!("`{}`", spec.tool_name("_codex_")));
+        let available = if spec.is_available() { "yes" } else { "not yet" };
+        page.push_str(&format!("| `{}` | {tool} | {available} | {} |\n", spec.words(), spec.about));
+    }
+    for spec in registry::all().iter().filter(|spec| spec.is_available()) {
+        page.push_str(&section(spec));
+    }
+    page
+}
+
+fn section(spec: &CommandSpec) -> String {
+    let details = if spec.details.is_empty() { String::new() } else { format!(" {}", spec.details) };
+    let mut text = format!("\n## {}\n\n{}.{details}\n", spec.words(), spec.about);
+    let inputs = spec.inputs().properties;
+    if !inputs.is_empty() {
+        text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
+        text.extend(inputs.iter().map(input_row));
+    }
+    if !spec.examples.is_empty() {
+        text.push_str("\n```sh\n");
+        for example in spec.examples {
+            text.push_str(&format!("{}    # {}\n", example.command, example.shows));
+        }
+        text.push_str("```\n");
+    }
+    text
+}
+
+fn input_row(property: &Property) -> String {
+    let position =
+        if property.positional { format!(" or `{}`", property.name.to_uppercase()) } else { String::new() };
+    let choices = match property.choices().as_slice() {
+        [] => String::new(),
+        choices => format!(": {}", choices.join(", ")),
+    };
+    let text = registry::mcp_tool::with_bounds(property);
+    format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
+}
+
+/// `docs/configuration.md`.
+pub fn configuration() -> String {
+    format!(
+        "# Configuration\n\nThe table is generated from `crates/delegator-config`; do not edit.\n\n\
+         The file is `MCP_DELEGATOR_CONFIG`, else `$XDG_CONFIG_HOME/mcp-delegator/config.toml`, else\n\
+         `~/.config/mcp-delegator/config.toml`. A flag wins over a variable, a variable over the project's\n\
+         `.mcp-delegator.toml`, that over the user's file, that over the default. A project's file comes with a\n\
+         repository and is not trusted: it may only set what the table says. Lists in variables are comma-separated.\n\
+         `mcp-delegator config show` tells every value in force and who set it.\n\n{}",
+        delegator_config::reference()
+    )
+}

@@ -1,0 +1,134 @@
+//! The tool envelope (000): what an MCP host gets.
+
+use serde_json::{Map, Value, json};
+
+use crate::fault::AppError;
+use crate::outcome::{Completion, Outcome};
+use crate::registry::Category;
+use crate::views::{agent, milliseconds, problem_values, redirect_value, rfc3339};
+
+/// The contract's version, which is not the product's.
+pub const ENVELOPE_VERSION: &str = "3.6";
+
+pub fn render(outcome: &Outcome, prefix: &str) -> Value {
+    let command = outcome.command;
+    let error = tool_error(outcome);
+    let mut envelope = Map::new();
+    envelope.insert("version".into(), ENVELOPE_VERSION.into());
+    envelope.insert("schema_id".into(), command.category.schema_id().into());
+    envelope.insert("tool".into(), command.tool_name(prefix).into());
+    envelope.insert("tool_category".into(), command.category.name().into());
+    envelope.insert("request_id".into(), outcome.request_id.to_string().into());
+    envelope.insert("ts".into(), rfc3339(outcome.emitted).into());
+    envelope.insert("status".into(), if error.is_none() { "ok" } else { "error" }.into());
+    envelope.insert("meta".into(), meta(outcome, error.is_some()));
+    match error {
+        Some(error) => envelope.insert("error".into(), error_object(&error, outcome)),
+        None => envelope.insert("data".into(), data(outcome)),
+    };
+    Value::Object(envelope)
+}
+
+/// A wait that ran out and a batch that went half well are answers here, not errors: hosts give up after a minute,
+/// so expiry is the ordinary case.
+fn tool_error(outcome: &Outcome) -> Option<AppError> {
+    match &outcome.answer.completion {
+        Completion::Failed(error, _) => Some(AppError::clone(error)),
+        Completion::Done(_)
+        | Completion::Partial(_)
+        | Completion::Incomplete(_)
+        | Completion::NotModified => None,
+    }
+}
+
+fn data(outcome: &Outcome) -> Value {
+    match &outcome.answer.completion {
+        Completion::Done(data) | Completion::Incomplete(data) => in_object(data, outcome),
+        Completion::Partial(data) => {
+            let mut data = in_object(data, outcome);
+            if let Some(object) = data.as_object_mut() {
+                object.insert("partial_success".into(), true.into());
+            }
+            data
+        }
+        Completion::NotModified | Completion::Failed(..) => json!({}),
+    }
+}
+
+/// `data` is an object in 000, always; and three of the status arrays are only there when they hold something.
+fn in_object(data: &Value, outcome: &Outcome) -> Value {
+    let mut object = match data {
+        Value::Object(object) => object.clone(),
+        other => Map::from_iter([("value".to_owned(), other.clone())]),
+    };
+    if outcome.command.category == Category::StatusSnapshot {
+        object.retain(|key, value| {
+            !(["tasks", "queue", "recently_completed"].contains(&key.as_str())
+                && value.as_array().is_some_and(Vec::is_empty))
+        });
+    }
+    Value::Object(object)
+}
+
+fn meta(outcome: &Outcome, failed: bool) -> Value {
+    let mut meta = outcome.answer.facts.clone();
+    if !outcome.answer.warnings.is_empty() {
+        meta.insert("warnings".into(), outcome.answer.warnings.iter().map(agent::warning).collect());
+    }
+    if let Some(page) = &outcome.answer.page {
+        if let Some(cursor) = &page.next_cursor {
+            meta.insert("next_cursor".into(), cursor.clone().into());
+        }
+        meta.entry("total").or_insert(page.total.into());
+    }
+    match &outcome.answer.completion {
+        Completion::NotModified => drop(meta.insert("not_modified".into(), true.into())),
+        Completion::Partial(_) => drop(meta.insert("partial".into(), true.into())),
+        Completion::Incomplete(_) => drop(meta.insert("wait_expired".into(), true.into())),
+        Completion::Done(_) | Completion::Failed(..) => {}
+    }
+    if let (Some(truncation), false) = (outcome.truncated, failed) {
+        meta.insert("truncated".into(), true.into());
+        meta.insert("max_bytes".into(), truncation.max_bytes.into());
+        meta.insert("original_size".into(), truncation.original_size.into());
+    }
+    if let (Some(child), Category::WaitResult, false) =
+        (&outcome.answer.child, outcome.command.category, failed)
+    {
+        meta.entry("exit_code").or_insert(json!(child.code));
+    }
+    Value::Object(meta)
+}
+
+fn error_object(error: &AppError, outcome: &Outcome) -> Value {
+    let facts = error.code.facts();
+    let mut details = error.context.clone();
+    details.insert("kind".into(), facts.kind.name().into());
+    details.insert("code".into(), facts.agent.into());
+    details.insert("cli_exit_code".into(), outcome.exit().number().into());
+    if !error.problems.is_empty() {
+        details.insert("problems".into(), problem_values(error));
+    }
+    if let Some(suggestion) = &error.suggestion {
+        details.insert("suggestion".into(), suggestion.clone().into());
+    }
+    if let Some(detail) = &error.detail {
+        details.entry("detail").or_insert(detail.clone().into());
+    }
+    if let Some(redirect) = &error.redirect {
+        details.insert("redirect".into(), redirect_value(redirect));
+    }
+    if let Some(child) = &outcome.answer.child {
+        details.entry("exit_code").or_insert(json!(child.code));
+    }
+    if let Some(wait) = error.retry_after() {
+        details.insert("retry_after_ms".into(), milliseconds(wait));
+    }
+    json!({
+        "code": facts.tool,
+        "message": error.message,
+        "details": details,
+        "retryable": error.is_retryable(outcome.command.is_safe()),
+        "duration_ms": milliseconds(outcome.duration),
+    })
+}

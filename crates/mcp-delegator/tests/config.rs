@@ -1,0 +1,103 @@
+//! The configuration as a user meets it: where values come from, and how mistakes are told.
+
+use delegator_testkit::generated::assert_up_to_date;
+use delegator_testkit::program::World;
+use serde_json::{Value, json};
+
+fn world() -> World {
+    World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
+}
+
+fn setting(world: &World, key: &str) -> Value {
+    let run = world.run(["config", "show", key]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    run.json()["data"]["settings"][0].clone()
+}
+
+#[test]
+fn every_value_tells_its_source() {
+    let world = world()
+        .config("max_concurrent = 7\nidle_timeout_sec = 60\n")
+        .variable("MCP_DELEGATOR_IDLE_TIMEOUT_SEC", "90");
+    let told = setting(&world, "max_concurrent");
+    assert_eq!((&told["value"], &told["source"]), (&json!(7), &json!("user_config")));
+    assert!(told["origin"].as_str().unwrap().ends_with("config.toml:1"), "{told}");
+    let told = setting(&world, "idle_timeout_sec");
+    assert_eq!(
+        (&told["value"], &told["source"], &told["origin"]),
+        (&json!(90), &json!("environment"), &json!("MCP_DELEGATOR_IDLE_TIMEOUT_SEC"))
+    );
+    assert_eq!(setting(&world, "hard_timeout_sec")["source"], "default");
+    let run = world.run(["config", "show", "envelope", "--envelope", "agent"]);
+    assert_eq!(run.json()["data"]["settings"][0]["source"], "flag");
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place_and_the_nearest_key() {
+    let run = world().config("max_concurent = 3\n[budget]\ntask_tokens = 'many'\n").run(["config", "show"]);
+    assert_eq!(run.exit, Some(4));
+    let envelope = run.json();
+    assert_eq!(envelope["error"]["code"], "CONFIG_INVALID");
+    let problems = envelope["meta"]["error_context"]["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!((&problems[0]["line"], &problems[0]["column"]), (&json!(1), &json!(1)));
+    assert_eq!(problems[0]["suggestion"], "max_concurrent");
+    assert_eq!((&problems[1]["line"], &problems[1]["column"]), (&json!(3), &json!(15)));
+    assert!(problems[0]["file"].as_str().unwrap().ends_with("config.toml"));
+}
+
+#[test]
+fn a_broken_configuration_does_not_keep_help_from_helping() {
+    let world = world().config("]");
+    for args in [vec!["help"], vec!["--version"], vec!["completions", "bash"], vec!["man"]] {
+        assert_eq!(world.run(&args).exit, Some(0), "{args:?}");
+    }
+    assert_eq!(world.run(["manifest"]).exit, Some(4));
+}
+
+#[test]
+fn a_project_may_lower_a_limit_and_nothing_else() {
+    let world = world();
+    world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 60\n");
+    let told = setting(&world, "hard_timeout_sec");
+    assert_eq!((&told["value"], &told["source"]), (&json!(60), &json!("project")));
+    world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 80000\n");
+    assert_eq!(setting(&world, "hard_timeout_sec")["value"], 1200);
+    world.write("project/.mcp-delegator.toml", "codex_bin = '/tmp/evil'\n");
+    let run = world.run(["config", "show"]);
+    assert_eq!(run.exit, Some(4));
+    assert!(
+        run.json()["error"]["message"].as_str().unwrap().contains(".mcp-delegator.toml:1:1"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_configured_secret_is_shown_as_one() {
+    let world = world().variable("MCP_DELEGATOR_DATABASE_URL", "postgres://me:hunter2hunter2@db.example/x");
+    let told = setting(&world, "database_url");
+    assert_eq!(told["value"], "[REDACTED:config]");
+    let run = world.run(["schema", "hunter2hunter2", "--format", "json", "--output", "x.json"]);
+    assert_eq!(run.exit, Some(5));
+}
+
+#[test]
+fn an_unknown_setting_names_the_nearest() {
+    let run = world().run(["config", "show", "max_mod"]);
+    assert_eq!(run.exit, Some(5));
+    assert_eq!(run.json()["error"]["suggestion"], "Did you mean max_mode?");
+}
+
+#[test]
+fn only_what_was_changed_can_be_asked_for() {
+    let run = world().config("max_concurrent = 7").run(["config", "show", "--changed"]);
+    let settings = run.json()["data"]["settings"].clone();
+    assert_eq!(settings.as_array().unwrap().len(), 1);
+    assert_eq!(settings[0]["key"], "max_concurrent");
+}
+
+#[test]
+fn the_configuration_reference_is_up_to_date() {
+    assert_up_to_date("docs/configuration.md", &mcp_delegator::views::reference::configuration());
+}

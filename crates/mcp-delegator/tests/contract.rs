@@ -1,0 +1,362 @@
+//! Every command in every envelope, and every failure in every vocabulary, against the published schemas.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use delegator_testkit::generated::{assert_up_to_date, workspace};
+use delegator_testkit::program::World;
+use jiff::Timestamp;
+use mcp_delegator::commands;
+use mcp_delegator::fault::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
+use mcp_delegator::outcome::{Answer, ChildExit, Completion, Outcome, Page, Truncation, Warning};
+use mcp_delegator::registry::exit_codes::exit_codes;
+use mcp_delegator::registry::{self, Category, CommandSpec, Shape};
+use mcp_delegator::views::envelope_schema::{self, Envelope, violations};
+use mcp_delegator::views::{agent, standard, tool};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+fn outcome(command: &'static CommandSpec, answer: Answer) -> Outcome {
+    let started = Timestamp::from_millisecond(1_763_460_322_000).unwrap();
+    Outcome {
+        command,
+        started,
+        emitted: started,
+        duration: Duration::from_millis(1234),
+        request_id: Uuid::nil(),
+        answer,
+        truncated: None,
+    }
+}
+
+/// Renders in all three wrappers and holds each to its schema; gives them back for a closer look.
+fn checked(outcome: &Outcome) -> [Value; 3] {
+    let rendered = [agent::render(outcome), standard::render(outcome), tool::render(outcome, "_codex_")];
+    for (envelope, value) in [Envelope::Agent, Envelope::Standard, Envelope::Tool].into_iter().zip(&rendered)
+    {
+        let schema = envelope_schema::schema_of(envelope, outcome.command.category).unwrap();
+        assert_eq!(violations(&schema, value), Vec::<String>::new(), "{envelope:?}: {value}");
+    }
+    rendered
+}
+
+#[test]
+fn the_agent_schema_is_the_contracts_file() {
+    // The file is the contract: whoever changes a byte of it breaks a promise, not a test.
+    let digest =
+        mcp_delegator::requests::page::fingerprint(&Value::from(include_str!("../schemas/agent.json")));
+    assert_eq!(digest, "614c2046525ce08340cf6e68");
+    assert_eq!(envelope_schema::agent()["required"], json!(["ok", "data", "error", "warnings", "meta"]));
+}
+
+#[test]
+fn every_command_in_every_envelope_validates() {
+    for spec in registry::all() {
+        for envelope in ["agent", "standard", "tool"] {
+            let input = valid_input(spec);
+            let mut args: Vec<String> = spec.path.iter().map(|word| (*word).to_owned()).collect();
+            args.extend(["--input-json".into(), "-".into(), "--envelope".into(), envelope.into()]);
+            let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
+            let run = world.run_with_input(&args, input.to_string().as_bytes());
+            let value = run.document();
+            let schema =
+                envelope_schema::schema_of(Envelope::named(envelope).unwrap(), spec.category).unwrap();
+            assert_eq!(violations(&schema, &value), Vec::<String>::new(), "{args:?}: {value}");
+            let expected = if spec.is_available() { ExitCode::Success } else { ExitCode::Precondition };
+            assert_eq!(run.exit, Some(i32::from(expected.number())), "{args:?}: {value}");
+            let told = ["/meta/exit_code", "/metadata/exit_code", "/error/details/cli_exit_code"];
+            let told = told.iter().find_map(|path| value.pointer(path)).cloned().unwrap_or(json!(0));
+            assert_eq!(told, json!(run.exit), "{args:?}");
+            let code = match envelope {
+                "agent" => &value["error"]["code"],
+                "standard" => &value["error"]["type"],
+                _ => &value["error"]["code"],
+            };
+            let unsupported =
+                json!(if envelope == "standard" { "ConfigurationError" } else { "UNSUPPORTED" });
+            assert_eq!(*code == unsupported, !spec.is_available(), "{args:?}: {value}");
+        }
+    }
+}
+
+/// The least input a command takes.
+fn valid_input(spec: &CommandSpec) -> Value {
+    let mut input: serde_json::Map<String, Value> = spec
+        .inputs()
+        .properties
+        .iter()
+        .filter(|property| property.required)
+        .map(|property| {
+            let value = match (property.name.as_str(), property.choices().first()) {
+                (_, Some(choice)) => json!(choice),
+                ("task_id", None) => json!("T-local-0123456789abcdef"),
+                ("repo_url", None) => json!("https://github.com/owner/name"),
+                ("git_user_email", None) => json!("me@example.org"),
+                _ => json!("text"),
+            };
+            (property.name.clone(), value)
+        })
+        .collect();
+    match spec.path {
+        ["local", "resume"] => drop(input.insert("thread_id".into(), json!("thread-1"))),
+        [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789abcdef"))),
+        _ => {}
+    }
+    Value::Object(input)
+}
+
+#[test]
+fn every_failure_has_its_word_in_every_vocabulary() {
+    let mut exits = BTreeSet::new();
+    let (mut types, mut codes) = (BTreeSet::new(), BTreeSet::new());
+    for code in ErrorCode::ALL {
+        exits.insert(code.facts().exit);
+        // Half a success is no error to the other vocabularies; it has a test of its own.
+        if *code == ErrorCode::PartialFailure {
+            continue;
+        }
+        let error = AppError::new(*code, "It did not work.")
+            .detail("more words")
+            .suggest("Try this.")
+            .fix_command("mcp-delegator help")
+            .context("fact", 1);
+        // A safe command and one that is not, of different categories: all that a failure's form depends on.
+        for spec in [&commands::local::status::SPEC, &commands::local::run::SPEC] {
+            let [agent, standard, tool] = checked(&outcome(spec, error.clone().into()));
+            assert_eq!(agent["ok"], false);
+            assert_eq!(agent["meta"]["error_context"]["kind"], code.facts().kind.name());
+            assert_eq!(tool["error"]["details"]["kind"], code.facts().kind.name());
+            types.insert(standard["error"]["type"].as_str().unwrap().to_owned());
+            codes.insert(tool["error"]["code"].as_str().unwrap().to_owned());
+        }
+    }
+    exits.insert(ExitCode::Success);
+    assert_eq!(exits.into_iter().collect::<Vec<_>>(), ExitCode::ALL, "an exit code nobody can get");
+    assert_eq!(types.len(), 8, "{types:?}");
+    assert_eq!(codes.len(), 6, "{codes:?}");
+}
+
+#[test]
+fn a_promise_to_retry_is_never_made_for_a_half_done_thing() {
+    for spec in registry::all() {
+        let map = exit_codes(spec);
+        assert_eq!(map["0"].side_effects, "complete");
+        for (number, entry) in &map {
+            assert!(!entry.retryable || entry.side_effects == "none", "{} {number}: {entry:?}", spec.name());
+            assert!(entry.description.chars().count() <= 120);
+            assert_eq!(entry.side_effects == "complete", number == "0");
+        }
+        assert_eq!(map["2"].side_effects, "none");
+        assert!(!map["2"].retryable);
+        assert!(map.get("3").is_none_or(|entry| !entry.retryable));
+    }
+    for code in ErrorCode::ALL {
+        let facts = code.facts();
+        if facts.exit == ExitCode::ArgError {
+            assert_eq!(facts.side_effects, SideEffects::None, "{code:?}");
+        }
+    }
+}
+
+#[test]
+fn retry_times_are_exact_in_milliseconds_and_rounded_up_in_seconds() {
+    let mut error = AppError::new(ErrorCode::RateLimited, "Too many requests.");
+    error.retry = Retry::Later(Some(Duration::from_millis(1001)));
+    let [agent, standard, tool] = checked(&outcome(&commands::local::exec::SPEC, error.into()));
+    assert_eq!(agent["error"]["retry_after"], 2);
+    assert_eq!(agent["meta"]["retry_after_ms"], 1001);
+    assert_eq!(standard["metadata"]["retry_after_ms"], 1001);
+    assert_eq!(tool["error"]["retryable"], true);
+}
+
+#[test]
+fn internal_errors_may_be_retried_only_where_nothing_can_have_changed() {
+    let retryable = |spec| {
+        let [agent, _, tool] = checked(&outcome(spec, AppError::new(ErrorCode::Internal, "A bug.").into()));
+        assert_eq!(agent["error"]["retryable"], tool["error"]["retryable"]);
+        agent["error"]["retryable"].as_bool().unwrap()
+    };
+    assert!(retryable(&commands::local::status::SPEC));
+    assert!(!retryable(&commands::local::exec::SPEC));
+}
+
+#[test]
+fn problems_stand_in_every_wrapper() {
+    let problems = vec![
+        Problem::new(ErrorCode::InvalidValue, "mode", "must be one of a, b")
+            .value(json!("c"))
+            .suggest(Some("Use a.")),
+        Problem::new(ErrorCode::MissingArgument, "task", "is missing"),
+    ];
+    let error = AppError::of_problems(problems);
+    assert_eq!(error.code, ErrorCode::ArgError, "problems of two kinds have no common code");
+    let [agent, standard, tool] = checked(&outcome(&commands::local::exec::SPEC, error.into()));
+    assert_eq!(agent["meta"]["error_context"]["problems"].as_array().unwrap().len(), 2);
+    assert_eq!(standard["error"]["details"]["field"], "mode");
+    assert_eq!(standard["error"]["details"]["value"], "c");
+    assert_eq!(standard["error"]["details"]["suggestion"], "Use a.");
+    assert_eq!(tool["error"]["details"]["problems"][1]["field"], "task");
+}
+
+#[test]
+fn a_redirect_stands_in_every_wrapper() {
+    let error = AppError::new(ErrorCode::CommandMoved, "It moved.").redirect(Redirect {
+        command: "mcp-delegator local run".into(),
+        permanent: true,
+        reason: "restructured",
+    });
+    let [agent, standard, tool] = checked(&outcome(&registry::ROOT, error.into()));
+    assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator local run");
+    assert_eq!(standard["error"]["details"]["suggestion"], "mcp-delegator local run");
+    assert_eq!(tool["error"]["details"]["redirect"]["permanent"], true);
+}
+
+#[test]
+fn a_batch_with_failures_is_said_as_each_contract_wants() {
+    let data = json!({
+        "total_operations": 2, "successful": 1, "failed": 1, "partial_success": true,
+        "results": [{"target": "a", "success": true, "result": "ok"}, {"target": "b", "success": false, "error": "no"}]
+    });
+    let outcome = outcome(&commands::declared::CANCEL, Answer::new(Completion::Partial(data)));
+    assert_eq!(outcome.exit(), ExitCode::PartialFailure);
+    let [agent, standard, tool] = checked(&outcome);
+    assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("PARTIAL_FAILURE")));
+    assert_eq!(agent["meta"]["failure_data"]["failed"], 1);
+    assert_eq!((&standard["success"], &standard["data"]["partial_success"]), (&json!(true), &json!(true)));
+    assert_eq!(standard["metadata"]["warnings"][0]["code"], "W_PARTIAL_001");
+    assert_eq!((&tool["status"], &tool["meta"]["partial"]), (&json!("ok"), &json!(true)));
+}
+
+#[test]
+fn a_wait_that_ran_out_is_an_answer_over_mcp_and_exit_14_elsewhere() {
+    let data = json!({"task_id": "T-local-1", "state": "working", "progress": null});
+    let outcome = outcome(&commands::local::wait::SPEC, Answer::new(Completion::Incomplete(data)));
+    assert_eq!(outcome.exit(), ExitCode::Incomplete);
+    let [agent, standard, tool] = checked(&outcome);
+    assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("INCOMPLETE")));
+    assert_eq!(agent["error"]["retryable"], true);
+    assert_eq!(agent["meta"]["failure_data"]["state"], "working");
+    assert_eq!(standard["error"]["code"], "E_TIMEOUT_004");
+    assert_eq!((&tool["status"], &tool["meta"]["wait_expired"]), (&json!("ok"), &json!(true)));
+    assert_eq!(tool["data"]["state"], "working");
+}
+
+#[test]
+fn an_unchanged_answer_has_no_data_in_any_wrapper() {
+    for spec in registry::all() {
+        let [agent, standard, tool] =
+            checked(&outcome(spec, Answer::new(Completion::NotModified).fact("etag", "x")));
+        assert_eq!(
+            (&agent["ok"], &agent["data"], &agent["meta"]["not_modified"]),
+            (&json!(true), &json!(null), &json!(true))
+        );
+        assert_eq!((&standard["data"], &standard["metadata"]["not_modified"]), (&json!(null), &json!(true)));
+        assert_eq!((&tool["data"], &tool["meta"]["not_modified"]), (&json!({}), &json!(true)));
+    }
+}
+
+#[test]
+fn the_four_shapes_of_the_standard_envelope() {
+    let shaped = |shape, data| {
+        let mut answer = Answer::done(data);
+        answer.shape = Some(shape);
+        checked(&outcome(&commands::manifest::SPEC, answer))[1]["data"].clone()
+    };
+    assert_eq!(
+        shaped(Shape::List("things"), json!({"things": []})),
+        json!({"things": [], "total_count": 0, "filtered_count": 0, "page": 1, "page_size": 0, "message": "No things found"})
+    );
+    assert_eq!(shaped(Shape::Show("thing"), json!({"id": 1})), json!({"thing": {"id": 1}}));
+    assert_eq!(
+        shaped(Shape::Action("thing_done"), json!({"id": 1})),
+        json!({"action": "thing_done", "result": {"id": 1}, "duration": 1.234, "message": "thing done"})
+    );
+}
+
+#[test]
+fn pages_warnings_and_cuts_are_told_in_every_wrapper() {
+    let mut answer = Answer::done(json!({"settings": [1, 2]}));
+    answer.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
+    answer.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
+    let outcome = Outcome {
+        truncated: Some(Truncation { max_bytes: 100, original_size: 1000 }),
+        ..outcome(&commands::config_show::SPEC, answer)
+    };
+    let [agent, standard, tool] = checked(&outcome);
+    assert_eq!((&agent["meta"]["cursor"], &agent["meta"]["truncated"]), (&json!("abc"), &json!(true)));
+    assert_eq!(agent["warnings"], json!(["W_TEST_001: mind the gap"]));
+    assert_eq!(agent["meta"]["warning_details"][0]["code"], "W_TEST_001");
+    assert_eq!((&standard["data"]["page"], &standard["data"]["total_count"]), (&json!(2), &json!(9)));
+    assert_eq!(standard["metadata"]["warnings"][0]["message"], "mind the gap");
+    assert_eq!((&tool["meta"]["next_cursor"], &tool["meta"]["total"]), (&json!("abc"), &json!(9)));
+}
+
+#[test]
+fn the_agents_exit_code_and_ours_never_share_a_name() {
+    let data = sample("wait_result")["data"].clone();
+    let mut answer = Answer::done(data);
+    answer.child = Some(ChildExit { code: Some(3) });
+    for (key, value) in sample("wait_result")["meta"].as_object().unwrap() {
+        answer.facts.insert(key.clone(), value.clone());
+    }
+    answer.facts.shift_remove("exit_code");
+    let [agent, _, tool] = checked(&outcome(&commands::local::wait::SPEC, answer));
+    assert_eq!((&agent["meta"]["exit_code"], &agent["data"]["agent_exit_code"]), (&json!(0), &json!(3)));
+    assert_eq!(tool["meta"]["exit_code"], 3);
+}
+
+/// The examples of the contract, word for word.
+fn sample(name: &str) -> Value {
+    let path = workspace().join("crates/mcp-delegator/tests/samples").join(format!("{name}.json"));
+    serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_contracts_own_examples_validate() {
+    for name in [
+        "execution_ack",
+        "wait_result",
+        "status_snapshot",
+        "result_set",
+        "result_set_failed",
+        "list_environments",
+        "github_setup",
+        "cleanup_registry",
+        "timeout",
+    ] {
+        let envelope = sample(name);
+        let category = Category::ALL.into_iter().find(|c| envelope["tool_category"] == c.name()).unwrap();
+        assert_eq!(violations(&envelope_schema::tool(category), &envelope), Vec::<String>::new(), "{name}");
+        if envelope["status"] == "error" {
+            assert_eq!(violations(&envelope_schema::tool_error(), &envelope), Vec::<String>::new(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_schemas_refuse_what_the_contract_forbids() {
+    let refused = |name: &str, change: fn(&mut Value)| {
+        let mut envelope = sample(name);
+        change(&mut envelope);
+        let category = Category::ALL.into_iter().find(|c| envelope["tool_category"] == c.name()).unwrap();
+        assert!(!violations(&envelope_schema::tool(category), &envelope).is_empty(), "{name}: {envelope}");
+    };
+    refused("execution_ack", |envelope| drop(envelope.as_object_mut().unwrap().remove("meta")));
+    refused("execution_ack", |envelope| drop(envelope.as_object_mut().unwrap().remove("data")));
+    refused("execution_ack", |envelope| envelope["data"]["capability"] = json!("sideways"));
+    refused("execution_ack", |envelope| drop(envelope["data"].as_object_mut().unwrap().remove("task_id")));
+    refused("execution_ack", |envelope| envelope["schema_id"] = json!("codex/v3.6/error/v1"));
+    refused("status_snapshot", |envelope| envelope["data"]["tasks"] = json!([]));
+    refused("wait_result", |envelope| drop(envelope["meta"].as_object_mut().unwrap().remove("completed_ts")));
+    refused("wait_result", |envelope| envelope["data"]["state"] = json!("canceled"));
+    refused("result_set", |envelope| drop(envelope["data"].as_object_mut().unwrap().remove("metadata")));
+    refused("timeout", |envelope| envelope["data"] = json!({}));
+    refused("timeout", |envelope| envelope["error"]["code"] = json!("OOPS"));
+}
+
+#[test]
+fn the_error_reference_is_up_to_date() {
+    assert_up_to_date("docs/errors.md", &mcp_delegator::views::reference::errors());
+}
