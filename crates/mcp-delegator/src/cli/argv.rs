@@ -39,7 +39,7 @@ pub fn read(argv: &[OsString]) -> Result<Invocation, Box<Unreadable>> {
     let mut problems = Vec::new();
     // Every turn takes at least one word away or mends it for good, so this ends.
     for _ in 0..=2 * argv.len() {
-        match tree::root().try_get_matches_from(&words) {
+        match tree::for_words(&words).try_get_matches_from(&words) {
             Ok(matches) => return Ok(invocation(&matches, problems)),
             Err(error) => match mend(&error, &mut words) {
                 Mended::Problem(problem) => problems.push(problem),

@@ -4,7 +4,7 @@
 //! surface sees the whole input and can report all problems together. clap still knows the choices, for help and
 //! completions.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, Command};
@@ -54,6 +54,16 @@ impl TypedValueParser for AnyOf {
 
 /// The whole tree. Commands that are only declared are hidden but known.
 pub fn root() -> Command {
+    tree(|_| true)
+}
+
+/// The tree as far as these words can need it: commands they do not mention are there by name only. Describing all
+/// inputs of all commands would take longer than most calls.
+pub fn for_words(words: &[OsString]) -> Command {
+    tree(|spec| words.iter().any(|word| spec.path.first().is_some_and(|name| word == name)))
+}
+
+fn tree(with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
     let mut root = Command::new(PROGRAM)
         .about("Hand coding tasks to coding agents and rely on what comes back")
         .disable_help_flag(true)
@@ -63,7 +73,8 @@ pub fn root() -> Command {
         .after_help(AFTER_HELP)
         .args(globals::args());
     for spec in registry::all() {
-        root = add(root, spec, spec.path);
+        let command = leaf(spec, with_inputs(spec));
+        root = add(root, command, spec.path);
     }
     root
 }
@@ -90,14 +101,13 @@ const AFTER_HELP: &str = "\
 In a pipe every answer is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
 'mcp-delegator COMMAND --help' tells more; 'mcp-delegator manifest' tells programs everything.";
 
-fn add(parent: Command, spec: &'static CommandSpec, path: &'static [&'static str]) -> Command {
+fn add(parent: Command, command: Command, path: &'static [&'static str]) -> Command {
     match path {
-        [] => parent,
-        [name] => parent.subcommand(leaf(spec, name)),
+        [] | [_] => parent.subcommand(command),
         [group, rest @ ..] => {
             let known = parent.find_subcommand(group).is_some();
             let parent = if known { parent } else { parent.subcommand(new_group(group)) };
-            parent.mut_subcommand(group, |group| add(group, spec, rest))
+            parent.mut_subcommand(group, |group| add(group, command, rest))
         }
     }
 }
@@ -108,7 +118,8 @@ fn new_group(name: &'static str) -> Command {
     Command::new(name).about(registry::group_about(&[name])).disable_help_subcommand(true).hide(nothing_yet)
 }
 
-fn leaf(spec: &'static CommandSpec, name: &'static str) -> Command {
+fn leaf(spec: &'static CommandSpec, with_inputs: bool) -> Command {
+    let name = spec.path.last().copied().unwrap_or(PROGRAM);
     let mut command = Command::new(name).about(spec.about).hide(!spec.is_available());
     if !spec.details.is_empty() {
         command = command.long_about(format!("{}. {}", spec.about, spec.details));
@@ -120,6 +131,9 @@ fn leaf(spec: &'static CommandSpec, name: &'static str) -> Command {
             .map(|example| format!("  {}\n      {}", example.command, example.shows))
             .collect();
         command = command.after_help(format!("Examples:\n{}", examples.join("\n")));
+    }
+    if !with_inputs {
+        return command;
     }
     for property in spec.inputs().properties {
         if property.positional {

@@ -1,6 +1,7 @@
 //! Schema violations in the words of someone who wants to help.
 
 use delegator_domain::names;
+use jsonschema::Draft;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
@@ -10,7 +11,8 @@ use crate::registry::{InputSchema, Property};
 /// Every violation of the input schema, one problem per input.
 pub(super) fn of_schema(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
     let schema = inputs.to_value();
-    let Ok(validator) = jsonschema::validator_for(&schema) else {
+    // Inputs use only what every draft has, and the older draft is compiled in a fraction of the time.
+    let Ok(validator) = jsonschema::options().with_draft(Draft::Draft7).build(&schema) else {
         return vec![Problem::new(ErrorCode::Internal, "input", "its schema is broken")];
     };
     let mut problems: Vec<Problem> = Vec::new();
