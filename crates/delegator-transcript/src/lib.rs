@@ -1,1 +1,46 @@
-//! delegator-transcript
+//! What coding agents say.
+//!
+//! Bytes of an agent's output come in, an account of what the agent does comes out:
+//!
+//! ```text
+//! bytes ─ framer ─▶ line ─ decode ─▶ event ─ map ─▶ event of dialect 001 ─ fold ─▶ report
+//!                                                            └─ normalize ─▶ JSONL
+//! ```
+//!
+//! Everything is a pure function of the bytes: no clock, no files, no threads. So an account can be made again from
+//! stored lines whenever this code gets better. Nothing outside this crate knows a key of an agent's JSON.
+//!
+//! Nothing an agent prints stops the stream. A line that is not understood is counted and left to whoever stores
+//! lines; memory is bounded whatever comes.
+
+mod decode;
+mod event;
+mod fold;
+mod framer;
+mod headline;
+mod json;
+mod longline;
+mod map;
+mod normalize;
+mod protocol;
+mod rollout;
+mod shell;
+
+pub use decode::{decode, decode_text};
+pub use event::{
+    ChangeKind, CollabToolCall, CommandExecution, Event, FileChange, IdleEvent, Item, ItemDetails,
+    McpToolCall, Phase, Status, ThreadEvent, Todo, Usage,
+};
+pub use fold::{
+    Account, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, McpCalls, Notice,
+    OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer, ToolCalls, TurnState,
+    UsageReport,
+};
+pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
+pub use headline::headline;
+pub use json::Text;
+pub use longline::{LongLineFacts, ObjectFacts};
+pub use map::{Dialect, Effect, MapWarning, NoPlace, Translator};
+pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};
+pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
+pub use rollout::{RolloutHead, RolloutReader};

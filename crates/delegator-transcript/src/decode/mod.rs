@@ -1,0 +1,331 @@
+//! From a line to an [`Event`]. Never fails.
+//!
+//! One pass over the line's object collects the fields any dialect could have at the top ([`Top`]); which dialect it
+//! is, is decided afterwards, so the order of keys does not matter. Of a key that comes twice the first counts (a
+//! `web_search` item has two `id`s, and the first is the item's). `null` is the same as absent. A field of an
+//! unexpected type is the same as absent too.
+//!
+//! Of an over-long line the head is read in the same way as far as it goes, and what lies behind it is taken from
+//! the facts the framer picked up in passing.
+
+mod item;
+mod protocol;
+mod rollout;
+mod turn_item;
+
+use crate::event::{Event, IdleEvent, Phase, ThreadEvent, Usage};
+use crate::framer::LineText;
+use crate::json::{Cursor, Fault, Scan, Text};
+use crate::longline::LongLineFacts;
+use crate::protocol::{Preamble, ProtocolEvent};
+use item::ItemFields;
+
+/// What a line says.
+pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
+    match line {
+        LineText::Whole(text) => decode_text(text),
+        LineText::Cut { head, tail, facts } => decode_cut(head, tail, facts),
+    }
+}
+
+/// What a line that is already text says.
+pub fn decode_text(text: &str) -> Event<'_> {
+    let mut cursor = Cursor::new(text);
+    match cursor.peek() {
+        None => return Event::Blank,
+        Some(b'{') => {}
+        Some(_) if crate::json::is_json(text) => return Event::Unknown { kind: None },
+        Some(_) => return Event::NotJson,
+    }
+    let mut top = Top::default();
+    match top.read(&mut cursor).and_then(|()| cursor.end()) {
+        Ok(()) => top.into_event(None),
+        Err(_) => Event::NotJson,
+    }
+}
+
+/// What can still be said of a line of which only head and tail are left.
+fn decode_cut<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) -> Event<'a> {
+    let mut cursor = Cursor::new(head);
+    if cursor.peek() != Some(b'{') {
+        return Event::NotJson;
+    }
+    let mut top = Top::default();
+    match top.read(&mut cursor) {
+        Err(Fault::Cut) => top.into_event(Some(Remains { tail, facts })),
+        Ok(()) | Err(Fault::Syntax) => Event::NotJson,
+    }
+}
+
+/// What is known of an over-long line besides its head.
+#[derive(Clone, Copy, Debug)]
+struct Remains<'a> {
+    tail: &'a str,
+    facts: &'a LongLineFacts,
+}
+
+/// An object inside the line that is read later, once its meaning is known.
+#[derive(Clone, Copy, Debug)]
+struct Nested<'a>(&'a str);
+
+/// Keeps the first value of a key that comes more than once.
+#[inline]
+fn first<T>(slot: &mut Option<T>, value: Option<T>) {
+    if slot.is_none() {
+        *slot = value;
+    }
+}
+
+/// Reads a string into `slot`; where the line was cut inside it, as much of it as there is.
+#[inline]
+fn text_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
+    match cursor.text() {
+        Ok(text) => first(slot, text),
+        Err(Fault::Cut) => {
+            first(slot, cursor.take_partial());
+            return Err(Fault::Cut);
+        }
+        Err(fault) => return Err(fault),
+    }
+    Ok(())
+}
+
+/// Reads an object or array for later; where the line was cut inside it, as much of it as there is.
+fn nested_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Nested<'a>>) -> Scan<()> {
+    let rest = cursor.rest();
+    match cursor.raw() {
+        Ok(raw) => first(slot, Some(Nested(raw))),
+        Err(Fault::Cut) => {
+            first(slot, Some(Nested(rest)));
+            return Err(Fault::Cut);
+        }
+        Err(fault) => return Err(fault),
+    }
+    Ok(())
+}
+
+/// The fields a line of any dialect may have at its top.
+#[derive(Debug, Default)]
+struct Top<'a> {
+    kind: Option<Text<'a>>,
+    item: Option<ItemFields<'a>>,
+    thread_id: Option<Text<'a>>,
+    usage: Option<Usage>,
+    /// `error` as text, or the `message` of an `error` object.
+    error: Option<Text<'a>>,
+    message: Option<Text<'a>>,
+    nested: Option<Nested<'a>>,
+    nested_in: Option<Envelope>,
+    /// Fields only the other dialects have, apart so that a line of 001 does not pay for them.
+    other: Option<Box<OtherTop<'a>>>,
+}
+
+#[derive(Debug, Default)]
+struct OtherTop<'a> {
+    timestamp: Option<Text<'a>>,
+    content: Option<Text<'a>>,
+    name: Option<Text<'a>>,
+    call_id: Option<Text<'a>>,
+    arguments: Option<&'a str>,
+    output: Option<Text<'a>>,
+    path: Option<Text<'a>>,
+    action: Option<Text<'a>>,
+    model: Option<Text<'a>>,
+    workdir: Option<Text<'a>>,
+    prompt: Option<Text<'a>>,
+}
+
+/// What a nested event is wrapped in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Envelope {
+    /// `{"id":…,"msg":…}`
+    Message,
+    /// `{"timestamp":…,"type":…,"payload":…}`
+    Payload,
+}
+
+impl<'a> Top<'a> {
+    fn read(&mut self, cursor: &mut Cursor<'a>) -> Scan<()> {
+        cursor.object(|cursor, key| {
+            match key.simple().unwrap_or_default() {
+                "type" => text_into(cursor, &mut self.kind)?,
+                "item" if cursor.peek() == Some(b'{') && self.item.is_none() => {
+                    self.item.insert(ItemFields::default()).read(cursor)?;
+                }
+                "thread_id" => text_into(cursor, &mut self.thread_id)?,
+                "usage" => first(&mut self.usage, read_usage(cursor)?),
+                "error" if cursor.peek() == Some(b'{') => read_message(cursor, &mut self.error)?,
+                "error" => text_into(cursor, &mut self.error)?,
+                "message" => text_into(cursor, &mut self.message)?,
+                "msg" if cursor.peek() == Some(b'{') => {
+                    self.nested_in = self.nested_in.or(Some(Envelope::Message));
+                    nested_into(cursor, &mut self.nested)?;
+                }
+                "payload" if cursor.peek() == Some(b'{') => {
+                    self.nested_in = self.nested_in.or(Some(Envelope::Payload));
+                    nested_into(cursor, &mut self.nested)?;
+                }
+                key => return self.read_other(cursor, key),
+            }
+            Ok(())
+        })
+    }
+
+    fn read_other(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Scan<()> {
+        let is_ours = matches!(
+            key,
+            "timestamp"
+                | "content"
+                | "name"
+                | "call_id"
+                | "arguments"
+                | "output"
+                | "path"
+                | "action"
+                | "model"
+                | "workdir"
+                | "prompt"
+        );
+        if !is_ours {
+            return cursor.skip();
+        }
+        let other = self.other.get_or_insert_default();
+        let slot = match key {
+            "arguments" => {
+                first(&mut other.arguments, cursor.raw_unless_null()?);
+                return Ok(());
+            }
+            "timestamp" => &mut other.timestamp,
+            "content" => &mut other.content,
+            "name" => &mut other.name,
+            "call_id" => &mut other.call_id,
+            "output" => &mut other.output,
+            "path" => &mut other.path,
+            "action" => &mut other.action,
+            "model" => &mut other.model,
+            "workdir" => &mut other.workdir,
+            _ => &mut other.prompt,
+        };
+        text_into(cursor, slot)
+    }
+
+    fn into_event(mut self, remains: Option<Remains<'a>>) -> Event<'a> {
+        if let (None, Some(Remains { facts, .. })) = (&self.kind, remains) {
+            self.kind = facts.outer.kind.as_deref().map(Text::plain);
+        }
+        if let Some((envelope, nested)) = self.nested_in.zip(self.nested) {
+            return self.into_enveloped(envelope, nested, remains);
+        }
+        let Some(kind) = self.kind.take() else { return self.into_preamble() };
+        let event = match kind.simple().unwrap_or_default() {
+            "thread.started" => ThreadEvent::ThreadStarted { thread_id: self.thread_id.unwrap_or_default() },
+            "turn.started" => ThreadEvent::TurnStarted,
+            "turn.completed" => ThreadEvent::TurnCompleted { usage: self.usage },
+            "turn.failed" => ThreadEvent::TurnFailed { message: self.error.unwrap_or_default() },
+            "error" => {
+                let message = self.message.or(self.error).unwrap_or_default();
+                ThreadEvent::Error { message }
+            }
+            "item.started" => return self.into_item(kind, Phase::Started, remains),
+            "item.updated" => return self.into_item(kind, Phase::Updated, remains),
+            "item.completed" => return self.into_item(kind, Phase::Completed, remains),
+            _ => return self.into_idle_event(kind, remains),
+        };
+        Event::Thread(event)
+    }
+
+    /// An event inside an envelope. Other programs have messages and payloads too: without a type inside, or a time
+    /// outside, it is none of Codex's.
+    fn into_enveloped(
+        self,
+        envelope: Envelope,
+        nested: Nested<'a>,
+        remains: Option<Remains<'a>>,
+    ) -> Event<'a> {
+        let timestamp = self.other.and_then(|other| other.timestamp);
+        match (envelope, self.kind) {
+            (Envelope::Message, kind) => match protocol::decode_protocol(nested, remains) {
+                ProtocolEvent::Unknown { kind: None } => Event::Unknown { kind },
+                event => Event::Protocol(event),
+            },
+            (Envelope::Payload, Some(kind)) if timestamp.is_some() => {
+                Event::Rollout(rollout::decode_rollout(timestamp, kind, nested, remains))
+            }
+            (Envelope::Payload, kind) => Event::Unknown { kind },
+        }
+    }
+
+    fn into_item(self, kind: Text<'a>, phase: Phase, remains: Option<Remains<'a>>) -> Event<'a> {
+        match self.item {
+            Some(fields) => Event::Thread(ThreadEvent::Item { phase, item: fields.into_item(remains) }),
+            None => Event::Unknown { kind: Some(kind) },
+        }
+    }
+
+    fn into_idle_event(self, kind: Text<'a>, remains: Option<Remains<'a>>) -> Event<'a> {
+        let other = self.other.map(|fields| *fields).unwrap_or_default();
+        let late_id = remains.and_then(|r| r.facts.outer.call_id.as_deref()).map(Text::plain);
+        let call_id = other.call_id.or(late_id);
+        Event::Idle(match kind.simple().unwrap_or_default() {
+            "agent_message" => {
+                IdleEvent::AgentMessage { content: other.content.or(self.message).unwrap_or_default() }
+            }
+            "tool_call" => IdleEvent::ToolCall {
+                name: other.name.unwrap_or_default(),
+                call_id: call_id.unwrap_or_default(),
+                arguments: other.arguments,
+            },
+            "tool_result" => IdleEvent::ToolResult {
+                call_id,
+                output: other.output.or(other.content).unwrap_or_default(),
+                error: self.error,
+            },
+            "file_change" => IdleEvent::FileChange {
+                path: other.path.unwrap_or_default(),
+                action: other.action.unwrap_or_default(),
+            },
+            "idle" => IdleEvent::Idle,
+            "done" => IdleEvent::Done,
+            _ => return Event::Unknown { kind: Some(kind) },
+        })
+    }
+
+    /// A line without a type: before 0.44 the settings and the prompt preceded the stream.
+    fn into_preamble(self) -> Event<'a> {
+        let Some(other) = self.other else { return Event::Unknown { kind: None } };
+        let is_settings = other.model.is_some() && other.workdir.is_some();
+        if !is_settings && other.prompt.is_none() {
+            return Event::Unknown { kind: None };
+        }
+        Event::Preamble(Preamble { model: other.model, workdir: other.workdir, prompt: other.prompt })
+    }
+}
+
+/// Token counts; `None` when there is no object of them.
+fn read_usage(cursor: &mut Cursor<'_>) -> Scan<Option<Usage>> {
+    if cursor.peek() != Some(b'{') {
+        cursor.skip()?;
+        return Ok(None);
+    }
+    let mut usage = Usage::default();
+    cursor.object(|cursor, key| {
+        match key.simple().unwrap_or_default() {
+            "input_tokens" => usage.input_tokens = cursor.integer()?.unwrap_or_default(),
+            "cached_input_tokens" => usage.cached_input_tokens = cursor.integer()?.unwrap_or_default(),
+            "cache_write_input_tokens" => usage.cache_write_input_tokens = cursor.integer()?,
+            "output_tokens" => usage.output_tokens = cursor.integer()?.unwrap_or_default(),
+            "reasoning_output_tokens" => usage.reasoning_output_tokens = cursor.integer()?,
+            _ => cursor.skip()?,
+        }
+        Ok(())
+    })?;
+    Ok(Some(usage))
+}
+
+/// The `message` of an object.
+fn read_message<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
+    cursor.object(|cursor, key| match key.simple() {
+        Some("message") => text_into(cursor, slot),
+        _ => cursor.skip(),
+    })
+}

@@ -1,0 +1,118 @@
+//! Commands and how they ended.
+//!
+//! Counts are exact. The last [`MOST_COMMANDS`] are listed, the last [`MOST_OUTPUTS`] of them with both ends of what
+//! they printed, for whoever reads test results or errors out of it. Buffers go from the oldest to the newest, so a
+//! long session costs what a short one does.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use super::kept::{KeptEnds, KeptText};
+use crate::event::{CommandExecution, Status};
+use crate::shell;
+
+const MOST_COMMANDS: usize = 200;
+const MOST_OUTPUTS: usize = 32;
+const LONGEST_COMMAND: usize = 2 << 10;
+const OUTPUT_HEAD: usize = 1 << 10;
+const OUTPUT_TAIL: usize = 7 << 10;
+
+/// What the agent ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Commands {
+    /// Commands that ended, in whatever way.
+    pub finished: u64,
+    /// Of these, with an exit code other than 0 or marked as failed.
+    pub failed: u64,
+    /// Of these, not allowed to run.
+    pub declined: u64,
+    /// The last of them, oldest first.
+    pub list: Vec<CommandReport>,
+}
+
+/// One command that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CommandReport {
+    /// As the agent gave it, without a shell's wrapper; at most 2 KiB.
+    pub command: String,
+    /// How it stands, in the agent's word.
+    pub status: Status,
+    /// Absent when it was declined.
+    pub exit_code: Option<i32>,
+    /// Bytes it printed.
+    pub output_bytes: u64,
+    /// The beginning of what it printed, all of it when it is short. Empty for older commands.
+    pub output_head: String,
+    /// The end of what it printed, when it is not short.
+    pub output_tail: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CommandLog {
+    finished: u64,
+    failed: u64,
+    declined: u64,
+    records: VecDeque<Record>,
+    /// For the last of `records`, in the same order.
+    outputs: VecDeque<KeptEnds>,
+}
+
+#[derive(Debug)]
+struct Record {
+    command: KeptText,
+    status: Status,
+    exit_code: Option<i32>,
+    output_bytes: u64,
+}
+
+impl CommandLog {
+    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status) {
+        self.finished += 1;
+        self.failed += u64::from(is_failure(status, command.exit_code));
+        self.declined += u64::from(status == Status::Declined);
+        let reused = if self.records.len() >= MOST_COMMANDS { self.records.pop_front() } else { None };
+        let mut kept = reused.map(|record| record.command).unwrap_or_default();
+        kept.set(&command.command, LONGEST_COMMAND);
+        self.records.push_back(Record {
+            command: kept,
+            status,
+            exit_code: command.exit_code,
+            output_bytes: command.output_bytes,
+        });
+        let reused = if self.outputs.len() >= MOST_OUTPUTS { self.outputs.pop_front() } else { None };
+        let mut output = reused.unwrap_or_default();
+        output.set(&command.output, command.output_tail.as_ref(), OUTPUT_HEAD, OUTPUT_TAIL);
+        self.outputs.push_back(output);
+    }
+
+    pub(super) fn report(&self) -> Commands {
+        let without_output = self.records.len() - self.outputs.len();
+        let list = self.records.iter().enumerate().map(|(index, record)| {
+            let output = index.checked_sub(without_output).and_then(|at| self.outputs.get(at));
+            let (output_head, output_tail) = output.map(KeptEnds::resolve).unwrap_or_default();
+            CommandReport {
+                command: shell::unwrap(&record.command.resolve()),
+                status: record.status,
+                exit_code: record.exit_code,
+                output_bytes: record.output_bytes,
+                output_head,
+                output_tail,
+            }
+        });
+        Commands {
+            finished: self.finished,
+            failed: self.failed,
+            declined: self.declined,
+            list: list.collect(),
+        }
+    }
+}
+
+fn is_failure(status: Status, exit_code: Option<i32>) -> bool {
+    match status {
+        Status::Failed => true,
+        Status::Declined => false,
+        _ => exit_code.is_some_and(|code| code != 0),
+    }
+}

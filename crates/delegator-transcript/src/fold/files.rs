@@ -1,0 +1,122 @@
+//! What became of files, as the net effect of all changes to each.
+//!
+//! A file added and then edited is added; one added and then deleted is as if it had never been; one deleted and
+//! written again is modified. A patch that failed changed nothing. Saying the same change twice, as a stream does
+//! after it was cut, changes nothing either.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::event::{ChangeKind, FileChange};
+
+/// Files remembered at most, and the longest path that is one.
+const MOST_FILES: usize = 2_000;
+const LONGEST_PATH: usize = 1_024;
+
+/// What was done to files, by the agent's own account.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FileOperations {
+    /// New files.
+    pub added: Vec<String>,
+    /// Files that are different now.
+    pub modified: Vec<String>,
+    /// Files that are gone.
+    pub deleted: Vec<String>,
+    /// Changes to files that are not in the lists because there were too many.
+    pub not_listed: u64,
+    /// Patches that could not be applied.
+    pub failed_patches: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    by_path: BTreeMap<String, Existence>,
+    not_listed: u64,
+    failed_patches: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Existence {
+    before: bool,
+    now: bool,
+}
+
+impl Files {
+    pub(super) fn apply(&mut self, changes: &[FileChange<'_>]) {
+        for change in changes {
+            let path = change.path.resolve();
+            if let Some(file) = self.by_path.get_mut(path.as_ref()) {
+                file.now = change.kind != ChangeKind::Delete;
+            } else if self.by_path.len() < MOST_FILES && path.len() <= LONGEST_PATH {
+                let file = Existence {
+                    before: change.kind != ChangeKind::Add,
+                    now: change.kind != ChangeKind::Delete,
+                };
+                self.by_path.insert(path.into_owned(), file);
+            } else {
+                self.not_listed += 1;
+            }
+        }
+    }
+
+    pub(super) fn patch_failed(&mut self) {
+        self.failed_patches += 1;
+    }
+
+    pub(super) fn report(&self) -> FileOperations {
+        let mut report = FileOperations {
+            not_listed: self.not_listed,
+            failed_patches: self.failed_patches,
+            ..FileOperations::default()
+        };
+        for (path, file) in &self.by_path {
+            let list = match (file.before, file.now) {
+                (false, true) => &mut report.added,
+                (true, true) => &mut report.modified,
+                (true, false) => &mut report.deleted,
+                (false, false) => continue,
+            };
+            list.push(path.clone());
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Text;
+
+    fn after(kinds: &[ChangeKind]) -> FileOperations {
+        let mut files = Files::default();
+        for kind in kinds {
+            files.apply(&[FileChange { path: Text::plain("f"), kind: *kind }]);
+        }
+        files.report()
+    }
+
+    #[test]
+    fn the_net_effect_of_repeated_changes_counts() {
+        use ChangeKind::{Add, Delete, Update};
+        let listed = |kinds: &[ChangeKind]| {
+            let report = after(kinds);
+            (report.added.len(), report.modified.len(), report.deleted.len())
+        };
+        assert_eq!(listed(&[Add, Update]), (1, 0, 0));
+        assert_eq!(listed(&[Add, Add]), (1, 0, 0));
+        assert_eq!(listed(&[Add, Update, Delete]), (0, 0, 0));
+        assert_eq!(listed(&[Update, Delete]), (0, 0, 1));
+        assert_eq!(listed(&[Delete, Add]), (0, 1, 0));
+        assert_eq!(listed(&[Update, Update]), (0, 1, 0));
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_counted() {
+        let mut files = Files::default();
+        for n in 0..MOST_FILES + 5 {
+            files.apply(&[FileChange { path: Text::owned(format!("f{n}")), kind: ChangeKind::Add }]);
+        }
+        assert_eq!((files.report().added.len(), files.report().not_listed), (MOST_FILES, 5));
+    }
+}

@@ -1,0 +1,65 @@
+//! Messages that may come many times, each kept once.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use crate::json::Text;
+
+const MOST_NOTICES: usize = 32;
+const LONGEST_NOTICE: usize = 2 << 10;
+
+/// A message and how often it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// At most 2 KiB of it.
+    pub message: String,
+    /// How often it came.
+    pub count: u64,
+}
+
+/// The last few different messages.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    list: VecDeque<Notice>,
+    total: u64,
+}
+
+fn short(message: &Text<'_>) -> String {
+    let message = message.resolve();
+    message.get(..message.floor_char_boundary(LONGEST_NOTICE)).unwrap_or_default().to_owned()
+}
+
+impl Notices {
+    pub(super) fn add(&mut self, message: &Text<'_>) {
+        self.total += 1;
+        let message = short(message);
+        if let Some(known) = self.list.iter_mut().find(|notice| notice.message == message) {
+            known.count += 1;
+            return;
+        }
+        if self.list.len() >= MOST_NOTICES {
+            self.list.pop_front();
+        }
+        self.list.push_back(Notice { message, count: 1 });
+    }
+
+    /// Takes one back: it turned out to be something else.
+    pub(super) fn retract(&mut self, message: &Text<'_>) {
+        let message = short(message);
+        let Some(at) = self.list.iter().rposition(|notice| notice.message == message) else { return };
+        self.total = self.total.saturating_sub(1);
+        self.list[at].count -= 1;
+        if self.list[at].count == 0 {
+            self.list.remove(at);
+        }
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(super) fn report(&self) -> Vec<Notice> {
+        self.list.iter().cloned().collect()
+    }
+}

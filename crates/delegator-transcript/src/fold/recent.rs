@@ -1,0 +1,48 @@
+//! The last few lines, for showing what happened just before.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use crate::framer::{Line, LineBody};
+
+const MOST_LINES: usize = 50;
+const LONGEST_LINE: usize = 2 << 10;
+
+/// One of the last lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecentLine {
+    /// Counted from 1.
+    pub number: u64,
+    /// Bytes of the line.
+    pub bytes: u64,
+    /// The line as the agent wrote it; the first 2 KiB of a longer one.
+    pub text: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RecentLines {
+    lines: VecDeque<(u64, u64, Vec<u8>)>,
+}
+
+impl RecentLines {
+    pub(super) fn push(&mut self, line: &Line<'_>) {
+        let reused = if self.lines.len() >= MOST_LINES { self.lines.pop_front() } else { None };
+        let mut kept = reused.map(|(_, _, buffer)| buffer).unwrap_or_default();
+        let (LineBody::Whole(bytes) | LineBody::Cut { head: bytes, .. }) = line.body;
+        kept.clear();
+        kept.extend_from_slice(&bytes[..bytes.len().min(LONGEST_LINE)]);
+        self.lines.push_back((line.number, line.length, kept));
+    }
+
+    pub(super) fn report(&self) -> Vec<RecentLine> {
+        let line = |(number, bytes, kept): &(u64, u64, Vec<u8>)| {
+            let text = String::from_utf8_lossy(kept);
+            // A character cut in two at the limit is no reason for a replacement character.
+            let is_cut = *bytes > kept.len() as u64;
+            let text = if is_cut { text.trim_end_matches('\u{fffd}') } else { &text };
+            RecentLine { number: *number, bytes: *bytes, text: text.to_owned() }
+        };
+        self.lines.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,81 @@
+//! Tokens: what the thread has used, and which part of it is this run's.
+//!
+//! Codex tells a running total of the whole *thread*: a resumed thread begins with what it had used before. The own
+//! share is the difference to a baseline, which the caller knows from the thread's earlier runs.
+
+use serde::Serialize;
+
+use crate::event::Usage;
+
+/// Tokens used.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct UsageReport {
+    /// As told: the thread's running total.
+    pub thread_total: Usage,
+    /// This run's share of it.
+    pub own: Usage,
+    /// Cached over all input tokens of the own share, 0 to 1; absent without input.
+    pub cache_hit_rate: Option<f64>,
+}
+
+pub(super) fn report(total: Usage, before: Option<Usage>) -> UsageReport {
+    let own = before.map_or(total, |before| minus(total, before));
+    UsageReport { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+}
+
+/// Never below zero: a review tells zeros whatever the thread has used.
+fn minus(total: Usage, before: Usage) -> Usage {
+    let less = |total: i64, before: i64| total.saturating_sub(before).max(0);
+    let less_if_told = |total: Option<i64>, before: Option<i64>| Some(less(total?, before.unwrap_or(0)));
+    Usage {
+        input_tokens: less(total.input_tokens, before.input_tokens),
+        cached_input_tokens: less(total.cached_input_tokens, before.cached_input_tokens),
+        cache_write_input_tokens: less_if_told(
+            total.cache_write_input_tokens,
+            before.cache_write_input_tokens,
+        ),
+        output_tokens: less(total.output_tokens, before.output_tokens),
+        reasoning_output_tokens: less_if_told(total.reasoning_output_tokens, before.reasoning_output_tokens),
+    }
+}
+
+fn cache_hit_rate(usage: Usage) -> Option<f64> {
+    let rate = usage.cached_input_tokens as f64 / usage.input_tokens as f64;
+    (usage.input_tokens > 0).then_some(rate.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: i64, cached: i64, output: i64) -> Usage {
+        Usage {
+            input_tokens: input,
+            cached_input_tokens: cached,
+            output_tokens: output,
+            reasoning_output_tokens: Some(1),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn the_own_share_is_what_the_thread_had_not_used_before() {
+        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)));
+        assert_eq!((report.own.input_tokens, report.own.output_tokens), (200, 40));
+        assert_eq!(report.thread_total.input_tokens, 300);
+        assert_eq!(report.cache_hit_rate, Some(0.4));
+    }
+
+    #[test]
+    fn a_review_that_tells_zeros_has_no_rate_and_no_negative_share() {
+        let report = report(Usage::default(), Some(usage(100, 40, 20)));
+        assert_eq!((report.own, report.cache_hit_rate), (Usage::default(), None));
+    }
+
+    #[test]
+    fn numbers_at_the_end_of_the_range_do_not_overflow() {
+        let report = report(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
+        assert_eq!(report.own.input_tokens, i64::MAX);
+        assert_eq!(report.cache_hit_rate, Some(1.0));
+    }
+}

@@ -1,0 +1,103 @@
+//! An event in one line of plain words, for people who follow a stream.
+
+use crate::event::{Item, ItemDetails, Phase, Status, ThreadEvent};
+use crate::fold::activity::{one_line, words_of, words_of_error};
+use crate::json::Text;
+
+/// What an event says, in one line without control characters. Paths below `workdir` are shown relative to it.
+pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
+    let saying = |what: &str, text: &Text<'_>| one_line(&format!("{what}: {}", text.resolve().trim()));
+    match event {
+        ThreadEvent::ThreadStarted { thread_id } => saying("Thread", thread_id),
+        ThreadEvent::TurnStarted => "Turn started".to_owned(),
+        ThreadEvent::TurnCompleted { usage: None } => "Turn completed".to_owned(),
+        ThreadEvent::TurnCompleted { usage: Some(usage) } => {
+            let (input, cached) = (usage.input_tokens, usage.cached_input_tokens);
+            let output = usage.output_tokens;
+            format!("Turn completed: {input} tokens read ({cached} cached), {output} written")
+        }
+        ThreadEvent::TurnFailed { message } => saying("Turn failed", message),
+        ThreadEvent::Error { message } => {
+            let words = words_of_error(&message.resolve());
+            if words.starts_with("Reconnecting") { words } else { saying("Error", message) }
+        }
+        ThreadEvent::Item { phase, item } => item_headline(*phase, item, workdir),
+    }
+}
+
+fn item_headline(phase: Phase, item: &Item<'_>, workdir: Option<&str>) -> String {
+    let saying = |what: &str, text: &Text<'_>| one_line(&format!("{what}: {}", text.resolve().trim()));
+    match &item.details {
+        ItemDetails::AgentMessage { text } => saying("Says", text),
+        ItemDetails::Reasoning { text } => saying("Thinks", text),
+        ItemDetails::Error { message } => saying("Warning", message),
+        ItemDetails::TodoList { items } => {
+            let done = items.iter().filter(|todo| todo.completed).count();
+            format!("Plan: {done} of {} steps done", items.len())
+        }
+        details if phase == Phase::Completed => {
+            let words = words_of(details, workdir);
+            let end = match (details, item.status) {
+                (ItemDetails::CommandExecution(command), status) => match (command.exit_code, status) {
+                    (Some(code), _) => format!("exit {code}"),
+                    (None, Some(status)) => status.name().to_owned(),
+                    (None, None) => "done".to_owned(),
+                },
+                (_, None | Some(Status::Completed | Status::Other)) => "done".to_owned(),
+                (_, Some(status)) => status.name().to_owned(),
+            };
+            format!("{words}: {end}")
+        }
+        details => words_of(details, workdir),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decode_text;
+    use crate::event::Event;
+
+    #[test]
+    fn every_kind_of_event_has_a_line() {
+        for (line, words) in [
+            (r#"{"type":"thread.started","thread_id":"01a1"}"#, "Thread: 01a1"),
+            (r#"{"type":"turn.started"}"#, "Turn started"),
+            (
+                r#"{"type":"turn.completed","usage":{"input_tokens":9,"cached_input_tokens":4,"output_tokens":2}}"#,
+                "Turn completed: 9 tokens read (4 cached), 2 written",
+            ),
+            (r#"{"type":"turn.failed","error":{"message":"a\nb"}}"#, "Turn failed: a…"),
+            (r#"{"type":"error","message":"Reconnecting... 1/5 (x)"}"#, "Reconnecting to the model (1/5)"),
+            (r#"{"type":"error","message":"quota"}"#, "Error: quota"),
+            (
+                r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#,
+                "Says: Hi [1m",
+            ),
+            (r#"{"type":"item.completed","item":{"type":"error","message":"w"}}"#, "Warning: w"),
+            (
+                r#"{"type":"item.started","item":{"type":"command_execution","command":"sh -c ls"}}"#,
+                "Running ls",
+            ),
+            (
+                r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","exit_code":3,"status":"failed"}}"#,
+                "Running ls: exit 3",
+            ),
+            (
+                r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","exit_code":null,"status":"declined"}}"#,
+                "Running ls: declined",
+            ),
+            (
+                r#"{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"/w/a","kind":"add"}],"status":"failed"}}"#,
+                "Editing a: failed",
+            ),
+            (
+                r#"{"type":"item.updated","item":{"type":"todo_list","items":[{"text":"x","completed":true},{"text":"y","completed":false}]}}"#,
+                "Plan: 1 of 2 steps done",
+            ),
+        ] {
+            let Event::Thread(event) = decode_text(line) else { panic!("{line}") };
+            assert_eq!(headline(&event, Some("/w")), words);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Text that may still be JSON-escaped.
+//!
+//! Most strings of a stream are never looked at. A [`Text`] therefore stays what it was in the line, a borrowed
+//! slice with its escapes, together with the length it would have without them, and is resolved only by whoever
+//! keeps it. Cutting works on the escaped form too and never ends inside an escape or a character.
+
+use std::borrow::Cow;
+
+use super::{Fault, Scan};
+
+/// A string of an event: borrowed from the line and still escaped, or our own.
+#[derive(Clone, Debug)]
+pub enum Text<'a> {
+    /// The inside of a JSON string literal as it stands in the line, checked.
+    Json {
+        /// Between the quotes, escapes and all.
+        raw: &'a str,
+        /// Bytes of the resolved text. Every escape is longer than what it stands for, so this equals `raw.len()`
+        /// exactly when there are none.
+        len: usize,
+    },
+    /// Plain text.
+    Plain(Cow<'a, str>),
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::Plain(Cow::Borrowed(""))
+    }
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn json(raw: &'a str, len: usize) -> Self {
+        Self::Json { raw, len }
+    }
+
+    /// The beginning of a string literal whose end is missing; a half escape at the end is dropped.
+    pub(super) fn cut_json(raw: &'a str) -> Self {
+        let end = head_end(raw, raw.len());
+        let raw = raw.get(..end).unwrap_or_default();
+        Self::Json { raw, len: resolved_len(raw) }
+    }
+
+    /// The end of a string literal whose beginning is missing. `at` may be in the middle of an escape.
+    pub(crate) fn cut_json_tail(raw: &'a str, at: usize) -> Self {
+        let raw = raw.get(tail_start(raw, at)..).unwrap_or_default();
+        Self::Json { raw, len: resolved_len(raw) }
+    }
+
+    /// Text of our own.
+    pub fn owned(text: impl Into<String>) -> Self {
+        Self::Plain(Cow::Owned(text.into()))
+    }
+
+    /// Plain text from elsewhere.
+    pub fn plain(text: &'a str) -> Self {
+        Self::Plain(Cow::Borrowed(text))
+    }
+
+    /// Bytes of the resolved text.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json { len, .. } => *len,
+            Self::Plain(text) => text.len(),
+        }
+    }
+
+    /// Whether there is no text at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The resolved text; borrowed when nothing had to be resolved.
+    pub fn resolve(&self) -> Cow<'_, str> {
+        match self {
+            Self::Json { raw, len } if raw.len() == *len => Cow::Borrowed(raw),
+            Self::Json { raw, len } => {
+                let mut text = String::with_capacity(*len);
+                unescape(raw, &mut text);
+                Cow::Owned(text)
+            }
+            Self::Plain(text) => Cow::Borrowed(text),
+        }
+    }
+
+    /// The same, giving up the borrowed line.
+    pub fn into_owned(self) -> Text<'static> {
+        Text::Plain(Cow::Owned(self.resolve().into_owned()))
+    }
+
+    /// The text when it can be had without resolving anything: enough for keys and type names.
+    #[inline]
+    pub(crate) fn simple(&self) -> Option<&str> {
+        match self {
+            Self::Json { raw, len } => (raw.len() == *len).then_some(*raw),
+            Self::Plain(text) => Some(text),
+        }
+    }
+
+    /// The text as the inside of a JSON string literal where it already is one, and whether it is.
+    pub(crate) fn stored(&self) -> (&str, bool) {
+        match self {
+            Self::Json { raw, len } => (raw, raw.len() != *len),
+            Self::Plain(text) => (text, false),
+        }
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.resolve() == other.resolve()
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.len() == other.len() && self.resolve() == other
+    }
+}
+
+/// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate pair
+/// is grammatical JSON without meaning and becomes U+FFFD.
+pub(super) fn unicode_escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
+    let first = hex4(bytes, at + 2)?;
+    if let Some(character) = char::from_u32(first) {
+        return Ok((6, character));
+    }
+    let is_high = (0xD800..0xDC00).contains(&first);
+    let next_is_escape = bytes.get(at + 6..at + 8) == Some(br"\u");
+    if is_high
+        && next_is_escape
+        && let Ok(second @ 0xDC00..0xE000) = hex4(bytes, at + 8)
+    {
+        let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+        return Ok((12, char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)));
+    }
+    Ok((6, char::REPLACEMENT_CHARACTER))
+}
+
+fn hex4(bytes: &[u8], at: usize) -> Scan<u32> {
+    let mut code = 0;
+    for index in at..at + 4 {
+        let digit = char::from(*bytes.get(index).ok_or(Fault::Cut)?).to_digit(16).ok_or(Fault::Syntax)?;
+        code = code << 4 | digit;
+    }
+    Ok(code)
+}
+
+/// Resolves the escapes of a checked literal. A broken escape (only possible at a cut) ends the text.
+pub(crate) fn unescape(raw: &str, into: &mut String) {
+    let bytes = raw.as_bytes();
+    let mut at = 0;
+    while let Some(step) = memchr::memchr(b'\\', &bytes[at..]) {
+        into.push_str(raw.get(at..at + step).unwrap_or_default());
+        at += step;
+        let Ok((length, character)) = escape(bytes, at) else { return };
+        into.push(character);
+        at += length;
+    }
+    into.push_str(raw.get(at..).unwrap_or_default());
+}
+
+/// The escape at `at`: its length and its meaning.
+fn escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
+    Ok(match bytes.get(at + 1).ok_or(Fault::Cut)? {
+        b'n' => (2, '\n'),
+        b't' => (2, '\t'),
+        b'r' => (2, '\r'),
+        b'b' => (2, '\u{8}'),
+        b'f' => (2, '\u{c}'),
+        b'u' => unicode_escape(bytes, at)?,
+        byte @ (b'"' | b'\\' | b'/') => (2, char::from(*byte)),
+        _ => return Err(Fault::Syntax),
+    })
+}
+
+fn resolved_len(raw: &str) -> usize {
+    let bytes = raw.as_bytes();
+    let mut len = raw.len();
+    let mut at = 0;
+    while let Some(step) = memchr::memchr(b'\\', &bytes[at..]) {
+        at += step;
+        let Ok((length, character)) = escape(bytes, at) else { break };
+        len -= length - character.len_utf8();
+        at += length;
+    }
+    len
+}
+
+/// The largest place at or before `at` where an escaped text can be ended.
+pub(crate) fn head_end(raw: &str, at: usize) -> usize {
+    let at = raw.floor_char_boundary(at);
+    match escape_across(raw.as_bytes(), at) {
+        Some((start, _)) => start,
+        None => at,
+    }
+}
+
+/// The smallest place at or after `at` where an escaped text can begin.
+pub(crate) fn tail_start(raw: &str, at: usize) -> usize {
+    let at = raw.ceil_char_boundary(at);
+    match escape_across(raw.as_bytes(), at) {
+        Some((_, end)) => end.min(raw.len()),
+        None => at,
+    }
+}
+
+/// The escape that begins before `at` and ends after it, if there is one.
+fn escape_across(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    (at.saturating_sub(11)..at).find_map(|start| {
+        let slashes = bytes.get(..=start)?.iter().rev().take_while(|b| **b == b'\\').count();
+        // An even run is a row of escaped backslashes: the one at `start` is then the second of its pair.
+        if slashes % 2 == 0 {
+            return None;
+        }
+        let length = match escape(bytes, start) {
+            Ok((length, _)) => length,
+            Err(Fault::Cut) => bytes.len() - start + 1,
+            Err(Fault::Syntax) => 2,
+        };
+        (start + length > at).then_some((start, start + length))
+    })
+}

@@ -1,0 +1,106 @@
+//! Writing JSON piece by piece: what was read as text or raw goes out as it came in.
+
+use super::Text;
+
+/// Appends `text` as a JSON string literal.
+pub(crate) fn string(out: &mut Vec<u8>, text: &Text<'_>) {
+    match text {
+        Text::Json { raw, .. } => {
+            out.push(b'"');
+            out.extend_from_slice(raw.as_bytes());
+            out.push(b'"');
+        }
+        Text::Plain(text) => plain_string(out, text),
+    }
+}
+
+/// Appends plain text as a JSON string literal.
+pub(crate) fn plain_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let short = match byte {
+            b'"' => b'"',
+            b'\\' => b'\\',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
+            0..0x20 => b'u',
+            _ => continue,
+        };
+        out.extend_from_slice(text.get(from..at).unwrap_or_default().as_bytes());
+        out.extend_from_slice(&[b'\\', short]);
+        if short == b'u' {
+            out.extend_from_slice(format!("{byte:04x}").as_bytes());
+        }
+        from = at + 1;
+    }
+    out.extend_from_slice(text.get(from..).unwrap_or_default().as_bytes());
+    out.push(b'"');
+}
+
+/// Writes one JSON object, field by field.
+#[derive(Debug)]
+pub(crate) struct Object<'o> {
+    out: &'o mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'o> Object<'o> {
+    pub(crate) fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    fn key(&mut self, key: &str) {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        plain_string(self.out, key);
+        self.out.push(b':');
+    }
+
+    pub(crate) fn text(&mut self, key: &str, text: &Text<'_>) {
+        self.key(key);
+        string(self.out, text);
+    }
+
+    pub(crate) fn plain(&mut self, key: &str, text: &str) {
+        self.key(key);
+        plain_string(self.out, text);
+    }
+
+    pub(crate) fn raw(&mut self, key: &str, json: &str) {
+        self.key(key);
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
+    pub(crate) fn integer(&mut self, key: &str, number: i64) {
+        self.raw(key, &number.to_string());
+    }
+
+    /// A value that `write` appends.
+    pub(crate) fn with(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        self.key(key);
+        write(self.out);
+    }
+
+    pub(crate) fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// Appends a JSON array of whatever `write` appends for each element.
+pub(crate) fn array<T>(out: &mut Vec<u8>, elements: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (index, element) in elements.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(out, element);
+    }
+    out.push(b']');
+}

@@ -1,0 +1,292 @@
+//! What an over-long line says, read in passing.
+//!
+//! Codex writes a command's output before its exit code and status, so neither the head nor any fixed place of a
+//! huge line tells how the command ended. This scanner sees every byte once, keeps almost none of them, and picks up
+//! the short fields that decide: those at the top of the object and those of the one object below it (`item`, `msg`,
+//! `payload`). It follows strings and brackets exactly, so text *inside* the huge string that looks like a field
+//! is not taken for one. It does not judge whether the line is JSON.
+
+/// The deciding fields of one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectFacts {
+    /// `type`
+    pub kind: Option<String>,
+    /// `id`, the first one if there are several
+    pub id: Option<String>,
+    /// `call_id`
+    pub call_id: Option<String>,
+    /// `status`
+    pub status: Option<String>,
+    /// `exit_code`
+    pub exit_code: Option<i64>,
+}
+
+/// What was read of an over-long line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongLineFacts {
+    /// Fields of the line's object itself.
+    pub outer: ObjectFacts,
+    /// Fields of the object in its `item`, `msg` or `payload`.
+    pub inner: ObjectFacts,
+    /// Bytes of the line.
+    pub length: u64,
+    /// Where the longest string begins and ends, in bytes from the beginning of the line, quotes not counted.
+    pub longest_string: Option<(u64, u64)>,
+}
+
+/// Longest field name and value that matter.
+const LONGEST_KEY: usize = 16;
+const LONGEST_VALUE: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Between tokens.
+    Outside,
+    InString,
+    /// After a backslash.
+    Escaped,
+}
+
+/// Reads an over-long line piece by piece.
+#[derive(Debug)]
+pub(crate) struct LongLineScanner {
+    facts: LongLineFacts,
+    place: Place,
+    depth: u64,
+    /// At depth 1 and 2: whether it is an object, and whether the next string there is a key.
+    levels: [Level; 2],
+    /// The string or literal being read, as far as it can matter.
+    token: Vec<u8>,
+    token_overflowed: bool,
+    string_start: u64,
+    offset: u64,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    is_object: bool,
+    expects_key: bool,
+    key: Vec<u8>,
+}
+
+impl Default for LongLineScanner {
+    fn default() -> Self {
+        Self {
+            facts: LongLineFacts::default(),
+            place: Place::Outside,
+            depth: 0,
+            levels: [Level::default(), Level::default()],
+            token: Vec::with_capacity(LONGEST_VALUE),
+            token_overflowed: false,
+            string_start: 0,
+            offset: 0,
+        }
+    }
+}
+
+impl LongLineScanner {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.place {
+                Place::Outside => {
+                    self.structure(bytes[at], at);
+                    at += 1;
+                }
+                Place::Escaped => {
+                    self.token_byte(bytes[at]);
+                    self.place = Place::InString;
+                    at += 1;
+                }
+                Place::InString => {
+                    let rest = &bytes[at..];
+                    let step = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                    self.token_bytes(&rest[..step]);
+                    at += step;
+                    match bytes.get(at) {
+                        Some(b'"') => self.end_string(self.offset + at as u64),
+                        Some(_) => {
+                            self.token_byte(b'\\');
+                            self.place = Place::Escaped;
+                        }
+                        None => break,
+                    }
+                    at += 1;
+                }
+            }
+        }
+        self.offset += bytes.len() as u64;
+    }
+
+    /// The line is over. That many bytes before and behind it do not count as part of it.
+    pub(crate) fn finish(mut self, before: u64, behind: u64) -> LongLineFacts {
+        self.end_literal();
+        let shift = |at: u64| at.saturating_sub(before);
+        self.facts.length = self.offset.saturating_sub(before + behind);
+        self.facts.longest_string = self.facts.longest_string.map(|(from, to)| (shift(from), shift(to)));
+        self.facts
+    }
+
+    fn level(&mut self) -> Option<&mut Level> {
+        let index = usize::try_from(self.depth).ok()?.checked_sub(1)?;
+        self.levels.get_mut(index)
+    }
+
+    fn structure(&mut self, byte: u8, at: usize) {
+        match byte {
+            b'"' => {
+                self.place = Place::InString;
+                self.token.clear();
+                self.token_overflowed = false;
+                self.string_start = self.offset + at as u64 + 1;
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                if let Some(level) = self.level() {
+                    *level = Level { is_object: byte == b'{', expects_key: byte == b'{', key: Vec::new() };
+                }
+            }
+            b'}' | b']' => {
+                self.end_literal();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b',' => {
+                self.end_literal();
+                if let Some(level) = self.level() {
+                    level.expects_key = level.is_object;
+                }
+            }
+            b':' => self.token.clear(),
+            b' ' | b'\t' | b'\r' => {}
+            _ => self.token_byte(byte),
+        }
+    }
+
+    fn token_byte(&mut self, byte: u8) {
+        self.token_bytes(&[byte]);
+    }
+
+    fn token_bytes(&mut self, bytes: &[u8]) {
+        if self.token.len() + bytes.len() > LONGEST_VALUE {
+            self.token_overflowed = true;
+        } else if !self.token_overflowed {
+            self.token.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_string(&mut self, end: u64) {
+        self.place = Place::Outside;
+        let (start, longest) = (self.string_start, self.facts.longest_string);
+        if longest.is_none_or(|(from, to)| end - start > to - from) {
+            self.facts.longest_string = Some((start, end));
+        }
+        let token = std::mem::take(&mut self.token);
+        let usable = !self.token_overflowed;
+        if let Some(level) = self.level() {
+            if level.expects_key {
+                level.expects_key = false;
+                level.key.clear();
+                if usable && token.len() <= LONGEST_KEY {
+                    level.key.extend_from_slice(&token);
+                }
+            } else if usable {
+                self.take_string(&token);
+            }
+        }
+        self.token = token;
+        self.token.clear();
+        self.token_overflowed = false;
+    }
+
+    /// The object a field at the present depth belongs to, with the field's key.
+    fn field(&mut self) -> Option<(&mut ObjectFacts, &[u8])> {
+        let [top, below] = &self.levels;
+        match self.depth {
+            1 if top.is_object => Some((&mut self.facts.outer, &top.key)),
+            2 if below.is_object && matches!(top.key.as_slice(), b"item" | b"msg" | b"payload") => {
+                Some((&mut self.facts.inner, &below.key))
+            }
+            _ => None,
+        }
+    }
+
+    fn take_string(&mut self, value: &[u8]) {
+        let Some((facts, key)) = self.field() else { return };
+        let slot = match key {
+            b"type" => &mut facts.kind,
+            b"id" => &mut facts.id,
+            b"call_id" => &mut facts.call_id,
+            b"status" => &mut facts.status,
+            _ => return,
+        };
+        // These values never need escapes; one that has any is not one we know.
+        if slot.is_none() && !value.contains(&b'\\') {
+            *slot = std::str::from_utf8(value).ok().map(str::to_owned);
+        }
+    }
+
+    fn end_literal(&mut self) {
+        let token = std::mem::take(&mut self.token);
+        if let Some((facts, b"exit_code")) = self.field() {
+            let number = std::str::from_utf8(&token).ok().and_then(|digits| digits.parse().ok());
+            facts.exit_code = facts.exit_code.or(number);
+        }
+        self.token = token;
+        self.token.clear();
+        self.token_overflowed = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(line: &str, step: usize) -> LongLineFacts {
+        let mut scanner = LongLineScanner::default();
+        line.as_bytes().chunks(step).for_each(|piece| scanner.push(piece));
+        scanner.finish(0, 0)
+    }
+
+    #[test]
+    fn fields_after_the_giant_string_are_found_and_text_inside_it_is_not_mistaken_for_them() {
+        let fake = r#"\",\"status\":\"failed\",\"exit_code\":9,\"type\":\"x\"}"#;
+        let line = format!(
+            r#"{{"type":"item.completed","item":{{"id":"item_3","type":"command_execution","id":"again","command":"c","aggregated_output":"{}","exit_code": 0 ,"status":"completed"}}}}"#,
+            fake.repeat(50)
+        );
+        for step in [1, 2, 3, 7, 64, 10_000] {
+            let facts = scan(&line, step);
+            assert_eq!(facts.outer.kind.as_deref(), Some("item.completed"));
+            let expected = ObjectFacts {
+                kind: Some("command_execution".into()),
+                id: Some("item_3".into()),
+                call_id: None,
+                status: Some("completed".into()),
+                exit_code: Some(0),
+            };
+            assert_eq!(facts.inner, expected, "step {step}");
+            let (from, to) = facts.longest_string.expect("a string");
+            assert_eq!(&line[from as usize..to as usize], fake.repeat(50));
+        }
+    }
+
+    #[test]
+    fn other_objects_and_deeper_levels_do_not_count() {
+        let facts =
+            scan(r#"{"result":{"type":"a","id":"b"},"list":[{"type":"c"}],"item":{"x":{"status":"d"}}}"#, 5);
+        assert_eq!(facts.outer, ObjectFacts::default());
+        assert_eq!(facts.inner, ObjectFacts::default());
+    }
+
+    #[test]
+    fn what_is_not_json_is_passed_over() {
+        for junk in
+            ["", "}}}}]]", "{{{{{{", "\"", "\\\\\\", "{\"type\"\"id\":::,,,}", "\u{feff}{\"type\":\"t\"}"]
+        {
+            for step in [1, 4, 100] {
+                scan(junk, step);
+            }
+        }
+        assert_eq!(scan("\u{feff}{\"type\":\"t\"}", 1).outer.kind.as_deref(), Some("t"));
+    }
+}

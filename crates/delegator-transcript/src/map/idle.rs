@@ -1,0 +1,143 @@
+//! Dialect 003 as dialect 001.
+//!
+//! A call is an `mcp_tool_call` of the server `agent`. 003 has no beginning of a turn: whatever the agent does while
+//! no turn is open begins one. `idle` and `done` end an open turn, without usage.
+
+use std::collections::HashSet;
+
+use super::pending::Pending;
+use super::{Effect, ItemIds, MapWarning, NoPlace};
+use crate::event::{
+    ChangeKind, FileChange, IdleEvent, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent,
+};
+use crate::json::{Text, write};
+
+/// Files remembered at most, and the longest path that is one.
+const MOST_FILES: usize = 4096;
+const LONGEST_PATH: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct IdleMapper {
+    turn_is_open: bool,
+    open_calls: Pending<OpenCall>,
+    known_files: HashSet<String>,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    item_id: Text<'static>,
+    tool: Text<'static>,
+    arguments: Option<Text<'static>>,
+}
+
+impl IdleMapper {
+    pub(super) fn apply<'a>(&mut self, event: IdleEvent<'a>, ids: &mut ItemIds) -> Vec<Effect<'a>> {
+        let mut effects = Vec::new();
+        let is_activity =
+            !matches!(event, IdleEvent::Idle | IdleEvent::Done | IdleEvent::ToolResult { call_id: None, .. });
+        if is_activity && !self.turn_is_open {
+            self.turn_is_open = true;
+            effects.push(Effect::Emit(ThreadEvent::TurnStarted));
+        }
+        match event {
+            IdleEvent::AgentMessage { content } => {
+                let details = ItemDetails::AgentMessage { text: content };
+                effects.push(item(Phase::Completed, ids.next(), None, details));
+            }
+            IdleEvent::ToolCall { name, call_id, arguments } => {
+                effects.push(self.begin_call(name, &call_id, arguments, ids));
+            }
+            IdleEvent::ToolResult { call_id: Some(call_id), output, error } => {
+                self.end_call(&call_id, &output, error, ids, &mut effects);
+            }
+            // A message to the agent, echoed: nothing the agent did.
+            IdleEvent::ToolResult { call_id: None, .. } => effects.push(Effect::NoPlace(NoPlace::Ignored)),
+            IdleEvent::FileChange { path, action } => {
+                let kind = self.change_kind(&path, &action);
+                let details = ItemDetails::FileChange { changes: vec![FileChange { path, kind }] };
+                effects.push(item(Phase::Completed, ids.next(), Some(Status::Completed), details));
+            }
+            IdleEvent::Idle => self.end_turn(Effect::Idle, &mut effects),
+            IdleEvent::Done => self.end_turn(Effect::Done, &mut effects),
+        }
+        effects
+    }
+
+    fn begin_call<'a>(
+        &mut self,
+        name: Text<'a>,
+        call_id: &Text<'a>,
+        arguments: Option<&'a str>,
+        ids: &mut ItemIds,
+    ) -> Effect<'a> {
+        let item_id = ids.next();
+        let arguments = arguments.map(Text::plain);
+        let begun = OpenCall {
+            item_id: item_id.clone(),
+            tool: name.clone().into_owned(),
+            arguments: arguments.clone().map(Text::into_owned),
+        };
+        let bytes = name.len() + arguments.as_ref().map_or(0, Text::len);
+        self.open_calls.insert(&call_id.resolve(), begun, bytes);
+        let call =
+            McpToolCall { server: Text::plain("agent"), tool: name, arguments, ..McpToolCall::default() };
+        item(Phase::Started, item_id, Some(Status::InProgress), ItemDetails::McpToolCall(call))
+    }
+
+    fn end_call<'a>(
+        &mut self,
+        call_id: &Text<'a>,
+        output: &Text<'a>,
+        error: Option<Text<'a>>,
+        ids: &mut ItemIds,
+        effects: &mut Vec<Effect<'a>>,
+    ) {
+        let call_id = call_id.resolve();
+        let begun = self.open_calls.remove(&call_id).unwrap_or_else(|| {
+            effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
+            OpenCall { item_id: ids.next(), tool: Text::plain("unknown"), arguments: None }
+        });
+        let status = if error.is_some() { Status::Failed } else { Status::Completed };
+        let call = McpToolCall {
+            server: Text::plain("agent"),
+            tool: begun.tool,
+            arguments: begun.arguments,
+            result: Some(text_result(output)),
+            error,
+        };
+        effects.push(item(Phase::Completed, begun.item_id, Some(status), ItemDetails::McpToolCall(call)));
+    }
+
+    fn change_kind(&mut self, path: &Text<'_>, action: &Text<'_>) -> ChangeKind {
+        let path = path.resolve().into_owned();
+        let action = action.resolve();
+        if action == "delete" {
+            self.known_files.remove(&path);
+            return ChangeKind::Delete;
+        }
+        let has_room = self.known_files.len() < MOST_FILES && path.len() <= LONGEST_PATH;
+        let is_new = if has_room { self.known_files.insert(path) } else { !self.known_files.contains(&path) };
+        if action == "write" && is_new { ChangeKind::Add } else { ChangeKind::Update }
+    }
+
+    fn end_turn<'a>(&mut self, mark: Effect<'a>, effects: &mut Vec<Effect<'a>>) {
+        if std::mem::take(&mut self.turn_is_open) {
+            effects.push(Effect::Emit(ThreadEvent::TurnCompleted { usage: None }));
+        } else {
+            effects.push(Effect::NoPlace(NoPlace::Redundant));
+        }
+        effects.push(mark);
+    }
+}
+
+fn item<'a>(phase: Phase, id: Text<'a>, status: Option<Status>, details: ItemDetails<'a>) -> Effect<'a> {
+    Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
+}
+
+/// A tool's output as the result an MCP server would have given.
+fn text_result(output: &Text<'_>) -> Text<'static> {
+    let mut json = br#"{"content":[{"type":"text","text":"#.to_vec();
+    write::string(&mut json, output);
+    json.extend_from_slice(br#"}],"structured_content":null}"#);
+    Text::owned(String::from_utf8(json).unwrap_or_default())
+}

@@ -1,0 +1,211 @@
+//! Every dialect as dialect 001.
+//!
+//! [`Translator`] takes the events of a stream in order and returns what they are in 001, as [`Effect`]s: events to
+//! emit, things the fold wants to know that 001 has no line for, and for every line without a place in 001 the
+//! reason. It is a pure state machine: nothing is logged, a warning is an effect too.
+//!
+//! The dialect of a stream is that of its first recognised line. Lines of another dialect later on are translated
+//! all the same, by their own rules, and counted.
+
+mod idle;
+mod pending;
+mod protocol;
+mod response;
+
+use serde::Serialize;
+
+use crate::event::{Event, ThreadEvent, Usage};
+use crate::json::Text;
+use crate::protocol::{ProtocolEvent, RolloutPayload};
+use idle::IdleMapper;
+use protocol::ProtocolMapper;
+
+/// What a stream is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// Dialect 001: Codex `exec --json`.
+    Thread,
+    /// Dialect 003: idle and done.
+    Idle,
+    /// The internal protocol as printed before 0.44.
+    Protocol,
+    /// A session file.
+    Rollout,
+}
+
+/// What follows from an event.
+#[derive(Clone, Debug)]
+pub enum Effect<'a> {
+    /// An event of 001.
+    Emit(ThreadEvent<'a>),
+    /// The thread's running total, now. 001 tells it at the end of a turn only.
+    Usage(Usage),
+    /// The turn was interrupted; 001 has no line for that.
+    Interrupted,
+    /// The agent waits for a message.
+    Idle,
+    /// The agent is done for good.
+    Done,
+    /// Something was odd.
+    Warn(MapWarning),
+    /// The line has no place in 001.
+    NoPlace(NoPlace),
+}
+
+/// An oddity of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MapWarning {
+    /// A command ended that never began; nothing was emitted.
+    CommandEndWithoutBegin {
+        /// Which.
+        call_id: String,
+    },
+    /// A patch ended that never began; it was emitted with the changes its end named, if any.
+    PatchEndWithoutBegin {
+        /// Which.
+        call_id: String,
+    },
+    /// A call ended that never began; it was emitted all the same.
+    CallEndWithoutBegin {
+        /// Which.
+        call_id: String,
+    },
+}
+
+/// Why a line has no place in 001.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoPlace {
+    /// White space.
+    Blank,
+    /// Not JSON.
+    NotJson,
+    /// JSON that means nothing to us.
+    Unknown,
+    /// Known, and left out by the contract of 001.
+    Ignored,
+    /// Remembered, and part of a later event.
+    Held,
+    /// It says what another line said already, or the end of something that never began.
+    Redundant,
+    /// Settings and bookkeeping around a session.
+    Context,
+}
+
+impl NoPlace {
+    /// Whether what the line says is in no line of 001 at all.
+    pub fn is_lost(self) -> bool {
+        match self {
+            Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
+            Self::Blank | Self::Held | Self::Redundant => false,
+        }
+    }
+}
+
+/// Translates one stream.
+#[derive(Debug, Default)]
+pub struct Translator {
+    dialect: Option<Dialect>,
+    mixed_lines: u64,
+    ids: ItemIds,
+    protocol: ProtocolMapper,
+    idle: IdleMapper,
+}
+
+/// Hands out `item_0`, `item_1`, … and steps over those the stream itself used.
+#[derive(Debug, Default)]
+struct ItemIds {
+    next: u64,
+}
+
+impl ItemIds {
+    fn next(&mut self) -> Text<'static> {
+        let id = Text::owned(format!("item_{}", self.next));
+        self.next += 1;
+        id
+    }
+
+    fn seen(&mut self, id: &Text<'_>) {
+        let number = id.simple().and_then(|id| id.strip_prefix("item_")).and_then(|n| n.parse::<u64>().ok());
+        if let Some(number) = number {
+            self.next = self.next.max(number.saturating_add(1));
+        }
+    }
+}
+
+impl Translator {
+    /// The dialect of the stream, once a line was recognised.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.dialect
+    }
+
+    /// Lines that belong to another dialect than the stream.
+    pub fn mixed_lines(&self) -> u64 {
+        self.mixed_lines
+    }
+
+    /// Whether the end of a turn is something this stream would have told. Streams before 0.44 and session files of
+    /// that age never do.
+    pub fn announces_turn_ends(&self) -> bool {
+        match self.dialect {
+            Some(Dialect::Protocol | Dialect::Rollout) => self.protocol.announces_turn_ends(self.dialect),
+            _ => true,
+        }
+    }
+
+    /// The error that would make the turn a failure, if it has not ended yet.
+    pub fn critical_error(&self) -> Option<&Text<'static>> {
+        self.protocol.critical_error()
+    }
+
+    /// Takes the next event and hands what follows from it to `sink`.
+    pub fn translate<'a>(&mut self, event: Event<'a>, sink: &mut impl FnMut(Effect<'a>)) {
+        match event {
+            Event::Thread(event) => {
+                self.notice(Dialect::Thread);
+                if let ThreadEvent::Item { item, .. } = &event {
+                    self.ids.seen(&item.id);
+                }
+                sink(Effect::Emit(event));
+            }
+            Event::Idle(event) => {
+                self.notice(Dialect::Idle);
+                self.idle.apply(event, &mut self.ids).into_iter().for_each(sink);
+            }
+            Event::Protocol(ProtocolEvent::Unknown { .. }) => sink(Effect::NoPlace(NoPlace::Unknown)),
+            Event::Protocol(event) => {
+                self.notice(Dialect::Protocol);
+                self.protocol.apply(event, &mut self.ids).into_iter().for_each(sink);
+            }
+            Event::Preamble(_) => {
+                self.notice(Dialect::Protocol);
+                sink(Effect::NoPlace(NoPlace::Context));
+            }
+            Event::Rollout(line) => {
+                self.notice(Dialect::Rollout);
+                self.rollout(line.payload).into_iter().for_each(sink);
+            }
+            Event::Unknown { .. } => sink(Effect::NoPlace(NoPlace::Unknown)),
+            Event::NotJson => sink(Effect::NoPlace(NoPlace::NotJson)),
+            Event::Blank => sink(Effect::NoPlace(NoPlace::Blank)),
+        }
+    }
+
+    fn notice(&mut self, dialect: Dialect) {
+        let known = *self.dialect.get_or_insert(dialect);
+        self.mixed_lines += u64::from(known != dialect);
+    }
+
+    fn rollout<'a>(&mut self, payload: RolloutPayload<'a>) -> Vec<Effect<'a>> {
+        match payload {
+            RolloutPayload::SessionMeta(meta) => self.protocol.session(meta.id),
+            RolloutPayload::Event(event) => self.protocol.apply_rollout(event, &mut self.ids),
+            RolloutPayload::Response(item) => self.protocol.response(item, &mut self.ids),
+            RolloutPayload::TurnContext { .. } | RolloutPayload::Other { .. } => {
+                vec![Effect::NoPlace(NoPlace::Context)]
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The internal protocol as dialect 001: every row of the section "Mapping From Internal Protocol Events" of 001.
+//!
+//! Begin and end are joined by `call_id`. A command's end without a begin is skipped with a warning; an MCP call's
+//! is made up. A patch is held until its end. A plan is started, updated, and completed at the turn's end. Token
+//! counts are held for `turn.completed`. A critical error turns the end of the turn into `turn.failed`; a stream
+//! error does not.
+//!
+//! Newer session files tell the same with `item_started` and `item_completed`, and some versions tell a thing in
+//! both ways: of each kind of item the way that came first is believed.
+
+use super::pending::Pending;
+use super::response::OpenResponses;
+use super::{Dialect, Effect, ItemIds, MapWarning, NoPlace};
+use crate::event::{
+    CommandExecution, FileChange, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent, Todo, Usage,
+};
+use crate::json::Text;
+use crate::protocol::{ProtocolEvent, ResponseItem};
+
+#[derive(Debug, Default)]
+pub(super) struct ProtocolMapper {
+    thread_is_named: bool,
+    saw_task_start: bool,
+    saw_task_end: bool,
+    commands: Pending<(Text<'static>, Text<'static>)>,
+    calls: Pending<(Text<'static>, McpToolCall<'static>)>,
+    patches: Pending<Vec<FileChange<'static>>>,
+    items: Pending<Text<'static>>,
+    plan: Option<(Text<'static>, Vec<Todo<'static>>)>,
+    usage: Option<Usage>,
+    critical_error: Option<Text<'static>>,
+    told_by: [Option<Teller>; Kind::COUNT],
+    pub(super) responses: OpenResponses,
+}
+
+/// Who tells of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Teller {
+    BeginAndEnd,
+    TurnItem,
+}
+
+/// Kinds of items that may be told twice.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Message,
+    Reasoning,
+    Command,
+    Patch,
+    Call,
+    Search,
+    Plan,
+}
+
+impl Kind {
+    const COUNT: usize = 7;
+}
+
+type Effects<'a> = Vec<Effect<'a>>;
+
+fn emit(event: ThreadEvent<'_>) -> Effect<'_> {
+    Effect::Emit(event)
+}
+
+fn no_place<'a>(why: NoPlace) -> Effects<'a> {
+    vec![Effect::NoPlace(why)]
+}
+
+fn item<'a>(phase: Phase, id: Text<'a>, status: Option<Status>, details: ItemDetails<'a>) -> Effect<'a> {
+    emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
+}
+
+impl ProtocolMapper {
+    /// Whether a stream like this one says when a turn is over.
+    pub(super) fn announces_turn_ends(&self, dialect: Option<Dialect>) -> bool {
+        self.saw_task_end || (dialect == Some(Dialect::Rollout) && self.saw_task_start)
+    }
+
+    pub(super) fn critical_error(&self) -> Option<&Text<'static>> {
+        self.critical_error.as_ref()
+    }
+
+    /// `SessionConfigured`, or the first line of a session file. A fork repeats its parent's: only the first counts.
+    pub(super) fn session<'a>(&mut self, thread_id: Text<'a>) -> Effects<'a> {
+        if std::mem::replace(&mut self.thread_is_named, true) {
+            return no_place(NoPlace::Redundant);
+        }
+        vec![emit(ThreadEvent::ThreadStarted { thread_id })]
+    }
+
+    /// An event in a session file. Old ones have no beginnings of turns: there a turn begins with what the user said.
+    pub(super) fn apply_rollout<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        if matches!(event, ProtocolEvent::UserMessage { .. }) && !self.saw_task_start {
+            self.critical_error = None;
+            return vec![emit(ThreadEvent::TurnStarted)];
+        }
+        if let ProtocolEvent::TurnItem { item, .. } = &event {
+            self.responses.forget(&item.id.resolve());
+        }
+        self.apply(event, ids)
+    }
+
+    /// Something the model said or was told, where no event tells it.
+    pub(super) fn response<'a>(&mut self, response: ResponseItem<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        if let Some(todos) = self.responses.plan_of(&response) {
+            return if self.believes(Kind::Plan, Teller::TurnItem) {
+                vec![self.update_plan(todos, ids)]
+            } else {
+                no_place(NoPlace::Redundant)
+            };
+        }
+        match self.responses.apply(response) {
+            Ok((status, details)) => vec![item(Phase::Completed, ids.next(), Some(status), details)],
+            Err(why) => no_place(why),
+        }
+    }
+
+    pub(super) fn apply<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        match event {
+            ProtocolEvent::SessionConfigured { session_id } => self.session(session_id),
+            ProtocolEvent::TaskStarted => {
+                self.saw_task_start = true;
+                self.critical_error = None;
+                vec![emit(ThreadEvent::TurnStarted)]
+            }
+            ProtocolEvent::TaskComplete { error } => self.end_turn(error),
+            ProtocolEvent::TurnAborted => {
+                self.saw_task_end = true;
+                self.critical_error = None;
+                self.complete_plan().into_iter().chain([Effect::Interrupted]).collect()
+            }
+            ProtocolEvent::AgentMessage { message } => {
+                self.finished(Kind::Message, ids, ItemDetails::AgentMessage { text: message })
+            }
+            ProtocolEvent::AgentReasoning { text } => {
+                self.finished(Kind::Reasoning, ids, ItemDetails::Reasoning { text })
+            }
+            ProtocolEvent::ExecCommandBegin { call_id, command } => {
+                self.begin_command(&call_id, command, ids)
+            }
+            ProtocolEvent::ExecCommandEnd { call_id, output, exit_code } => {
+                self.end_command(&call_id, output, exit_code)
+            }
+            ProtocolEvent::McpToolCallBegin { call_id, call } => self.begin_call(&call_id, call, ids),
+            ProtocolEvent::McpToolCallEnd { call_id, call, success } => {
+                self.end_call(&call_id, call, success, ids)
+            }
+            ProtocolEvent::PatchApplyBegin { call_id, changes } => self.begin_patch(&call_id, changes),
+            ProtocolEvent::PatchApplyEnd { call_id, success, changes } => {
+                self.end_patch(&call_id, success, changes, ids)
+            }
+            ProtocolEvent::WebSearchEnd { query, action, .. } => {
+                self.finished(Kind::Search, ids, ItemDetails::WebSearch { query, action })
+            }
+            ProtocolEvent::PlanUpdate { items } if self.believes(Kind::Plan, Teller::BeginAndEnd) => {
+                vec![self.update_plan(items, ids)]
+            }
+            ProtocolEvent::PlanUpdate { .. } => no_place(NoPlace::Redundant),
+            ProtocolEvent::TokenCount { usage } => {
+                self.usage = usage.or(self.usage);
+                let told = usage.map(Effect::Usage);
+                told.into_iter().chain(no_place(NoPlace::Held)).collect()
+            }
+            ProtocolEvent::Error { message } => {
+                self.critical_error = Some(message.clone().into_owned());
+                vec![emit(ThreadEvent::Error { message })]
+            }
+            ProtocolEvent::StreamError { message } => vec![emit(ThreadEvent::Error { message })],
+            ProtocolEvent::Warning { message } => {
+                vec![item(Phase::Completed, ids.next(), None, ItemDetails::Error { message })]
+            }
+            ProtocolEvent::TurnItem { completed, item } => self.turn_item(completed, item, ids),
+            ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored { .. } => no_place(NoPlace::Ignored),
+            ProtocolEvent::Unknown { .. } => no_place(NoPlace::Unknown),
+        }
+    }
+
+    fn believes(&mut self, kind: Kind, teller: Teller) -> bool {
+        *self.told_by[kind as usize].get_or_insert(teller) == teller
+    }
+
+    fn end_turn<'a>(&mut self, error: Option<Text<'a>>) -> Effects<'a> {
+        self.saw_task_end = true;
+        let mut effects: Effects<'a> = self.complete_plan().into_iter().collect();
+        let message = error.or_else(|| self.critical_error.take());
+        self.critical_error = None;
+        effects.push(emit(match message {
+            Some(message) => ThreadEvent::TurnFailed { message },
+            None => ThreadEvent::TurnCompleted { usage: Some(self.usage.unwrap_or_default()) },
+        }));
+        effects
+    }
+
+    fn finished<'a>(&mut self, kind: Kind, ids: &mut ItemIds, details: ItemDetails<'a>) -> Effects<'a> {
+        if !self.believes(kind, Teller::BeginAndEnd) {
+            return no_place(NoPlace::Redundant);
+        }
+        vec![item(Phase::Completed, ids.next(), None, details)]
+    }
+
+    fn begin_command<'a>(&mut self, call_id: &Text<'a>, command: Text<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        if !self.believes(Kind::Command, Teller::BeginAndEnd) {
+            return no_place(NoPlace::Redundant);
+        }
+        self.responses.forget(&call_id.resolve());
+        let id = ids.next();
+        let begun = (id.clone(), command.clone().into_owned());
+        self.commands.insert(&call_id.resolve(), begun, command.len());
+        let execution = CommandExecution { command, ..CommandExecution::default() };
+        let details = ItemDetails::CommandExecution(execution);
+        vec![item(Phase::Started, id, Some(Status::InProgress), details)]
+    }
+
+    fn end_command<'a>(&mut self, call_id: &Text<'a>, output: Text<'a>, exit_code: i32) -> Effects<'a> {
+        if !self.believes(Kind::Command, Teller::BeginAndEnd) {
+            return no_place(NoPlace::Redundant);
+        }
+        let call_id = call_id.resolve();
+        let Some((id, command)) = self.commands.remove(&call_id) else {
+            let warning = MapWarning::CommandEndWithoutBegin { call_id: call_id.into_owned() };
+            return vec![Effect::Warn(warning), Effect::NoPlace(NoPlace::Redundant)];
+        };
+        let status = if exit_code == 0 { Status::Completed } else { Status::Failed };
+        let output_bytes = output.len() as u64;
+        let execution =
+            CommandExecution { command, output, output_tail: None, output_bytes, exit_code: Some(exit_code) };
+        vec![item(Phase::Completed, id, Some(status), ItemDetails::CommandExecution(execution))]
+    }
+
+    fn begin_call<'a>(
+        &mut self,
+        call_id: &Text<'a>,
+        call: McpToolCall<'a>,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        if !self.believes(Kind::Call, Teller::BeginAndEnd) {
+            return no_place(NoPlace::Redundant);
+        }
+        let id = ids.next();
+        let bytes = call.arguments.as_ref().map_or(0, Text::len);
+        self.calls.insert(&call_id.resolve(), (id.clone(), call.clone().into_owned()), bytes);
+        vec![item(Phase::Started, id, Some(Status::InProgress), ItemDetails::McpToolCall(call))]
+    }
+
+    fn end_call<'a>(
+        &mut self,
+        call_id: &Text<'a>,
+        mut call: McpToolCall<'a>,
+        success: bool,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        if !self.believes(Kind::Call, Teller::BeginAndEnd) {
+            return no_place(NoPlace::Redundant);
+        }
+        let mut effects = Vec::new();
+        let call_id = call_id.resolve();
+        let id = match self.calls.remove(&call_id) {
+            Some((id, begun)) => {
+                if call.tool.is_empty() {
+                    (call.server, call.tool) = (begun.server, begun.tool);
+                }
+                call.arguments = call.arguments.or(begun.arguments);
+                id
+            }
+            None => {
+                effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
+                ids.next()
+            }
+        };
+        let status = if success { Status::Completed } else { Status::Failed };
+        effects.push(item(Phase::Completed, id, Some(status), ItemDetails::McpToolCall(call)));
+        effects
+    }
+
+    fn begin_patch<'a>(&mut self, call_id: &Text<'a>, changes: Vec<FileChange<'a>>) -> Effects<'a> {
+        let call_id = call_id.resolve();
+        self.responses.forget(&call_id);
+        let bytes = changes.iter().map(|change| change.path.len()).sum();
+        let changes = changes.into_iter().map(FileChange::into_owned).collect();
+        self.patches.insert(&call_id, changes, bytes);
+        no_place(NoPlace::Held)
+    }
+
+    fn end_patch<'a>(
+        &mut self,
+        call_id: &Text<'a>,
+        success: bool,
+        changes: Vec<FileChange<'a>>,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        if !self.believes(Kind::Patch, Teller::BeginAndEnd) {
+            return no_place(NoPlace::Redundant);
+        }
+        let mut effects = Vec::new();
+        let call_id = call_id.resolve();
+        self.responses.forget(&call_id);
+        let changes = self.patches.remove(&call_id).unwrap_or_else(|| {
+            effects.push(Effect::Warn(MapWarning::PatchEndWithoutBegin { call_id: call_id.into_owned() }));
+            changes
+        });
+        let status = if success { Status::Completed } else { Status::Failed };
+        effects.push(item(Phase::Completed, ids.next(), Some(status), ItemDetails::FileChange { changes }));
+        effects
+    }
+
+    fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Effect<'a> {
+        let kept = items.iter().cloned().map(Todo::into_owned).collect();
+        let (phase, id) = match &mut self.plan {
+            Some((id, todos)) => {
+                *todos = kept;
+                (Phase::Updated, id.clone())
+            }
+            None => {
+                let id = ids.next();
+                self.plan = Some((id.clone(), kept));
+                (Phase::Started, id)
+            }
+        };
+        item(phase, id, None, ItemDetails::TodoList { items })
+    }
+
+    fn complete_plan<'a>(&mut self) -> Option<Effect<'a>> {
+        let (id, items) = self.plan.take()?;
+        Some(item(Phase::Completed, id, None, ItemDetails::TodoList { items }))
+    }
+
+    /// An item told as one: its id is the call's, and begin and end are joined by it.
+    fn turn_item<'a>(&mut self, completed: bool, mut turn_item: Item<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        let kind = match &turn_item.details {
+            ItemDetails::AgentMessage { .. } => Some(Kind::Message),
+            ItemDetails::Reasoning { .. } => Some(Kind::Reasoning),
+            ItemDetails::CommandExecution(_) => Some(Kind::Command),
+            ItemDetails::FileChange { .. } => Some(Kind::Patch),
+            ItemDetails::McpToolCall(_) => Some(Kind::Call),
+            ItemDetails::WebSearch { .. } => Some(Kind::Search),
+            ItemDetails::TodoList { .. } => Some(Kind::Plan),
+            _ => None,
+        };
+        if kind.is_some_and(|kind| !self.believes(kind, Teller::TurnItem)) {
+            return no_place(NoPlace::Redundant);
+        }
+        // What is only ever shown when finished has no beginning in 001 either.
+        let is_said = matches!(kind, Some(Kind::Message | Kind::Reasoning));
+        if is_said && !completed {
+            return no_place(NoPlace::Held);
+        }
+        let call_id = turn_item.id.resolve().into_owned();
+        let (phase, id) = if completed {
+            (Phase::Completed, self.items.remove(&call_id).unwrap_or_else(|| ids.next()))
+        } else {
+            let id = ids.next();
+            self.items.insert(&call_id, id.clone(), 0);
+            (Phase::Started, id)
+        };
+        turn_item.id = id;
+        vec![emit(ThreadEvent::Item { phase, item: turn_item })]
+    }
+}

@@ -1,0 +1,171 @@
+//! What older session files say of commands, patches and plans.
+//!
+//! Before they had items, session files kept no event for a command or a patch: only the model's call and what it
+//! was told came of it. Such a pair becomes an item when the outcome names an exit code; a call that was refused
+//! names none and, as in Codex's own stream, leaves no item. Where an event tells of the call too, the event is
+//! believed and the pair forgotten.
+
+use super::NoPlace;
+use super::pending::Pending;
+use crate::event::{ChangeKind, CommandExecution, FileChange, ItemDetails, Status, Todo};
+use crate::json::Text;
+use crate::protocol::ResponseItem;
+use crate::shell;
+
+/// Calls whose outcome has not come yet.
+#[derive(Debug, Default)]
+pub(super) struct OpenResponses {
+    calls: Pending<Called>,
+}
+
+#[derive(Debug)]
+enum Called {
+    Command(String),
+    Patch(Vec<FileChange<'static>>),
+}
+
+impl OpenResponses {
+    /// An event tells of this call.
+    pub(super) fn forget(&mut self, call_id: &str) {
+        self.calls.remove(call_id);
+    }
+
+    /// The plan, if the model just set one.
+    pub(super) fn plan_of(&self, response: &ResponseItem<'_>) -> Option<Vec<Todo<'static>>> {
+        let ResponseItem::Call { name, input, .. } = response else { return None };
+        if *name != *"update_plan" {
+            return None;
+        }
+        let arguments: serde_json::Value = serde_json::from_str(&input.resolve()).ok()?;
+        let steps = arguments.get("plan")?.as_array()?;
+        Some(
+            steps
+                .iter()
+                .filter_map(|step| {
+                    let text = Text::owned(step.get("step")?.as_str()?);
+                    Some(Todo { text, completed: step.get("status")?.as_str()? == "completed" })
+                })
+                .collect(),
+        )
+    }
+
+    /// A finished item, or why there is none.
+    pub(super) fn apply(
+        &mut self,
+        response: ResponseItem<'_>,
+    ) -> Result<(Status, ItemDetails<'static>), NoPlace> {
+        match response {
+            ResponseItem::Call { call_id, name, input } => {
+                let called = called(&name.resolve(), &input.resolve()).ok_or(NoPlace::Context)?;
+                self.calls.insert(&call_id.resolve(), called, input.len());
+                Err(NoPlace::Held)
+            }
+            ResponseItem::Output { call_id, output } => {
+                let called = self.calls.remove(&call_id.resolve()).ok_or(NoPlace::Redundant)?;
+                let (exit_code, output) = outcome(&output.resolve()).ok_or(NoPlace::Ignored)?;
+                let status = if exit_code == 0 { Status::Completed } else { Status::Failed };
+                Ok((status, called.into_details(exit_code, output)))
+            }
+            ResponseItem::UserText(_) | ResponseItem::Other => Err(NoPlace::Context),
+        }
+    }
+}
+
+impl Called {
+    fn into_details(self, exit_code: i32, output: String) -> ItemDetails<'static> {
+        match self {
+            Self::Patch(changes) => ItemDetails::FileChange { changes },
+            Self::Command(command) => ItemDetails::CommandExecution(CommandExecution {
+                command: Text::owned(command),
+                output_bytes: output.len() as u64,
+                output: Text::owned(output),
+                output_tail: None,
+                exit_code: Some(exit_code),
+            }),
+        }
+    }
+}
+
+fn called(name: &str, input: &str) -> Option<Called> {
+    if name == "apply_patch" {
+        // As a function it takes JSON, as a custom tool the patch itself.
+        let in_json = serde_json::from_str::<serde_json::Value>(input).ok();
+        let patch = in_json.as_ref().and_then(|json| json.get("input")?.as_str()).unwrap_or(input);
+        return Some(Called::Patch(patched_files(patch)));
+    }
+    if !matches!(name, "shell" | "shell_command" | "local_shell" | "exec_command" | "container.exec") {
+        return None;
+    }
+    let arguments: serde_json::Value = serde_json::from_str(input).ok()?;
+    match arguments.get("cmd").or_else(|| arguments.get("command"))? {
+        serde_json::Value::String(line) => Some(Called::Command(line.clone())),
+        serde_json::Value::Array(words) => {
+            let words: Vec<String> =
+                words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect();
+            Some(Called::Command(shell::join(&words)))
+        }
+        _ => None,
+    }
+}
+
+/// The files a patch names, from its headers.
+fn patched_files(patch: &str) -> Vec<FileChange<'static>> {
+    let headers = [
+        ("*** Add File: ", ChangeKind::Add),
+        ("*** Update File: ", ChangeKind::Update),
+        ("*** Delete File: ", ChangeKind::Delete),
+    ];
+    patch
+        .lines()
+        .filter_map(|line| {
+            let (path, kind) = headers.iter().find_map(|(h, kind)| Some((line.strip_prefix(h)?, *kind)))?;
+            Some(FileChange { path: Text::owned(path.trim()), kind })
+        })
+        .collect()
+}
+
+/// Exit code and output out of what the model was told: JSON with `metadata`, or a few lines of text before the
+/// output.
+fn outcome(told: &str) -> Option<(i32, String)> {
+    if let Ok(json) = serde_json::from_str::<serde_json::Value>(told) {
+        let exit_code = json.get("metadata")?.get("exit_code")?.as_i64()?;
+        let output = json.get("output")?.as_str()?.to_owned();
+        return Some((i32::try_from(exit_code).ok()?, output));
+    }
+    let (header, output) = told.split_once("Output:\n").unwrap_or((told, ""));
+    let exit_code = header.lines().find_map(|line| {
+        let code =
+            line.strip_prefix("Process exited with code ").or_else(|| line.strip_prefix("Exit code: "))?;
+        code.trim().parse::<i32>().ok()
+    })?;
+    Some((exit_code, output.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_of_all_ages_are_read() {
+        for (told, exit_code, output) in [
+            ("Wall time: 0.005 seconds\nProcess exited with code 3\nOutput:\nhi\n", 3, "hi\n"),
+            ("Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n", 0, "Success.\n"),
+            (r#"{"output":"o\n","metadata":{"exit_code":1,"duration_seconds":0.0}}"#, 1, "o\n"),
+        ] {
+            assert_eq!(outcome(told), Some((exit_code, output.to_owned())));
+        }
+        for refused in ["unsupported custom tool call: apply_patch", "aborted by user", "{}", ""] {
+            assert_eq!(outcome(refused), None);
+        }
+    }
+
+    #[test]
+    fn a_patch_names_its_files() {
+        let patch =
+            "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Delete File: c\n*** End Patch";
+        let kinds: Vec<_> =
+            patched_files(patch).into_iter().map(|c| (c.path.resolve().into_owned(), c.kind)).collect();
+        let expected = [("a", ChangeKind::Add), ("b", ChangeKind::Update), ("c", ChangeKind::Delete)];
+        assert_eq!(kinds, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    }
+}

@@ -1,0 +1,140 @@
+//! Any dialect as 001 JSONL.
+//!
+//! A line of 001 goes out with the bytes it came in with, fields we never heard of included: on a 001 stream this is
+//! the identity. Lines of other dialects go out as the events they translate to. A line without a place in 001 is
+//! counted with the reason, and passed through when asked for.
+//!
+//! `strict` leaves out every field 001 does not name and an `exit_code` of null. An over-long line cannot go out as
+//! it came; it is written anew from what was kept of it, and counted as shortened.
+
+mod strict;
+mod write;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::decode::decode;
+use crate::event::Event;
+use crate::framer::{Framer, Line, LineLimits, LineText};
+use crate::map::{Dialect, Effect, MapWarning, NoPlace, Translator};
+
+/// How to normalise.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NormalizeOptions {
+    /// Leave out fields 001 does not name.
+    pub strict: bool,
+    /// Pass lines through that have no place in 001.
+    pub keep_unknown: bool,
+}
+
+/// What was done to a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NormalizeSummary {
+    /// What the stream is written in; nothing when no line was recognised.
+    pub dialect: Option<Dialect>,
+    /// Lines read.
+    pub lines_read: u64,
+    /// Lines written.
+    pub lines_written: u64,
+    /// Lines of another dialect than the stream's.
+    pub mixed_lines: u64,
+    /// Over-long lines, written anew.
+    pub shortened: u64,
+    /// Whether the last line had no line end.
+    pub unterminated: bool,
+    /// Lines without a place in 001, by reason.
+    pub no_place: BTreeMap<NoPlace, u64>,
+    /// Oddities, the first hundred.
+    pub warnings: Vec<MapWarning>,
+}
+
+impl NormalizeSummary {
+    /// Lines that say something 001 has no line for: what a user should be told of.
+    pub fn lost_lines(&self) -> u64 {
+        self.no_place.iter().filter(|(why, _)| why.is_lost()).map(|(_, count)| count).sum()
+    }
+}
+
+const MOST_WARNINGS: usize = 100;
+
+/// Normalises one stream.
+#[derive(Debug, Default)]
+pub struct Normalizer {
+    options: NormalizeOptions,
+    framer: Framer,
+    lines: LineNormalizer,
+}
+
+#[derive(Debug, Default)]
+struct LineNormalizer {
+    translator: Translator,
+    summary: NormalizeSummary,
+}
+
+impl Normalizer {
+    /// A normaliser at the beginning of a stream.
+    pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
+        Self { options, framer: Framer::new(limits), lines: LineNormalizer::default() }
+    }
+
+    /// Takes the next bytes of the stream and appends the lines of 001 that follow from them to `out`.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let Self { options, framer, lines } = self;
+        framer.push(bytes, |line| lines.line(*options, &line, out));
+    }
+
+    /// The stream is over.
+    pub fn finish(mut self, out: &mut Vec<u8>) -> NormalizeSummary {
+        let Self { options, framer, lines } = &mut self;
+        framer.finish(|line| lines.line(*options, &line, out));
+        let mut summary = std::mem::take(&mut lines.summary);
+        summary.dialect = lines.translator.dialect();
+        summary.mixed_lines = lines.translator.mixed_lines();
+        summary.lines_read = framer.lines();
+        summary
+    }
+}
+
+impl LineNormalizer {
+    fn line(&mut self, options: NormalizeOptions, line: &Line<'_>, out: &mut Vec<u8>) {
+        let text = line.text();
+        let event = decode(&text);
+        self.summary.unterminated |= !line.terminated;
+        let written = &mut self.summary.lines_written;
+        if let (Event::Thread(_), LineText::Whole(text)) = (&event, &text) {
+            if options.strict {
+                strict::write_named_fields(text, out);
+            } else {
+                out.extend_from_slice(text.trim_ascii().as_bytes());
+            }
+            out.push(b'\n');
+            *written += 1;
+            self.translator.translate(event, &mut |_| {});
+            return;
+        }
+        let summary = &mut self.summary;
+        self.translator.translate(event, &mut |effect| match effect {
+            Effect::Emit(event) => {
+                write::event(&event, options.strict, out);
+                out.push(b'\n');
+                summary.lines_written += 1;
+                summary.shortened += u64::from(line.is_cut());
+            }
+            Effect::NoPlace(why) => {
+                *summary.no_place.entry(why).or_default() += 1;
+                let keep = options.keep_unknown && why.is_lost();
+                if let (true, LineText::Whole(text)) = (keep, &text) {
+                    out.extend_from_slice(text.as_bytes());
+                    out.push(b'\n');
+                    summary.lines_written += 1;
+                }
+            }
+            Effect::Warn(warning) if summary.warnings.len() < MOST_WARNINGS => summary.warnings.push(warning),
+            Effect::Warn(_) | Effect::Usage(_) | Effect::Interrupted | Effect::Idle | Effect::Done => {}
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

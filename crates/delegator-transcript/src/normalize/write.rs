@@ -1,0 +1,173 @@
+//! Events of 001 as JSON, in the shape Codex gives them today; with `strict`, in the shape 001 gives them.
+
+use crate::event::{
+    CollabToolCall, CommandExecution, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent, Usage,
+};
+use crate::json::Text;
+use crate::json::write::{Object, array, plain_string};
+
+/// Appends one event, without a line end.
+pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, out: &mut Vec<u8>) {
+    let mut line = Object::open(out);
+    match event {
+        ThreadEvent::ThreadStarted { thread_id } => {
+            line.plain("type", "thread.started");
+            line.text("thread_id", thread_id);
+        }
+        ThreadEvent::TurnStarted => line.plain("type", "turn.started"),
+        ThreadEvent::TurnCompleted { usage } => {
+            line.plain("type", "turn.completed");
+            line.with("usage", |out| write_usage(usage.unwrap_or_default(), strict, out));
+        }
+        ThreadEvent::TurnFailed { message } => {
+            line.plain("type", "turn.failed");
+            line.with("error", |out| write_message(message, out));
+        }
+        ThreadEvent::Error { message } => {
+            line.plain("type", "error");
+            line.text("message", message);
+        }
+        ThreadEvent::Item { phase, item } => {
+            let kind = match phase {
+                Phase::Started => "item.started",
+                Phase::Updated => "item.updated",
+                Phase::Completed => "item.completed",
+            };
+            line.plain("type", kind);
+            line.with("item", |out| write_item(item, strict, out));
+        }
+    }
+    line.close();
+}
+
+fn write_usage(usage: Usage, strict: bool, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.integer("input_tokens", usage.input_tokens);
+    object.integer("cached_input_tokens", usage.cached_input_tokens);
+    if let (Some(tokens), false) = (usage.cache_write_input_tokens, strict) {
+        object.integer("cache_write_input_tokens", tokens);
+    }
+    object.integer("output_tokens", usage.output_tokens);
+    if let (Some(tokens), false) = (usage.reasoning_output_tokens, strict) {
+        object.integer("reasoning_output_tokens", tokens);
+    }
+    object.close();
+}
+
+fn write_message(message: &Text<'_>, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.text("message", message);
+    object.close();
+}
+
+fn write_item(item: &Item<'_>, strict: bool, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.text("id", &item.id);
+    match &item.details {
+        ItemDetails::AgentMessage { text } => {
+            object.plain("type", "agent_message");
+            object.text("text", text);
+        }
+        ItemDetails::Reasoning { text } => {
+            object.plain("type", "reasoning");
+            object.text("text", text);
+        }
+        ItemDetails::CommandExecution(command) => write_command(command, strict, &mut object),
+        ItemDetails::FileChange { changes } => {
+            object.plain("type", "file_change");
+            object.with("changes", |out| {
+                array(out, changes, |out, change| {
+                    let mut object = Object::open(out);
+                    object.text("path", &change.path);
+                    object.plain("kind", change.kind.name());
+                    object.close();
+                });
+            });
+        }
+        ItemDetails::McpToolCall(call) => write_mcp_call(call, strict, &mut object),
+        ItemDetails::WebSearch { query, action } => {
+            object.plain("type", "web_search");
+            object.text("query", query);
+            if let (Some(action), false) = (action, strict) {
+                object.raw("action", action);
+            }
+        }
+        ItemDetails::TodoList { items } => {
+            object.plain("type", "todo_list");
+            object.with("items", |out| {
+                array(out, items, |out, todo| {
+                    let mut object = Object::open(out);
+                    object.text("text", &todo.text);
+                    object.raw("completed", if todo.completed { "true" } else { "false" });
+                    object.close();
+                });
+            });
+        }
+        ItemDetails::Error { message } => {
+            object.plain("type", "error");
+            object.text("message", message);
+        }
+        ItemDetails::CollabToolCall(call) => write_collab_call(call, strict, &mut object),
+        ItemDetails::Other { kind } => object.text("type", kind),
+    }
+    let is_named = !matches!(item.details, ItemDetails::CollabToolCall(_) | ItemDetails::Other { .. });
+    if let Some(status) = item.status.filter(|status| *status != Status::Other && (is_named || !strict)) {
+        object.plain("status", status.name());
+    }
+    object.close();
+}
+
+fn write_command(command: &CommandExecution<'_>, strict: bool, object: &mut Object<'_>) {
+    object.plain("type", "command_execution");
+    object.text("command", &command.command);
+    match &command.output_tail {
+        None => object.text("aggregated_output", &command.output),
+        Some(tail) => {
+            let kept = (command.output.len() + tail.len()) as u64;
+            let left_out = command.output_bytes.saturating_sub(kept);
+            let (head, tail) = (command.output.resolve(), tail.resolve());
+            let text = format!("{head}\n... {left_out} bytes omitted ...\n{tail}");
+            object.with("aggregated_output", |out| plain_string(out, &text));
+        }
+    }
+    match command.exit_code {
+        Some(code) => object.integer("exit_code", i64::from(code)),
+        None if strict => {}
+        None => object.raw("exit_code", "null"),
+    }
+}
+
+fn write_mcp_call(call: &McpToolCall<'_>, strict: bool, object: &mut Object<'_>) {
+    object.plain("type", "mcp_tool_call");
+    object.text("server", &call.server);
+    object.text("tool", &call.tool);
+    if strict {
+        return;
+    }
+    let raw =
+        |json: &Option<Text<'_>>| json.as_ref().map_or("null".into(), |json| json.resolve().into_owned());
+    object.raw("arguments", &raw(&call.arguments));
+    object.raw("result", &raw(&call.result));
+    match &call.error {
+        Some(message) => object.with("error", |out| write_message(message, out)),
+        None => object.raw("error", "null"),
+    }
+}
+
+fn write_collab_call(call: &CollabToolCall<'_>, strict: bool, object: &mut Object<'_>) {
+    object.plain("type", "collab_tool_call");
+    if strict {
+        return;
+    }
+    object.text("tool", &call.tool);
+    if let Some(sender) = &call.sender_thread_id {
+        object.text("sender_thread_id", sender);
+    }
+    object.raw("receiver_thread_ids", call.receiver_thread_ids.unwrap_or("[]"));
+    match &call.prompt {
+        Some(prompt) => object.text("prompt", prompt),
+        None => object.raw("prompt", "null"),
+    }
+    let states = call.agents_states.as_ref().map_or("{}".into(), Text::resolve);
+    object.raw("agents_states", &states);
+}

@@ -1,0 +1,142 @@
+//! What a session file says of itself: enough to put a past session into a registry.
+//!
+//! The first line names the thread and where it began; what the user asked for and which model was asked follow a
+//! few lines later. Reading may stop as soon as [`RolloutReader::is_complete`] says so; reading on keeps the time
+//! of the last line.
+
+use serde::Serialize;
+
+use crate::decode::decode;
+use crate::event::Event;
+use crate::framer::{Framer, Line};
+use crate::json::Text;
+use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
+
+/// Longest prompt kept: the longest task there can be is 100,000 characters.
+const LONGEST_PROMPT: usize = 512 << 10;
+
+/// Who, where, when, with what, and what for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RolloutHead {
+    /// With it the thread can be resumed.
+    pub thread_id: String,
+    /// Where the agent worked.
+    pub cwd: Option<String>,
+    /// When the session began, as the file says.
+    pub started_at: Option<String>,
+    /// When the last line read was written, as it says.
+    pub last_at: Option<String>,
+    /// The model asked in the first turn.
+    pub model: Option<String>,
+    /// Whose model.
+    pub model_provider: Option<String>,
+    /// The first thing the user asked for.
+    pub prompt: Option<String>,
+    /// The program that ran the session.
+    pub originator: Option<String>,
+    /// Its version.
+    pub cli_version: Option<String>,
+    /// The thread it continues under a new id.
+    pub forked_from: Option<String>,
+    /// The thread it is a sub-agent of.
+    pub parent_thread: Option<String>,
+    /// The commit it began on.
+    pub git_commit: Option<String>,
+    /// The branch it began on.
+    pub git_branch: Option<String>,
+    /// Where the repository comes from.
+    pub git_repository: Option<String>,
+}
+
+/// Reads the head of a session file.
+#[derive(Debug, Default)]
+pub struct RolloutReader {
+    head: RolloutHead,
+    is_named: bool,
+    /// What the user was told to have said, in case no event says it. Context the program added looks the same.
+    told_prompt: Option<String>,
+}
+
+fn owned(text: Text<'_>) -> String {
+    text.resolve().into_owned()
+}
+
+fn first(slot: &mut Option<String>, text: Option<Text<'_>>) {
+    if slot.is_none() {
+        *slot = text.map(owned);
+    }
+}
+
+impl RolloutReader {
+    /// Reads a whole file, or its beginning. `None` if it is not a session file.
+    pub fn read(bytes: &[u8]) -> Option<RolloutHead> {
+        let mut reader = Self::default();
+        let mut framer = Framer::default();
+        framer.push(bytes, |line| reader.line(&line));
+        framer.finish(|line| reader.line(&line));
+        reader.finish()
+    }
+
+    /// Takes the next line.
+    pub fn line(&mut self, line: &Line<'_>) {
+        if let Event::Rollout(line) = decode(&line.text()) {
+            self.rollout_line(line);
+        }
+    }
+
+    /// Whether everything but the time of the last line is known.
+    pub fn is_complete(&self) -> bool {
+        self.is_named && self.head.prompt.is_some() && self.head.model.is_some()
+    }
+
+    /// What was read. `None` if no line named the thread.
+    pub fn finish(mut self) -> Option<RolloutHead> {
+        self.head.prompt = self.head.prompt.or(self.told_prompt);
+        self.is_named.then_some(self.head)
+    }
+
+    fn rollout_line(&mut self, line: RolloutLine<'_>) {
+        if let Some(timestamp) = line.timestamp {
+            self.head.last_at = Some(owned(timestamp));
+        }
+        match line.payload {
+            RolloutPayload::SessionMeta(meta) if !self.is_named && !meta.id.is_empty() => self.session(*meta),
+            RolloutPayload::SessionMeta(_) => {}
+            RolloutPayload::TurnContext { model, cwd } => {
+                first(&mut self.head.model, model);
+                first(&mut self.head.cwd, cwd);
+            }
+            RolloutPayload::Event(ProtocolEvent::UserMessage { message }) => {
+                first(&mut self.head.prompt, Some(message).filter(|text| text.len() <= LONGEST_PROMPT));
+            }
+            RolloutPayload::Response(ResponseItem::UserText(text)) => {
+                let text = owned(text);
+                let is_context = text.starts_with('<') || text.starts_with("# AGENTS.md");
+                if self.told_prompt.is_none() && !is_context && text.len() <= LONGEST_PROMPT {
+                    self.told_prompt = Some(text);
+                }
+            }
+            RolloutPayload::Event(_) | RolloutPayload::Response(_) | RolloutPayload::Other { .. } => {}
+        }
+    }
+
+    fn session(&mut self, meta: SessionMeta<'_>) {
+        self.is_named = true;
+        self.head.thread_id = owned(meta.id);
+        let head = &mut self.head;
+        for (slot, text) in [
+            (&mut head.cwd, meta.cwd),
+            (&mut head.started_at, meta.timestamp),
+            (&mut head.model_provider, meta.model_provider),
+            (&mut head.originator, meta.originator),
+            (&mut head.cli_version, meta.cli_version),
+            (&mut head.forked_from, meta.forked_from_id),
+            (&mut head.parent_thread, meta.parent_thread_id),
+            (&mut head.git_commit, meta.git_commit),
+            (&mut head.git_branch, meta.git_branch),
+            (&mut head.git_repository, meta.git_repository),
+        ] {
+            first(slot, text);
+        }
+    }
+}

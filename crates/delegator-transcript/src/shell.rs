@@ -1,0 +1,131 @@
+//! Command lines: joining words, splitting them, and finding the script inside a shell's wrapper.
+//!
+//! Codex runs nearly everything through a shell and shows `/bin/bash -lc 'cargo test'`. People want to read
+//! `cargo test`.
+
+/// Joins words into a line a POSIX shell would split into the same words.
+pub(crate) fn join(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    quoted.join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "+-./:=@]_,^%".contains(c);
+    if !word.is_empty() && word.chars().all(is_bare) {
+        return word.to_owned();
+    }
+    if !word.contains('\'') {
+        return format!("'{word}'");
+    }
+    if !word.contains(['"', '$', '`', '\\', '!']) {
+        return format!("\"{word}\"");
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Splits a command line into words; `None` if a quote is not closed.
+pub(crate) fn split(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' | '\n' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        c => word.push(c),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '"' => break,
+                        '\\' => match chars.next()? {
+                            c @ ('"' | '\\' | '$' | '`') => word.push(c),
+                            '\n' => {}
+                            c => word.extend(['\\', c]),
+                        },
+                        c => word.push(c),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(chars.next()?),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+/// The script inside `bash -lc '…'` and the like; any other command line as it is.
+pub(crate) fn unwrap(line: &str) -> String {
+    script_in(line).unwrap_or_else(|| line.to_owned())
+}
+
+fn script_in(line: &str) -> Option<String> {
+    let program = line.split([' ', '\t']).next()?.trim_matches(['\'', '"']);
+    let name = program.rsplit(['/', '\\']).next()?.trim_end_matches(".exe");
+    if !matches!(
+        name,
+        "bash" | "sh" | "zsh" | "dash" | "ksh" | "fish" | "ash" | "pwsh" | "powershell" | "cmd"
+    ) {
+        return None;
+    }
+    let words = split(line)?;
+    let is_script_flag = |word: &&String| {
+        let flags = word.strip_prefix('-').filter(|f| !f.starts_with('-'));
+        flags.is_some_and(|flags| flags.len() <= 4 && flags.ends_with('c'))
+            || word.eq_ignore_ascii_case("-command")
+            || word.eq_ignore_ascii_case("/c")
+    };
+    let flag = words.iter().skip(1).take(4).position(|word| is_script_flag(&word))? + 1;
+    match &words[flag + 1..] {
+        [script] => Some(script.trim().to_owned()).filter(|script| !script.is_empty()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn wrappers_are_taken_off() {
+        for (line, script) in [
+            ("/bin/bash -lc 'cargo test'", "cargo test"),
+            ("bash -lc ls", "ls"),
+            ("/usr/bin/zsh -l -c \"echo it's\"", "echo it's"),
+            (r"sh -c 'echo '\''a'\'''", "echo 'a'"),
+            ("cmd /c dir", "dir"),
+            ("cargo test", "cargo test"),
+            ("bash script.sh -c x y", "bash script.sh -c x y"),
+            ("bash -lc 'unclosed", "bash -lc 'unclosed"),
+            ("bash", "bash"),
+            ("", ""),
+        ] {
+            assert_eq!(unwrap(line), script, "{line}");
+        }
+    }
+
+    #[test]
+    fn words_are_joined_as_codex_joins_them() {
+        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        assert_eq!(join(&words(&["/bin/bash", "-lc", "echo hi"])), "/bin/bash -lc 'echo hi'");
+        assert_eq!(join(&words(&["echo", "it's", ""])), "echo \"it's\" ''");
+        assert_eq!(join(&words(&["bash", "-lc", "ls"])), "bash -lc ls");
+    }
+
+    proptest! {
+        #[test]
+        fn joined_words_split_into_themselves(words in proptest::collection::vec(any::<String>(), 0..5)) {
+            prop_assert_eq!(split(&join(&words)), Some(words));
+        }
+    }
+}

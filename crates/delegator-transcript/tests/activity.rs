@@ -1,0 +1,92 @@
+//! What a running agent is said to be doing, and how far it is, line by line.
+
+mod recorded;
+
+use recorded::{all, is_protocol, read};
+use delegator_transcript::{Account, FoldOptions, Framer, Report};
+
+/// The report after every line.
+fn reports(bytes: &[u8]) -> Vec<Report> {
+    let options = FoldOptions { workdir: Some("/home/dev/project".into()), ..FoldOptions::default() };
+    let mut account = Account::new(options);
+    let mut reports = Vec::new();
+    Framer::default().push(bytes, |line| {
+        account.line(&line);
+        reports.push(account.report());
+    });
+    reports
+}
+
+fn activities(name: &str) -> Vec<String> {
+    let words = |report: Report| report.current_activity.unwrap_or_else(|| "-".to_owned());
+    reports(&read(name)).into_iter().map(words).collect()
+}
+
+#[test]
+fn activities_are_plain_words() {
+    let waiting = "Waiting for the model";
+    assert_eq!(activities("shell_fail.jsonl")[2..4], ["Running echo oops >&2; exit 3", waiting]);
+    assert_eq!(activities("patch_multi.jsonl")[2], "Editing dir/a.txt and 2 more");
+    assert_eq!(activities("plain.jsonl"), ["Starting", waiting, "Thinking", waiting, "-"]);
+    assert_eq!(activities("mcp.jsonl")[2..4], ["Calling lab.echo", waiting]);
+    assert_eq!(activities("web.jsonl")[2], "Searching the web");
+    assert_eq!(activities("spawn_agent.jsonl")[2], "Starting a sub-agent");
+    assert_eq!(activities("spawn_agent.jsonl")[4], "Waiting for sub-agents");
+    assert_eq!(activities("err500_then_ok.jsonl")[2], "Reconnecting to the model (1/2)");
+    assert_eq!(activities("conn_refused.jsonl")[2], "Reconnecting to the model (waiting for network)");
+    assert_eq!(activities("err400.jsonl")[2..], ["Retrying after an error", "-"]);
+    assert_eq!(activities("sigint_plan.jsonl")[2], waiting, "a plan is not an activity");
+}
+
+#[test]
+fn a_search_with_a_query_and_a_call_of_the_agent_itself_are_named() {
+    let stream = "{\"type\":\"turn.started\"}\n{\"type\":\"item.started\",\"item\":{\"id\":\"a\",\"type\":\"web_search\",\"query\":\"rust mcp\"}}\n{\"type\":\"item.started\",\"item\":{\"id\":\"b\",\"type\":\"web_search\",\"query\":\"https://example.com/\",\"action\":{\"type\":\"open_page\"}}}\n{\"type\":\"item.started\",\"item\":{\"id\":\"c\",\"type\":\"mcp_tool_call\",\"server\":\"agent\",\"tool\":\"write_file\"}}\n{\"type\":\"item.started\",\"item\":{\"id\":\"d\",\"type\":\"command_execution\",\"command\":\"bash -lc 'cat <<EOF\\na\\u001b[31m\\nEOF'\"}}\n{\"type\":\"item.started\",\"item\":{\"id\":\"e\",\"type\":\"hologram\"}}\n";
+    let words: Vec<_> =
+        reports(stream.as_bytes()).into_iter().skip(1).filter_map(|r| r.current_activity).collect();
+    let expected = [
+        "Searching the web for rust mcp",
+        "Reading https://example.com/",
+        "Calling write_file",
+        "Running cat <<EOF…",
+        "Working (hologram)",
+    ];
+    assert_eq!(words, expected);
+}
+
+#[test]
+fn progress_never_goes_down_within_a_turn_and_is_100_only_at_its_end() {
+    for (name, bytes) in all() {
+        let (mut turn, mut highest) = (0, 0);
+        for report in reports(&bytes) {
+            let Some(progress) = report.progress else { continue };
+            if report.turns != turn {
+                (turn, highest) = (report.turns, 0);
+            }
+            assert!(progress.percent >= highest, "{name}");
+            highest = progress.percent;
+            let is_completed = report.turn == delegator_transcript::TurnState::Completed;
+            assert_eq!(progress.percent == 100, is_completed, "{name}");
+            assert!(progress.completed_steps <= progress.total_steps, "{name}");
+        }
+    }
+}
+
+#[test]
+fn retries_are_not_activity_and_items_are() {
+    let mut account = Account::default();
+    let mut active = Vec::new();
+    Framer::default().push(&read("err500_then_ok.jsonl"), |line| {
+        let seen = account.line(&line);
+        assert!(seen.understood);
+        active.push(seen.is_activity);
+    });
+    assert_eq!(active, [true, true, false, true, true]);
+    assert!(account.thread_id().is_some());
+}
+
+#[test]
+fn folding_stored_lines_again_says_the_same() {
+    for (name, bytes) in all().into_iter().filter(|(name, _)| is_protocol(name)).take(10) {
+        assert_eq!(reports(&bytes), reports(&bytes), "{name}");
+    }
+}

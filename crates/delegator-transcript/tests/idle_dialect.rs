@@ -1,0 +1,102 @@
+//! Dialect 003: as 001, and in the report.
+
+mod recorded;
+
+use recorded::{normalize, normalized, summarize};
+use delegator_transcript::{Dialect, NormalizeOptions, Outcome, TurnState};
+use serde_json::json;
+
+const CALL: &str = r#"{"type":"tool_call","name":"write_file","call_id":"c1","arguments":{"path":"a"}}"#;
+
+fn lines(lines: &[&str]) -> String {
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn a_call_is_an_mcp_tool_call_of_the_server_agent() {
+    let events = normalized(&lines(&[CALL, r#"{"type":"tool_result","call_id":"c1","output":"ok"}"#]));
+    assert_eq!(events[0], json!({"type":"turn.started"}));
+    let begun = json!({"id":"item_0","type":"mcp_tool_call","server":"agent","tool":"write_file",
+        "arguments":{"path":"a"},"result":null,"error":null,"status":"in_progress"});
+    assert_eq!(events[1], json!({"type":"item.started","item":begun}));
+    let ended = json!({"id":"item_0","type":"mcp_tool_call","server":"agent","tool":"write_file",
+        "arguments":{"path":"a"},"result":{"content":[{"type":"text","text":"ok"}],"structured_content":null},
+        "error":null,"status":"completed"});
+    assert_eq!(events[2], json!({"type":"item.completed","item":ended}));
+}
+
+#[test]
+fn an_error_that_is_not_null_is_a_failed_call() {
+    for (error, status) in [(r#""no""#, "failed"), ("null", "completed")] {
+        let result = format!(r#"{{"type":"tool_result","call_id":"c1","output":"","error":{error}}}"#);
+        assert_eq!(normalized(&lines(&[CALL, &result]))[2]["item"]["status"], status);
+    }
+}
+
+#[test]
+fn file_changes_are_add_update_or_delete_by_whether_the_file_was_known() {
+    let change =
+        |path: &str, action: &str| format!(r#"{{"type":"file_change","path":"{path}","action":"{action}"}}"#);
+    let stream = [
+        change("a", "write"),
+        change("a", "write"),
+        change("b", "edit"),
+        change("b", "write"),
+        change("a", "delete"),
+        change("a", "write"),
+    ];
+    let kinds: Vec<String> = normalized(&(stream.join("\n") + "\n"))[1..]
+        .iter()
+        .map(|event| event["item"]["changes"][0]["kind"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(kinds, ["add", "update", "update", "update", "delete", "add"]);
+}
+
+#[test]
+fn idle_and_done_end_an_open_turn_with_zero_usage() {
+    let message = r#"{"type":"agent_message","content":"hi","role":"assistant"}"#;
+    let usage = json!({"input_tokens":0,"cached_input_tokens":0,"output_tokens":0});
+    for end in [r#"{"type":"idle"}"#, r#"{"type":"done"}"#] {
+        let events = normalized(&lines(&[message, end, end]));
+        assert_eq!(events.len(), 3, "the second one ends nothing");
+        assert_eq!(events[2], json!({"type":"turn.completed","usage":usage}));
+    }
+    let report = summarize(lines(&[message, r#"{"type":"idle"}"#]).as_bytes());
+    assert_eq!(report.usage, None, "no usage is not a usage of zero");
+}
+
+#[test]
+fn the_end_of_the_stream_is_judged_by_done_and_idle() {
+    let message = r#"{"type":"agent_message","content":"hi"}"#;
+    let (idle, done, odd) = (r#"{"type":"idle"}"#, r#"{"type":"done"}"#, "not json");
+    let outcome = |stream: &[&str]| summarize(lines(stream).as_bytes()).outcome;
+    assert_eq!(outcome(&[message, done]), Outcome::Completed);
+    assert_eq!(outcome(&[message, idle]), Outcome::Completed);
+    assert_eq!(outcome(&[idle]), Outcome::Completed);
+    assert_eq!(outcome(&[message]), Outcome::Interrupted);
+    assert_eq!(outcome(&[message, idle, message]), Outcome::Interrupted);
+    let report = summarize(lines(&[message, idle, odd]).as_bytes());
+    assert!(!report.idle, "anything else clears the idle flag, also what is malformed");
+    assert_eq!(report.outcome, Outcome::Interrupted);
+}
+
+#[test]
+fn every_line_of_the_literal_examples_is_known() {
+    let stream = lines(&[
+        r#"{"type":"agent_message","content":"text","role":"assistant"}"#,
+        CALL,
+        r#"{"type":"tool_result","call_id":"c1","output":"done","error":"why"}"#,
+        r#"{"type":"file_change","path":"/abs/f","action":"edit"}"#,
+        r#"{"type":"tool_result","content":"<ATM message text>"}"#,
+        r#"{"type":"idle"}"#,
+        r#"{"type":"done"}"#,
+    ]);
+    let report = summarize(stream.as_bytes());
+    assert_eq!((report.counts.events, report.counts.unknown, report.counts.not_json), (7, 0, 0));
+    assert_eq!(report.dialect, Some(Dialect::Idle));
+    assert_eq!((report.turn, report.turns, report.done), (TurnState::Completed, 1, true));
+    assert_eq!(report.mcp_calls.failed, 1);
+    assert_eq!(report.files.modified, ["/abs/f"]);
+    let (_, summary) = normalize(stream.as_bytes(), NormalizeOptions::default());
+    assert_eq!(summary.dialect, Some(Dialect::Idle));
+}

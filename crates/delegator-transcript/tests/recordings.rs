@@ -1,0 +1,227 @@
+//! Recordings of the real Codex, 0.40 to 0.166: nothing is lost, nothing is unknown, and 001 stays 001.
+
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod recorded;
+
+use recorded::{all, is_protocol, normalize, normalized, read, summarize, summarize_with};
+use delegator_transcript::{
+    Dialect, FoldOptions, NoPlace, NormalizeOptions, Outcome, RolloutReader, TurnState, Usage,
+};
+use serde_json::Value;
+
+#[test]
+fn every_line_of_every_recording_is_understood() {
+    let mut lines = 0;
+    for (name, bytes) in all() {
+        let counts = summarize(&bytes).counts;
+        let expected = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count() as u64;
+        assert_eq!(counts.lines, expected, "{name}: lines");
+        assert_eq!((counts.unknown, counts.not_json, counts.mixed_dialect), (0, 0, 0), "{name}: {counts:?}");
+        assert_eq!(counts.events, expected, "{name}: events");
+        lines += expected;
+    }
+    assert!(lines > 1_200, "{lines}");
+}
+
+#[test]
+fn normalize_is_the_identity_on_001() {
+    for (name, bytes) in all() {
+        if !is_protocol(&name) {
+            let (out, summary) = normalize(&bytes, NormalizeOptions::default());
+            assert_eq!(out.as_bytes(), bytes, "{name}");
+            assert_eq!(summary.lines_read, summary.lines_written, "{name}");
+        }
+    }
+}
+
+/// The types of 001 as it is written: what a literal reader accepts.
+fn is_literal_001(event: &Value) -> bool {
+    let keys = |value: &Value, allowed: &[&str]| {
+        value.as_object().is_some_and(|object| object.keys().all(|key| allowed.contains(&key.as_str())))
+    };
+    let item = &event["item"];
+    match event["type"].as_str() {
+        Some("thread.started") => keys(event, &["type", "thread_id"]),
+        Some("turn.started") => keys(event, &["type"]),
+        Some("turn.completed") => {
+            keys(event, &["type", "usage"])
+                && keys(&event["usage"], &["input_tokens", "cached_input_tokens", "output_tokens"])
+        }
+        Some("turn.failed") => keys(event, &["type", "error"]) && keys(&event["error"], &["message"]),
+        Some("error") => keys(event, &["type", "message"]),
+        Some("item.started" | "item.updated" | "item.completed") => match item["type"].as_str() {
+            Some("agent_message" | "reasoning") => keys(item, &["id", "type", "text"]),
+            Some("command_execution") => {
+                keys(item, &["id", "type", "command", "aggregated_output", "exit_code", "status"])
+                    && item.get("exit_code").is_none_or(|code| !code.is_null())
+            }
+            Some("file_change") => keys(item, &["id", "type", "changes", "status"]),
+            Some("mcp_tool_call") => keys(item, &["id", "type", "server", "tool", "status"]),
+            Some("web_search") => keys(item, &["id", "type", "query"]),
+            Some("todo_list") => keys(item, &["id", "type", "items"]),
+            Some("error") => keys(item, &["id", "type", "message"]),
+            _ => keys(item, &["id", "type"]),
+        },
+        _ => false,
+    }
+}
+
+#[test]
+fn strict_writes_only_what_001_names() {
+    let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
+    for (name, bytes) in all() {
+        let (out, _) = normalize(&bytes, strict);
+        for line in out.lines() {
+            let event: Value = serde_json::from_str(line).expect("JSON");
+            assert!(is_literal_001(&event), "{name}: {line}");
+        }
+        let (again, _) = normalize(out.as_bytes(), strict);
+        assert_eq!(again, out, "{name}: strict is the identity on what it wrote");
+    }
+}
+
+#[test]
+fn strict_keeps_the_first_of_two_ids() {
+    let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
+    let (out, _) = normalize(&read("web.jsonl"), strict);
+    let line = out.lines().nth(3).expect("a web search");
+    let expected =
+        r#"{"type":"item.completed","item":{"id":"item_0","type":"web_search","query":"rust mcp server"}}"#;
+    assert_eq!(line, expected);
+}
+
+/// Finished items and ends of turns, without what the two ways of telling may differ in: a rollout has no
+/// retries, and Codex sorts the keys of an MCP result differently (values are compared, not bytes).
+fn essence(stream: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8(stream.to_vec()).expect("UTF-8");
+    let is_essential =
+        |event: &Value| !matches!(event["type"].as_str(), Some("error" | "item.started" | "item.updated"));
+    let mut events: Vec<Value> = normalized(&text).into_iter().filter(is_essential).collect();
+    for item in events.iter_mut().filter_map(|event| event.get_mut("item")?.as_object_mut()) {
+        item.remove("id");
+    }
+    events
+}
+
+#[test]
+fn a_session_file_tells_what_the_stream_of_the_same_run_told() {
+    let runs = [
+        "plain",
+        "shell_ok",
+        "shell_fail",
+        "patch",
+        "patch_multi",
+        "plan",
+        "mcp",
+        "web",
+        "err400",
+        "spawn_agent",
+        "drop_noterm",
+        "code_shell",
+        "resume_9_fork",
+    ];
+    for run in runs {
+        let told = essence(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
+        let streamed = essence(&read(&format!("rollouts/0.166.0.{run}.exec.jsonl")));
+        assert_eq!(told, streamed, "{run}");
+    }
+}
+
+#[test]
+fn older_session_files_tell_commands_patches_and_plans_too() {
+    let report = summarize(&read("rollouts/0.44.0.shell_fail.rollout.jsonl"));
+    let command = &report.commands.list[0];
+    assert_eq!((command.command.as_str(), command.exit_code), ("echo oops >&2; exit 3", Some(3)));
+    assert_eq!(report.outcome, Outcome::NotAnnounced);
+    assert_eq!(report.usage.map(|usage| usage.own.input_tokens), Some(200));
+    let report = summarize(&read("rollouts/0.44.0.patch.rollout.jsonl"));
+    assert_eq!(report.files.added.len() + report.files.modified.len() + report.files.deleted.len(), 0);
+    assert_eq!(report.counts.items.get("file_change"), Some(&3));
+    let report = summarize(&read("rollouts/0.98.0.plan.rollout.jsonl"));
+    assert_eq!((report.plan.len(), report.turns), (3, 1));
+}
+
+#[test]
+fn the_head_of_a_session_file_is_read() {
+    let head = RolloutReader::read(&read("rollouts/0.166.0.patch.rollout.jsonl")).expect("a session file");
+    assert_eq!(head.cwd.as_deref(), Some("/home/dev/project"));
+    assert_eq!((head.model.as_deref(), head.model_provider.as_deref()), (Some("gpt-5.5"), Some("fake")));
+    assert_eq!((head.prompt.as_deref(), head.cli_version.as_deref()), (Some("edit"), Some("0.166.0")));
+    assert!(head.started_at < head.last_at);
+    let old = RolloutReader::read(&read("rollouts/0.44.0.plain.rollout.jsonl")).expect("a session file");
+    assert_eq!((old.prompt.as_deref(), old.model.as_deref()), (Some("say hi"), Some("gpt-5.5")));
+    let fork =
+        RolloutReader::read(&read("rollouts/0.166.0.resume_9_fork.rollout.jsonl")).expect("a session file");
+    assert!(fork.forked_from.is_some_and(|parent| parent != fork.thread_id));
+    assert_eq!(RolloutReader::read(&read("plain.jsonl")), None);
+}
+
+#[test]
+fn git_of_a_session_file_is_read() {
+    let line = r#"{"timestamp":"t","type":"session_meta","payload":{"id":"x","git":{"commit_hash":"c","branch":"b","repository_url":"u"}}}"#;
+    let head = RolloutReader::read(line.as_bytes()).expect("a session file");
+    let git = [head.git_commit, head.git_branch, head.git_repository];
+    assert_eq!(git, ["c", "b", "u"].map(|text| Some(text.to_owned())));
+}
+
+#[test]
+fn streams_before_0_44_do_not_announce_an_end() {
+    let report = summarize(&read("versions/0.40.0.plan.jsonl"));
+    assert_eq!((report.dialect, report.outcome), (Some(Dialect::Protocol), Outcome::NotAnnounced));
+    assert_eq!(report.plan.iter().filter(|step| step.completed).count(), 3);
+    assert_eq!(report.usage.map(|usage| usage.own.input_tokens), Some(400));
+    assert_eq!(report.final_message.map(|message| message.text).as_deref(), Some("Plan finished."));
+    let (_, summary) = normalize(&read("versions/0.40.0.plan.jsonl"), NormalizeOptions::default());
+    assert_eq!(summary.no_place.get(&NoPlace::Context), Some(&2));
+    assert_eq!(summary.no_place.get(&NoPlace::Held), Some(&4));
+}
+
+#[test]
+fn the_verdict_of_every_recording_is_that_of_its_exit_code() {
+    for (name, expected) in [
+        ("plain", "completed"),
+        ("err400", "failed"),
+        ("incomplete", "failed"),
+        ("err500_then_ok", "completed"),
+        ("sigint_cmd", "interrupted"),
+        ("sigint_plan", "interrupted"),
+        ("sigkill_model", "interrupted"),
+        ("conn_refused", "interrupted"),
+        ("shell_orphan", "completed"),
+        ("stdin_big", "interrupted"),
+        ("bad_flag", "interrupted"),
+        ("drop_noterm", "failed"),
+        ("exec_review", "completed"),
+    ] {
+        let outcome = match summarize(&read(&format!("{name}.jsonl"))).outcome {
+            Outcome::Completed => "completed",
+            Outcome::Failed { message } if !message.is_empty() => "failed",
+            Outcome::Failed { .. } => "failed without a reason",
+            Outcome::Interrupted => "interrupted",
+            Outcome::NotAnnounced => "not announced",
+        };
+        assert_eq!(outcome, expected, "{name}");
+    }
+}
+
+#[test]
+fn usage_of_a_resumed_thread_is_the_difference_to_what_it_had() {
+    let before = summarize(&read("resume_1.jsonl")).usage.expect("usage").thread_total;
+    let options = FoldOptions { usage_before: Some(before), ..FoldOptions::default() };
+    let usage = summarize_with(&read("resume_2.jsonl"), options).usage.expect("usage");
+    assert_eq!((usage.thread_total.input_tokens, usage.own.input_tokens), (300, 200));
+    let review = summarize(&read("exec_review.jsonl")).usage.expect("usage");
+    let zeros =
+        Usage { cache_write_input_tokens: Some(0), reasoning_output_tokens: Some(0), ..Usage::default() };
+    assert_eq!((review.own, review.cache_hit_rate), (zeros, None));
+}
+
+#[test]
+fn items_told_again_after_a_cut_count_once() {
+    let report = summarize(&read("drop_noterm.jsonl"));
+    assert_eq!(report.repeated_items, 2);
+    assert_eq!(report.counts.items.get("agent_message"), Some(&1));
+    assert_eq!(report.turn, TurnState::Failed);
+    assert_eq!(report.transient_error_count, 2, "the last error is the failure itself");
+}
