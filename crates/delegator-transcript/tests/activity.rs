@@ -2,8 +2,8 @@
 
 mod recorded;
 
-use recorded::{all, is_protocol, read};
 use delegator_transcript::{Account, FoldOptions, Framer, Report};
+use recorded::{all, is_protocol, read};
 
 /// The report after every line.
 fn reports(bytes: &[u8]) -> Vec<Report> {

@@ -4,12 +4,12 @@
 
 mod recorded;
 
-use recorded::{all, normalize, summarize};
 use delegator_transcript::{
     Dialect, Effect, Event, FoldOptions, LineLimits, NormalizeOptions, Normalizer, Outcome, Report, Status,
     Summarizer, ThreadEvent, decode_text,
 };
 use proptest::prelude::*;
+use recorded::{all, normalize, summarize};
 
 const GOOD: &str =
     r#"{"type":"item.completed","item":{"id":"item_7","type":"agent_message","text":"still here"}}"#;

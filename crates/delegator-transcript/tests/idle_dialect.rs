@@ -2,8 +2,8 @@
 
 mod recorded;
 
-use recorded::{normalize, normalized, summarize};
 use delegator_transcript::{Dialect, NormalizeOptions, Outcome, TurnState};
+use recorded::{normalize, normalized, summarize};
 use serde_json::json;
 
 const CALL: &str = r#"{"type":"tool_call","name":"write_file","call_id":"c1","arguments":{"path":"a"}}"#;

@@ -2,8 +2,8 @@
 
 mod recorded;
 
-use recorded::{normalize, normalized, protocol, summarize};
 use delegator_transcript::{MapWarning, NoPlace, NormalizeOptions, Outcome};
+use recorded::{normalize, normalized, protocol, summarize};
 use serde_json::{Value, json};
 
 /// What these messages become.

@@ -4,10 +4,10 @@
 
 mod recorded;
 
-use recorded::{all, is_protocol, normalize, normalized, read, summarize, summarize_with};
 use delegator_transcript::{
     Dialect, FoldOptions, NoPlace, NormalizeOptions, Outcome, RolloutReader, TurnState, Usage,
 };
+use recorded::{all, is_protocol, normalize, normalized, read, summarize, summarize_with};
 use serde_json::Value;
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod recorded;
 
-use recorded::{read, summarize_with};
 use delegator_transcript::{FoldOptions, Report};
+use recorded::{read, summarize_with};
 
 /// The report without the lines themselves, which are in the recording.
 fn report(name: &str) -> Report {

@@ -33,11 +33,11 @@ pub fn watch(
             format!("Cancelled by {}.", if signal == SIGTERM { "SIGTERM" } else { "SIGINT" }),
         );
         let texts = presentation.texts(&outcome_of(Answer::from(error)));
+        // Whether it could be written or not: there is nobody left to tell.
+        let _ = printer.answer(&texts.answer);
         for remark in &texts.remarks {
             printer.remark(remark);
         }
-        // Whether it could be written or not: there is nobody left to tell.
-        let _ = printer.answer(&texts.answer);
         std::process::exit(i32::from(exit.number()));
     })?;
     Ok(())

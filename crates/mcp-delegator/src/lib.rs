@@ -16,5 +16,8 @@ pub mod process;
 pub mod registry;
 pub mod requests;
 pub mod run;
+pub mod screen;
 pub mod stdout;
+pub mod tail;
+pub mod transcript_source;
 pub mod views;

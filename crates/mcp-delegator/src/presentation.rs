@@ -10,6 +10,7 @@ use crate::fault::ExitCode;
 use crate::outcome::{Completion, Outcome};
 use crate::process::Process;
 use crate::registry::CommandSpec;
+use crate::screen::Items;
 use crate::views::envelope_schema::{self, Envelope};
 use crate::views::{agent, human, lines, standard, tool};
 
@@ -22,6 +23,7 @@ pub struct Presentation {
     stream: bool,
     pub quiet: bool,
     tool_prefix: String,
+    stdout_is_terminal: bool,
     stderr_is_terminal: bool,
 }
 
@@ -59,7 +61,8 @@ impl Presentation {
             None if spec.raw => Shown::Raw,
             None => Shown::In(default),
         };
-        let on_screen = if process.is_unattended() { Format::Json } else { Format::Human };
+        let for_programs = if spec.streams { Format::Jsonl } else { Format::Json };
+        let on_screen = if process.is_unattended() { for_programs } else { Format::Human };
         let in_file = Look { shown: shown(Format::Json), envelope: chosen.unwrap_or(Envelope::Standard) };
         Presentation {
             screen: Look { shown: shown(on_screen), envelope: chosen.unwrap_or(Envelope::Agent) },
@@ -67,8 +70,30 @@ impl Presentation {
             stream: !globals.no_stream,
             quiet: globals.quiet,
             tool_prefix: config.tool_prefix().to_owned(),
+            stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
         }
+    }
+
+    /// The file a success goes to.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// In which form items may be shown as they come.
+    pub fn items(&self) -> Items {
+        match self.file.as_ref().map_or(self.screen, |(_, look)| *look).shown {
+            Shown::Raw => Items::Json,
+            Shown::In(Format::Jsonl) if self.stream => Items::Json,
+            Shown::In(Format::Human) => Items::Text,
+            Shown::In(Format::Jsonl | Format::Json | Format::Markdown) => Items::Together,
+        }
+    }
+
+    /// Whether a person watches stderr and nothing else is being drawn there.
+    pub fn shows_progress(&self) -> bool {
+        let draws_lines = self.stdout_is_terminal && self.file.is_none() && self.screen.shown == Shown::Raw;
+        self.stderr_is_terminal && !self.quiet && !draws_lines
     }
 
     /// Where this outcome is to be written, if not to stdout.

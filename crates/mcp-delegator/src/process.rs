@@ -13,6 +13,7 @@ pub struct Process {
     pub environment: BTreeMap<OsString, OsString>,
     pub current_dir: PathBuf,
     pub cores: usize,
+    pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
 }
@@ -25,6 +26,7 @@ impl Process {
             // A directory that was removed under us is reported by whoever needs it.
             current_dir: std::env::current_dir().unwrap_or_default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
         }

@@ -22,6 +22,7 @@ use crate::outcome::{Answer, Completion, Outcome, Warning};
 use crate::presentation::Presentation;
 use crate::process::Process;
 use crate::registry::{CommandSpec, ROOT};
+use crate::screen::Screen;
 use crate::stdout::{Printer, Written};
 use crate::views::{cap, fields};
 use crate::{interrupt, logging, payload, requests};
@@ -31,6 +32,8 @@ use crate::{interrupt, logging, payload, requests};
 pub struct Context<'a> {
     pub config: &'a Config,
     pub state_dir: Option<PathBuf>,
+    pub stdin_is_terminal: bool,
+    pub screen: Screen<'a>,
 }
 
 /// The moment and the identity of a call.
@@ -78,7 +81,10 @@ pub fn run(process: Process) -> ExitCode {
     }
     let globals = asked.globals.clone();
     let logged = start_logging(&process, &printer, &config, &globals);
-    let executed = catch_unwind(AssertUnwindSafe(|| execute(&process, asked, &config, config_error)));
+    let executed = catch_unwind(AssertUnwindSafe(|| {
+        let screen = Screen { printer: &printer, presentation: &presentation };
+        execute(&process, asked, screen, &config, config_error)
+    }));
     let mut answer = match executed {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => error.into(),
@@ -189,6 +195,7 @@ fn needs_config(spec: &CommandSpec) -> bool {
 fn execute(
     process: &Process,
     asked: Asked,
+    screen: Screen<'_>,
     config: &Config,
     config_error: Option<ConfigError>,
 ) -> Result<Answer, AppError> {
@@ -211,7 +218,8 @@ fn execute(
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let state_dir = delegator_config::state_dir(&sources(process));
-    let context = Context { config, state_dir: state_dir.ok() };
+    let context =
+        Context { config, state_dir: state_dir.ok(), stdin_is_terminal: process.stdin_is_terminal, screen };
     let run = spec
         .run
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;
@@ -259,8 +267,23 @@ fn strict(warnings: &[Warning]) -> AppError {
     )
 }
 
+/// The answer first, then what else there is to say: a reader who is gone is told nothing.
 fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome) -> ExitCode {
     let texts = presentation.texts(outcome);
+    let exit = outcome.exit();
+    let written = match presentation.file_for(outcome) {
+        Some(path) => printer.answer_to_file(path, &texts.answer),
+        None => printer.answer(&texts.answer),
+    };
+    match written {
+        Ok(Written::ReaderGone) => return ExitCode::Success,
+        Ok(Written::Whole | Written::TooLate) => {}
+        Err(error) => {
+            let error = io_error("Writing the answer", &error);
+            printer.remark(&crate::views::human::error(&error));
+            return error.exit();
+        }
+    }
     for remark in &texts.remarks {
         printer.remark(remark);
     }
@@ -268,18 +291,5 @@ fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome) -> Exi
     if help_for_people && !presentation.quiet {
         printer.remark(outcome.data().and_then(|data| data["text"].as_str()).unwrap_or_default());
     }
-    let exit = outcome.exit();
-    let written = match presentation.file_for(outcome) {
-        Some(path) => printer.answer_to_file(path, &texts.answer).map(|()| Some(Written::Whole)),
-        None => printer.answer(&texts.answer),
-    };
-    match written {
-        Ok(Some(Written::ReaderGone)) => ExitCode::Success,
-        Ok(_) => exit,
-        Err(error) => {
-            let error = io_error("Writing the answer", &error);
-            printer.remark(&crate::views::human::error(&error));
-            error.exit()
-        }
-    }
+    exit
 }

@@ -1,17 +1,20 @@
 //! The one printer.
 //!
-//! Everything this program says leaves through here: cleaned of secrets, in one write, flushed. A reader that has gone
-//! away is not an error of ours. A signal may want to say its own last word while an answer is being written, so
-//! whoever speaks first speaks alone.
+//! Everything this program says leaves through here: cleaned of secrets, in whole lines, flushed. A reader that has
+//! gone away is not an error of ours.
+//!
+//! An answer is one text, or lines that come as they are found and then a last text. A signal may want to say its own
+//! last word meanwhile, so there is one voice behind a lock: whoever gives the last text first ends it, and lines are
+//! written whole or not at all.
 
 #![expect(clippy::disallowed_methods, reason = "this is the room that may write to stdout")]
 
 use std::io::{self, Write};
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use delegator_domain::redact::Redactor;
+use delegator_domain::redact::{RedactStream, Redactor};
+use tempfile::NamedTempFile;
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,72 +22,155 @@ pub enum Written {
     Whole,
     /// The reader is gone: nothing more needs saying, and it is not a failure.
     ReaderGone,
+    /// Somebody else has given the last word already.
+    TooLate,
 }
 
 #[derive(Debug)]
 pub struct Printer {
     redactor: Redactor,
-    answered: AtomicBool,
-    speaking: Mutex<()>,
+    voice: Mutex<Voice>,
+}
+
+#[derive(Debug, Default)]
+struct Voice {
+    answered: bool,
+    reader_gone: bool,
+    lines: Option<Lines>,
+}
+
+/// An answer under way.
+#[derive(Debug)]
+struct Lines {
+    redact: RedactStream,
+    /// Clean bytes whose line is not whole yet.
+    held: Vec<u8>,
+    file: Option<(NamedTempFile, PathBuf)>,
 }
 
 impl Printer {
     pub fn new(redactor: Redactor) -> Self {
-        Printer { redactor, answered: AtomicBool::new(false), speaking: Mutex::new(()) }
+        Printer { redactor, voice: Mutex::default() }
     }
 
-    /// The answer, to stdout. Only the first one is written; `None` says that somebody else has answered already.
-    pub fn answer(&self, text: &str) -> io::Result<Option<Written>> {
-        let _alone = self.speaking.lock();
-        if self.answered.swap(true, Ordering::SeqCst) {
-            return Ok(None);
+    /// The next lines of an answer that comes line by line, to stdout or into a file that appears with the last word.
+    pub fn lines(&self, file: Option<&Path>, bytes: &[u8]) -> io::Result<Written> {
+        let mut voice = self.voice();
+        if voice.answered {
+            return Ok(Written::TooLate);
         }
-        self.write(&mut io::stdout().lock(), text).map(Some)
+        let lines = match &mut voice.lines {
+            Some(lines) => lines,
+            none => none.insert(Lines {
+                redact: self.redactor.stream(),
+                held: Vec::new(),
+                file: file.map(replacement).transpose()?,
+            }),
+        };
+        lines.redact.push(bytes, &mut lines.held);
+        let whole = memchr::memrchr(b'\n', &lines.held).map_or(0, |at| at + 1);
+        let written = lines.write(whole)?;
+        voice.reader_gone = written == Written::ReaderGone;
+        Ok(written)
     }
 
-    /// The answer, into a file: whole or not at all.
-    pub fn answer_to_file(&self, path: &Path, text: &str) -> io::Result<()> {
-        let _alone = self.speaking.lock();
-        if self.answered.swap(true, Ordering::SeqCst) {
-            return Ok(());
+    /// The last word, to stdout.
+    pub fn answer(&self, text: &str) -> io::Result<Written> {
+        let mut voice = self.voice();
+        if std::mem::replace(&mut voice.answered, true) {
+            return Ok(Written::TooLate);
+        }
+        if voice.reader_gone {
+            return Ok(Written::ReaderGone);
+        }
+        // A file whose lines were not followed by a success is not worth having.
+        match voice.lines.take().filter(|lines| lines.file.is_none()) {
+            Some(lines) => self.end(lines, text).map(|(written, _)| written),
+            None => write_whole(&mut io::stdout().lock(), self.clean(text).as_bytes()),
+        }
+    }
+
+    /// The last word, into a file: whole or not at all.
+    pub fn answer_to_file(&self, path: &Path, text: &str) -> io::Result<Written> {
+        let mut voice = self.voice();
+        if std::mem::replace(&mut voice.answered, true) {
+            return Ok(Written::TooLate);
         }
         // A device or a pipe has no directory entry to replace.
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
-            return self.write(&mut file, text).map(|_| ());
+            return write_whole(&mut file, self.clean(text).as_bytes());
         }
-        // A link is followed: what the user named is what gets the answer.
-        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let directory =
-            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        self.write(file.as_file_mut(), text)?;
-        file.as_file().sync_all()?;
-        restore_usual_mode(file.path(), &target)?;
-        file.persist(&target).map_err(|error| error.error)?;
-        Ok(())
+        let lines = match voice.lines.take() {
+            Some(lines) => lines,
+            None => {
+                Lines { redact: self.redactor.stream(), held: Vec::new(), file: Some(replacement(path)?) }
+            }
+        };
+        let (written, file) = self.end(lines, text)?;
+        if let Some((file, target)) = file {
+            file.as_file().sync_all()?;
+            restore_usual_mode(file.path(), &target)?;
+            file.persist(&target).map_err(|error| error.error)?;
+        }
+        Ok(written)
     }
 
     /// A remark, an error or a log line for whoever watches.
     pub fn remark(&self, text: &str) {
         // Nobody can be told that stderr is closed.
-        let _ = self.write(&mut io::stderr().lock(), text);
+        let _ = write_whole(&mut io::stderr().lock(), self.clean(text).as_bytes());
     }
 
-    fn write(&self, sink: &mut impl Write, text: &str) -> io::Result<Written> {
-        if text.is_empty() {
-            return Ok(Written::Whole);
-        }
+    fn end(&self, mut lines: Lines, text: &str) -> io::Result<(Written, Option<(NamedTempFile, PathBuf)>)> {
+        lines.redact.finish(&mut lines.held);
+        lines.held.extend_from_slice(self.clean(text).as_bytes());
+        let all = lines.held.len();
+        let written = lines.write(all)?;
+        Ok((written, lines.file))
+    }
+
+    fn clean(&self, text: &str) -> String {
         let mut clean = self.redactor.redact_str(text).into_owned();
-        if !clean.ends_with('\n') {
+        if !clean.is_empty() && !clean.ends_with('\n') {
             clean.push('\n');
         }
-        match sink.write_all(clean.as_bytes()).and_then(|()| sink.flush()) {
-            Ok(()) => Ok(Written::Whole),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::ReaderGone),
-            Err(error) => Err(error),
-        }
+        clean
     }
+
+    /// A panic while speaking leaves a voice that can still say so.
+    fn voice(&self) -> MutexGuard<'_, Voice> {
+        self.voice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
+    fn write(&mut self, count: usize) -> io::Result<Written> {
+        let written = match &mut self.file {
+            Some((file, _)) => write_whole(file.as_file_mut(), &self.held[..count]),
+            None => write_whole(&mut io::stdout().lock(), &self.held[..count]),
+        };
+        self.held.drain(..count);
+        written
+    }
+}
+
+fn write_whole(sink: &mut impl Write, bytes: &[u8]) -> io::Result<Written> {
+    if bytes.is_empty() {
+        return Ok(Written::Whole);
+    }
+    match sink.write_all(bytes).and_then(|()| sink.flush()) {
+        Ok(()) => Ok(Written::Whole),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::ReaderGone),
+        Err(error) => Err(error),
+    }
+}
+
+/// A temporary file beside the one it will replace. A link is followed: what the user named is what gets the answer.
+fn replacement(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((NamedTempFile::new_in(directory)?, target))
 }
 
 /// A temporary file is private; what replaces a user's file has the mode that file had, or the usual one.

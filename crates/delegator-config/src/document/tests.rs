@@ -1,3 +1,5 @@
+//! Every kind of mistake in a file, with its place.
+
 use std::path::Path;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What may be read as a configuration file.
+
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! The table is complete and says what it should.
+
 use std::collections::BTreeSet;
 
 use super::{DefaultValue, Form, KEYS, Kind, ProjectRight, find, is_section, nearest, settings};

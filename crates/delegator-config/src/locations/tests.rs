@@ -1,3 +1,5 @@
+//! Where files are looked for.
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;

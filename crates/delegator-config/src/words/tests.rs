@@ -1,3 +1,5 @@
+//! Values in variables and flags.
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 

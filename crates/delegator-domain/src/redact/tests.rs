@@ -1,3 +1,5 @@
+//! Each format: hits, misses and borders.
+
 use std::borrow::Cow;
 
 use super::Redactor;

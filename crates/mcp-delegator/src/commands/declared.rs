@@ -77,12 +77,6 @@ inputs!(Send {
     text: String,
 });
 
-inputs!(EventSource {
-    /// A file, - for standard input, or a task's id
-    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
-    source: String,
-});
-
 inputs!(Import {
     /// A session file Codex left behind
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
@@ -256,29 +250,6 @@ pub const RESTORE: CommandSpec = CommandSpec {
     shape: Shape::Action("tree_restored"),
     danger: Danger::Destructive,
     ..CommandSpec::declare::<Discard>(&["restore"], "Bring back the tree as it was before a task")
-};
-pub const EVENTS_NORMALIZE: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    open_ended: true,
-    raw: true,
-    ..CommandSpec::declare::<EventSource>(
-        &["events", "normalize"],
-        "Write a transcript in Codex's JSONL dialect",
-    )
-};
-pub const EVENTS_SUMMARIZE: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    open_ended: true,
-    ..CommandSpec::declare::<EventSource>(&["events", "summarize"], "Say what happened in a transcript")
-};
-pub const EVENTS_FOLLOW: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    open_ended: true,
-    toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<EventSource>(&["events", "follow"], "Show events as they are written")
 };
 pub const IMPORT: CommandSpec = CommandSpec {
     shape: Shape::Action("session_imported"),

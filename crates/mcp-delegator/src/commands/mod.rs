@@ -5,6 +5,7 @@ pub mod cloud;
 pub mod completions;
 pub mod config_show;
 pub mod declared;
+pub mod events;
 pub mod help;
 pub mod inputs;
 pub mod local;
@@ -45,9 +46,9 @@ pub const ALL: &[&CommandSpec] = &[
     &declared::APPLY,
     &declared::DISCARD,
     &declared::RESTORE,
-    &declared::EVENTS_NORMALIZE,
-    &declared::EVENTS_SUMMARIZE,
-    &declared::EVENTS_FOLLOW,
+    &events::normalize::SPEC,
+    &events::summarize::SPEC,
+    &events::follow::SPEC,
     &declared::IMPORT,
     &declared::WATCH,
     &declared::DASHBOARD,

@@ -154,6 +154,8 @@ pub struct CommandSpec {
     pub open_ended: bool,
     /// Writes its own format; an envelope only on request.
     pub raw: bool,
+    /// Its items come one by one; in a pipe, a line each.
+    pub streams: bool,
     pub toolset: Toolset,
     pub requires_person: bool,
     /// Failures beyond those every command can have.
@@ -188,6 +190,7 @@ impl CommandSpec {
             network: false,
             open_ended: false,
             raw: false,
+            streams: false,
             toolset: Toolset::Extra,
             requires_person: false,
             failures: &[],

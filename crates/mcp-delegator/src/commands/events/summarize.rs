@@ -1,0 +1,101 @@
+//! `events summarize`: what happened in a transcript.
+
+use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::summary::{self, Summary};
+use super::{SOURCE_FAILURES, TranscriptInput};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::transcript_source::Source;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summarize {
+    #[serde(flatten)]
+    pub transcript: TranscriptInput,
+    /// Where the agent worked: paths below it are shown relative to it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub working_dir: Option<String>,
+    /// Tokens the thread had used before, as in token_usage: they are taken off
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_before: Option<Map<String, Value>>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "State, final message, files, commands, plan and tokens, from any dialect.",
+    shape: Shape::Show("transcript"),
+    danger: Danger::Safe,
+    idempotent: true,
+    open_ended: true,
+    toolset: Toolset::Extra,
+    failures: SOURCE_FAILURES,
+    examples: &[
+        Example { command: "mcp-delegator events summarize events.jsonl", shows: "what the agent did" },
+        Example {
+            command: "mcp-delegator events summarize - --format markdown < session.jsonl",
+            shows: "the same, for a model to read",
+        },
+    ],
+    check: check_usage,
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Summary>),
+    describe: summary::describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Say what happened in a transcript")
+};
+
+const TOKEN_KEYS: [&str; 5] = [
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+];
+
+fn check_usage(input: &Value) -> Vec<Problem> {
+    let Some(usage) = input.get("usage_before").and_then(Value::as_object) else { return Vec::new() };
+    let wrong =
+        usage.iter().find(|(key, value)| !TOKEN_KEYS.contains(&key.as_str()) || value.as_i64().is_none());
+    wrong
+        .map(|(key, _)| {
+            Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a count of tokens")
+                .suggest(Some(format!("Known: {}.", TOKEN_KEYS.join(", "))))
+        })
+        .into_iter()
+        .collect()
+}
+
+fn usage(object: &Map<String, Value>) -> Usage {
+    let tokens = |key: &str| object.get(key).and_then(Value::as_i64);
+    Usage {
+        input_tokens: tokens("input_tokens").unwrap_or(0),
+        cached_input_tokens: tokens("cached_input_tokens").unwrap_or(0),
+        cache_write_input_tokens: tokens("cache_write_input_tokens"),
+        output_tokens: tokens("output_tokens").unwrap_or(0),
+        reasoning_output_tokens: tokens("reasoning_output_tokens"),
+    }
+}
+
+fn run(context: &Context<'_>, input: Summarize) -> Result<Answer, AppError> {
+    let mut source = Source::open(input.transcript.source.as_deref(), context.stdin_is_terminal)?;
+    let bar = context.screen.progress(source.size());
+    let options = FoldOptions {
+        workdir: input.working_dir.clone(),
+        usage_before: input.usage_before.as_ref().map(usage),
+    };
+    let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
+    source.read_all(|bytes| {
+        bar.inc(bytes.len() as u64);
+        summarizer.push(bytes);
+        Ok(true)
+    })?;
+    bar.finish_and_clear();
+    let report = summarizer.finish();
+    let mut answer = Answer::done(json!(Summary::of(&report, input.working_dir.as_deref())));
+    answer.warnings = summary::remarks(&report);
+    Ok(answer)
+}

@@ -1,0 +1,361 @@
+//! The report of a transcript in our own words: names, shape, and how it reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use delegator_transcript::{Outcome, Report, Usage};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::outcome::Warning;
+use crate::views::document::{Block, Document, scalar};
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Summary {
+    /// completed, failed, interrupted, or unknown where the stream does not tell.
+    pub state: &'static str,
+    /// Why it failed, in the agent's words.
+    pub error_message: Option<String>,
+    /// thread, idle, protocol or rollout; null when no line was recognised.
+    pub dialect: Option<Value>,
+    pub final_message: Option<String>,
+    pub final_message_truncated: bool,
+    /// The final message as JSON, where it is an object or a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_output: Option<Value>,
+    pub turn_count: u64,
+    pub progress: Option<ProgressSummary>,
+    pub file_operations: FileSummary,
+    pub commands: CommandsSummary,
+    pub mcp_calls: Value,
+    pub web_search_count: u64,
+    pub sub_agent_count: u64,
+    pub plan: Vec<Step>,
+    pub thread_info: ThreadInfo,
+    /// What the agent warned of; no failures.
+    pub agent_warnings: Vec<Counted>,
+    /// Errors it got over, or was still trying to.
+    pub transient_errors: Vec<Counted>,
+    /// What began and did not end.
+    pub open_items: Vec<Value>,
+    /// Oddities of the stream.
+    pub oddities: Vec<Value>,
+    pub counts: CountsSummary,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProgressSummary {
+    pub percent: u8,
+    pub completed_steps: u64,
+    pub total_steps: u64,
+    pub current_activity: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FileSummary {
+    pub modified_files: Vec<String>,
+    pub added_files: Vec<String>,
+    pub deleted_files: Vec<String>,
+    /// Changes to files that are too many to be listed.
+    pub not_listed_count: u64,
+    pub failed_patch_count: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommandsSummary {
+    pub finished_count: u64,
+    pub failed_count: u64,
+    pub declined_count: u64,
+    /// The last of them, oldest first.
+    pub items: Vec<CommandSummary>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommandSummary {
+    pub command: String,
+    pub status: Value,
+    pub exit_code: Option<i32>,
+    pub output_bytes: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Step {
+    pub text: String,
+    pub completed: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ThreadInfo {
+    pub thread_id: Option<String>,
+    /// 0 to 1: cached over all input tokens.
+    pub cache_hit_rate: Option<f64>,
+    /// This run's share.
+    pub token_usage: Option<BTreeMap<&'static str, i64>>,
+    /// As the stream told it: the thread's running total.
+    pub thread_token_usage: Option<BTreeMap<&'static str, i64>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Counted {
+    pub message: String,
+    pub count: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountsSummary {
+    pub line_count: u64,
+    pub byte_count: u64,
+    pub event_count: u64,
+    pub unknown_count: u64,
+    pub not_json_count: u64,
+    pub over_long_count: u64,
+    pub mixed_dialect_count: u64,
+    pub repeated_item_count: u64,
+    pub last_line_unterminated: bool,
+    /// Lines by the type they give themselves.
+    pub by_type: BTreeMap<String, u64>,
+    /// Completed items by type.
+    pub items: BTreeMap<String, u64>,
+}
+
+impl Summary {
+    pub fn of(report: &Report, working_dir: Option<&str>) -> Summary {
+        let (state, error_message) = verdict(report);
+        let counted = |notices: &[delegator_transcript::Notice]| {
+            notices
+                .iter()
+                .map(|notice| Counted { message: notice.message.clone(), count: notice.count })
+                .collect()
+        };
+        Summary {
+            state,
+            error_message,
+            dialect: report.dialect.map(|dialect| json!(dialect)),
+            final_message: report.final_message.as_ref().map(|message| message.text.clone()),
+            final_message_truncated: report.final_message.as_ref().is_some_and(|message| message.truncated),
+            structured_output: report.structured_output(),
+            turn_count: report.turns,
+            progress: report.progress.as_ref().map(|progress| ProgressSummary {
+                percent: progress.percent,
+                completed_steps: progress.completed_steps,
+                total_steps: progress.total_steps,
+                current_activity: report.current_activity.clone(),
+            }),
+            file_operations: files(report, working_dir),
+            commands: commands(report),
+            mcp_calls: json!(report.mcp_calls),
+            web_search_count: report.web_searches,
+            sub_agent_count: report.sub_agents,
+            plan: report
+                .plan
+                .iter()
+                .map(|step| Step { text: step.text.clone(), completed: step.completed })
+                .collect(),
+            thread_info: ThreadInfo {
+                thread_id: report.thread_id.clone(),
+                cache_hit_rate: report.usage.as_ref().and_then(|usage| usage.cache_hit_rate),
+                token_usage: report.usage.as_ref().map(|usage| tokens(&usage.own)),
+                thread_token_usage: report.usage.as_ref().map(|usage| tokens(&usage.thread_total)),
+            },
+            agent_warnings: counted(&report.warnings),
+            transient_errors: counted(&report.transient_errors),
+            open_items: report.open_items.iter().map(|item| json!(item)).collect(),
+            oddities: report.oddities.iter().map(|oddity| json!(oddity)).collect(),
+            counts: counts(report),
+        }
+    }
+}
+
+fn verdict(report: &Report) -> (&'static str, Option<String>) {
+    match &report.outcome {
+        // A stream without a single recognised line says nothing about how anything ended.
+        _ if report.dialect.is_none() => ("unknown", None),
+        Outcome::Completed => ("completed", None),
+        Outcome::Failed { message } => ("failed", Some(message.clone())),
+        Outcome::Interrupted => ("interrupted", None),
+        Outcome::NotAnnounced => ("unknown", None),
+    }
+}
+
+fn files(report: &Report, working_dir: Option<&str>) -> FileSummary {
+    let shown = |paths: &[String]| {
+        let relative = |path: &String| {
+            let inside = working_dir.and_then(|dir| Path::new(path).strip_prefix(dir).ok());
+            inside.map_or_else(|| path.clone(), |inside| inside.display().to_string())
+        };
+        paths.iter().map(relative).collect()
+    };
+    FileSummary {
+        modified_files: shown(&report.files.modified),
+        added_files: shown(&report.files.added),
+        deleted_files: shown(&report.files.deleted),
+        not_listed_count: report.files.not_listed,
+        failed_patch_count: report.files.failed_patches,
+    }
+}
+
+fn commands(report: &Report) -> CommandsSummary {
+    let items = report
+        .commands
+        .list
+        .iter()
+        .map(|command| CommandSummary {
+            command: command.command.clone(),
+            status: json!(command.status),
+            exit_code: command.exit_code,
+            output_bytes: command.output_bytes,
+        })
+        .collect();
+    CommandsSummary {
+        finished_count: report.commands.finished,
+        failed_count: report.commands.failed,
+        declined_count: report.commands.declined,
+        items,
+    }
+}
+
+fn tokens(usage: &Usage) -> BTreeMap<&'static str, i64> {
+    let mut tokens = BTreeMap::from([
+        ("input_tokens", usage.input_tokens),
+        ("cached_input_tokens", usage.cached_input_tokens),
+        ("output_tokens", usage.output_tokens),
+    ]);
+    tokens.extend(usage.cache_write_input_tokens.map(|count| ("cache_write_input_tokens", count)));
+    tokens.extend(usage.reasoning_output_tokens.map(|count| ("reasoning_output_tokens", count)));
+    tokens
+}
+
+fn counts(report: &Report) -> CountsSummary {
+    let counts = &report.counts;
+    CountsSummary {
+        line_count: counts.lines,
+        byte_count: counts.bytes,
+        event_count: counts.events,
+        unknown_count: counts.unknown,
+        not_json_count: counts.not_json,
+        over_long_count: counts.over_long,
+        mixed_dialect_count: counts.mixed_dialect,
+        repeated_item_count: report.repeated_items,
+        last_line_unterminated: counts.unterminated,
+        by_type: counts.by_type.clone(),
+        items: counts.items.clone(),
+    }
+}
+
+/// What a reader of the report should know about the stream itself.
+pub fn remarks(report: &Report) -> Vec<Warning> {
+    let counts = &report.counts;
+    let mut remarks = Vec::new();
+    let mut note = |code, words: String| remarks.push(Warning::new(code, words));
+    if report.dialect.is_none() {
+        note(
+            "W_EVENTS_002",
+            match counts.lines {
+                0 => "The transcript is empty.".to_owned(),
+                lines => format!("None of {lines} lines was recognised as an agent's."),
+            },
+        );
+    } else if counts.not_json + counts.unknown > 0 {
+        note(
+            "W_EVENTS_001",
+            format!(
+                "{} lines are not JSON, {} are unknown; they were left out.",
+                counts.not_json, counts.unknown
+            ),
+        );
+    }
+    if counts.over_long > 0 {
+        note(
+            "W_EVENTS_003",
+            format!("{} over-long lines were read from their beginning and end.", counts.over_long),
+        );
+    }
+    if counts.mixed_dialect > 0 {
+        note("W_EVENTS_005", format!("{} lines are of another dialect than the rest.", counts.mixed_dialect));
+    }
+    remarks
+}
+
+pub fn describe(data: &Value) -> Document {
+    let count = |path: &str| data.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let mut facts = vec![("state".to_owned(), scalar(&data["state"]))];
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    if let Some(message) = data["error_message"].as_str() {
+        fact("error", message.to_owned());
+    }
+    if let Some(activity) = data.pointer("/progress/current_activity").and_then(Value::as_str) {
+        fact("activity", activity.to_owned());
+    }
+    if let Some(percent) = data.pointer("/progress/percent") {
+        fact("progress", format!("{percent} %"));
+    }
+    if let Some(thread) = data.pointer("/thread_info/thread_id").and_then(Value::as_str) {
+        fact("thread", thread.to_owned());
+    }
+    if let Some(usage) = data.pointer("/thread_info/token_usage").filter(|usage| usage.is_object()) {
+        let (read, cached, written) =
+            (&usage["input_tokens"], &usage["cached_input_tokens"], &usage["output_tokens"]);
+        fact("tokens", format!("{read} read ({cached} cached), {written} written"));
+    }
+    fact(
+        "commands",
+        format!("{} run, {} failed", count("/commands/finished_count"), count("/commands/failed_count")),
+    );
+    fact("lines", format!("{} ({} events)", count("/counts/line_count"), count("/counts/event_count")));
+    let mut document = Document::titled("What happened").block(Block::Facts(facts));
+    for block in
+        [files_block(data), plan_block(data), commands_block(data), notices_block(data), message_block(data)]
+    {
+        document.blocks.extend(block);
+    }
+    document
+}
+
+fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn files_block(data: &Value) -> Option<Block> {
+    let files = &data["file_operations"];
+    let mut rows = Vec::new();
+    for (key, word) in
+        [("added_files", "added"), ("modified_files", "modified"), ("deleted_files", "deleted")]
+    {
+        rows.extend(list(files.get(key)).iter().map(|path| vec![word.to_owned(), scalar(path)]));
+    }
+    (!rows.is_empty()).then_some(Block::Table { columns: vec!["file", "path"], rows })
+}
+
+fn plan_block(data: &Value) -> Option<Block> {
+    let rows: Vec<Vec<String>> = list(data.get("plan"))
+        .iter()
+        .map(|step| {
+            vec![if step["completed"] == true { "done" } else { "open" }.to_owned(), scalar(&step["text"])]
+        })
+        .collect();
+    (!rows.is_empty()).then_some(Block::Table { columns: vec!["plan", "step"], rows })
+}
+
+fn commands_block(data: &Value) -> Option<Block> {
+    let rows: Vec<Vec<String>> = list(data.pointer("/commands/items"))
+        .iter()
+        .map(|command| vec![scalar(&command["exit_code"]), scalar(&command["command"]).replace('\n', " ")])
+        .collect();
+    (!rows.is_empty()).then_some(Block::Table { columns: vec!["exit", "command"], rows })
+}
+
+fn notices_block(data: &Value) -> Option<Block> {
+    let mut rows = Vec::new();
+    for (key, word) in [("agent_warnings", "warning"), ("transient_errors", "passing error")] {
+        let notices = list(data.get(key)).iter();
+        rows.extend(
+            notices.map(|notice| vec![word.to_owned(), scalar(&notice["count"]), scalar(&notice["message"])]),
+        );
+    }
+    (!rows.is_empty()).then_some(Block::Table { columns: vec!["notice", "times", "message"], rows })
+}
+
+fn message_block(data: &Value) -> Option<Block> {
+    data["final_message"].as_str().map(|message| Block::Verbatim(message.to_owned()))
+}

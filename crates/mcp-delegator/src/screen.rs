@@ -1,0 +1,67 @@
+//! What a handler may show while it works: lines of a stream, and progress.
+
+use std::io;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::fault::{AppError, io_error};
+use crate::presentation::Presentation;
+use crate::stdout::{Printer, Written};
+
+/// Below this size work is over before anyone could read a bar.
+const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Screen<'a> {
+    pub printer: &'a Printer,
+    pub presentation: &'a Presentation,
+}
+
+/// In which form items are to be shown as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Items {
+    /// A line of text each.
+    Text,
+    /// A line of JSON each.
+    Json,
+    /// Not at all: the answer comes as a whole.
+    Together,
+}
+
+/// Whether there is anyone left to go on for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    GoOn,
+    Stop,
+}
+
+impl Screen<'_> {
+    /// Writes whole lines; a reader that is gone, or a last word already said, is a reason to stop and not an error.
+    pub fn lines(&self, bytes: &[u8]) -> Result<Flow, AppError> {
+        match self.printer.lines(self.presentation.file(), bytes) {
+            Ok(Written::Whole) => Ok(Flow::GoOn),
+            Ok(Written::ReaderGone | Written::TooLate) => Ok(Flow::Stop),
+            Err(error) => Err(write_error(&error)),
+        }
+    }
+
+    /// A bar on stderr for work of this many bytes, where a person watches and it takes a while.
+    pub fn progress(&self, bytes: Option<u64>) -> ProgressBar {
+        let Some(bytes) = bytes.filter(|bytes| *bytes >= WORTH_A_BAR && self.presentation.shows_progress())
+        else {
+            return ProgressBar::hidden();
+        };
+        let bar = ProgressBar::new(bytes);
+        // A template that cannot be read leaves the plain bar, which is fine.
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {elapsed}")
+        {
+            bar.set_style(style);
+        }
+        bar
+    }
+}
+
+fn write_error(error: &io::Error) -> AppError {
+    io_error("Writing the answer", error)
+}

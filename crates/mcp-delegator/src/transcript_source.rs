@@ -1,0 +1,105 @@
+//! Where a transcript is read from: a file, or standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::fault::{AppError, ErrorCode, io_error};
+
+/// One read: large enough that reading is not what takes the time.
+const CHUNK: usize = 256 * 1024;
+
+/// An open transcript.
+#[derive(Debug)]
+pub enum Source {
+    Stdin,
+    File { file: File, name: String },
+}
+
+impl Source {
+    /// Opens what the caller named; without a name, standard input, unless a person sits in front of it.
+    pub fn open(named: Option<&str>, stdin_is_terminal: bool) -> Result<Source, AppError> {
+        match named {
+            Some("-") => Ok(Source::Stdin),
+            None if stdin_is_terminal => {
+                Err(AppError::new(ErrorCode::MissingArgument, "No transcript was named.")
+                    .suggest("Name a file, or - for standard input."))
+            }
+            None => Ok(Source::Stdin),
+            Some(name) => open_file(name),
+        }
+    }
+
+    /// Bytes in all, where that can be known.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Source::Stdin => None,
+            Source::File { file, .. } => {
+                file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len())
+            }
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Source::Stdin => "standard input",
+            Source::File { name, .. } => name,
+        }
+    }
+
+    /// Hands over everything up to the end, in pieces; `take` says whether to go on.
+    pub fn read_all(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<bool, AppError>,
+    ) -> Result<(), AppError> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match self.read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(count) => {
+                    if !take(&chunk[..count])? {
+                        return Ok(());
+                    }
+                }
+                Err(error) => return Err(io_error(&format!("Reading {}", self.name()), &error)),
+            }
+        }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = match self {
+                Source::Stdin => io::stdin().lock().read(buffer),
+                Source::File { file, .. } => file.read(buffer),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+fn open_file(name: &str) -> Result<Source, AppError> {
+    let refuse = |code, words: String| AppError::new(code, format!("{name}: {words}")).context("file", name);
+    match File::open(name) {
+        Ok(_) if Path::new(name).is_dir() => {
+            Err(refuse(ErrorCode::InvalidValue, "is a directory, not a transcript".into()))
+        }
+        Ok(file) => Ok(Source::File { file, name: name.to_owned() }),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::NotFound if looks_like_a_task(name) => {
+                refuse(ErrorCode::Unsupported, "events of tasks are not available in this version".into())
+            }
+            io::ErrorKind::NotFound => refuse(ErrorCode::NotFound, "there is no such file".into()),
+            io::ErrorKind::PermissionDenied => refuse(ErrorCode::PermissionDenied, error.to_string()),
+            _ => refuse(ErrorCode::InvalidValue, error.to_string()),
+        }),
+    }
+}
+
+fn looks_like_a_task(name: &str) -> bool {
+    name.starts_with("T-local-") || name.starts_with("T-cloud-")
+}
