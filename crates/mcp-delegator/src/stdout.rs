@@ -59,6 +59,9 @@ impl Printer {
         if voice.answered {
             return Ok(Written::TooLate);
         }
+        if voice.reader_gone {
+            return Ok(Written::ReaderGone);
+        }
         let lines = match &mut voice.lines {
             Some(lines) => lines,
             none => none.insert(Lines {
