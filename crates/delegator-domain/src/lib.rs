@@ -4,4 +4,5 @@
 
 pub mod names;
 pub mod redact;
+pub mod task;
 pub mod terminal;

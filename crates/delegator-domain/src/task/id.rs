@@ -1,0 +1,97 @@
+//! Task ids: the only thing a caller ever names, and the only part of a path they can influence.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    Local,
+    Cloud,
+}
+
+impl Place {
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Local => "local",
+            Place::Cloud => "cloud",
+        }
+    }
+}
+
+/// `T-local-` and 32 hexadecimal digits: 128 random bits that nobody can guess.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(String);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdError {
+    pub given: String,
+}
+
+impl TaskId {
+    pub fn from_random(place: Place, bits: [u8; 16]) -> TaskId {
+        let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
+        TaskId(format!("T-{}-{digits}", place.name()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn place(&self) -> Place {
+        if self.0.starts_with("T-cloud-") { Place::Cloud } else { Place::Local }
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = IdError;
+
+    fn from_str(given: &str) -> Result<TaskId, IdError> {
+        let random = given.strip_prefix("T-local-").or_else(|| given.strip_prefix("T-cloud-"));
+        let is_ours = random.is_some_and(|random| {
+            random.len() == 32 && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        });
+        if is_ours { Ok(TaskId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a task id", self.given)
+    }
+}
+
+impl std::error::Error for IdError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back() {
+        let id = TaskId::from_random(Place::Cloud, [0xab; 16]);
+        assert_eq!(id.as_str().parse::<TaskId>().unwrap(), id);
+        assert_eq!(id.place(), Place::Cloud);
+    }
+
+    #[test]
+    fn nothing_else_is_an_id() {
+        for given in
+            ["", "T-local-", "T-local-../../x", "T-local-ABCDEF0123456789ABCDEF0123456789", "t-local-00"]
+        {
+            assert!(given.parse::<TaskId>().is_err(), "{given}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What a task is: its name, its states, and how it can end.
+
+pub mod end;
+pub mod id;
+pub mod lifecycle;
+pub mod mode;
+
+pub use end::{End, ExitStatus, FailureKind, LimitKind};
+pub use id::{IdError, Place, TaskId};
+pub use lifecycle::{State, Transition, TransitionError, transition};
+pub use mode::{EnvPolicy, Mode};
