@@ -12,7 +12,7 @@ use crate::origin::Origin;
 use crate::problem::{ConfigWarning, Problem, ProblemSource};
 use crate::value::{Value, default_value};
 
-const NOT_LOWER: &str = "CONFIG_PROJECT_LIMIT_IGNORED";
+const NOT_LOWER: &str = "W_CONFIG_003";
 
 /// Pairs of which the first must be less than the second, and why.
 const ASCENDING: [(&str, &str, &str); 2] = [
@@ -28,15 +28,18 @@ pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<Co
             let default = default_value(key, cores);
             let mut setting = Setting { key, value: default.clone(), default, origin: Origin::Default };
             setting.replace(layers.user.remove(key.name));
+            let mut refused = None;
             if let Some(given) = layers.project.remove(key.name) {
                 match admit(key, &given, setting.value.as_ref()) {
                     Verdict::Taken => setting.replace(Some(given)),
                     Verdict::Idle => {}
-                    Verdict::Refused => warnings.push(not_lower(key, &given, &setting)),
+                    Verdict::Refused => refused = Some(given),
                 }
             }
             setting.replace(layers.environment.remove(key.name));
             setting.replace(layers.flags.remove(key.name));
+            // Told last, because only now is it known what holds instead.
+            warnings.extend(refused.map(|given| not_lower(key, &given, &setting)));
             setting
         })
         .collect();

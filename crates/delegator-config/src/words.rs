@@ -17,7 +17,7 @@ use crate::problem::{ConfigWarning, Fault, Problem, ProblemSource, shown};
 use crate::sources::Sources;
 use crate::value::Value;
 
-const UNKNOWN_VARIABLE: &str = "CONFIG_UNKNOWN_VARIABLE";
+const UNKNOWN_VARIABLE: &str = "W_CONFIG_001";
 
 /// What the environment sets.
 pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {

@@ -169,7 +169,7 @@ fn a_project_only_lowers_and_what_does_not_is_ignored_aloud() {
         "{warnings:#?}"
     );
     assert!(warnings[1].starts_with(&at(5)) && warnings[1].contains("(default)"), "{warnings:#?}");
-    assert!(config.warnings.iter().all(|warning| warning.code == "CONFIG_PROJECT_LIMIT_IGNORED"));
+    assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_003"));
 
     let config = Machine::new().project("max_mode = \"danger-full-access\"").load();
     assert_eq!(value(&config, "max_mode"), ("workspace-write".into(), Source::Default));

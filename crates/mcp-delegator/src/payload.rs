@@ -33,12 +33,9 @@ fn read(source: &str) -> Result<String, AppError> {
         return read_stdin();
     }
     let unreadable = |error: &std::io::Error| {
-        let code = match error.kind() {
-            std::io::ErrorKind::NotFound => ErrorCode::NotFound,
-            std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
-            _ => ErrorCode::InvalidValue,
-        };
-        AppError::new(code, format!("--input-json: {source} cannot be read: {error}")).context("file", source)
+        let words = format!("cannot be read: {error}");
+        let problem = Problem::new(ErrorCode::InvalidValue, "--input-json", words).value(source.into());
+        AppError::of_problems(vec![problem])
     };
     let file = std::fs::File::open(source).map_err(|error| unreadable(&error))?;
     bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))
@@ -98,12 +95,22 @@ pub fn take_format(object: &mut Map<String, Value>, problems: &mut Vec<Problem>)
     format
 }
 
-/// Replaces `-` by standard input where an input takes it.
-pub fn fill_from_stdin(spec: &CommandSpec, object: &mut Map<String, Value>) -> Result<(), AppError> {
+/// Replaces `-` by standard input where an input takes it; only the words of a line can mean that. Standard input can
+/// be read once, so the object cannot come from there too.
+pub fn fill_from_stdin(
+    spec: &CommandSpec,
+    words: &mut Map<String, Value>,
+    input_json: Option<&str>,
+) -> Result<Option<Problem>, AppError> {
     for property in spec.inputs().properties.into_iter().filter(|property| property.stdin) {
-        if object.get(&property.name).and_then(Value::as_str) == Some("-") {
-            object.insert(property.name, read_stdin()?.into());
+        if words.get(&property.name).and_then(Value::as_str) != Some("-") {
+            continue;
         }
+        if input_json == Some("-") {
+            let words = "cannot come from standard input together with --input-json -";
+            return Ok(Some(Problem::new(ErrorCode::InvalidValue, property.name, words)));
+        }
+        words.insert(property.name, read_stdin()?.into());
     }
-    Ok(())
+    Ok(None)
 }

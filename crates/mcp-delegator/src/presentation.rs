@@ -6,13 +6,14 @@ use delegator_config::Config;
 use serde_json::Value;
 
 use crate::cli::globals::{Format, Globals};
-use crate::fault::ExitCode;
+
 use crate::outcome::{Completion, Outcome};
 use crate::process::Process;
 use crate::registry::CommandSpec;
 use crate::screen::Items;
+use crate::views::document::Document;
 use crate::views::envelope_schema::{self, Envelope};
-use crate::views::{agent, human, lines, standard, tool};
+use crate::views::{agent, harmless_json, human, json_text, lines, standard, tool};
 
 /// Decided before anything runs, so that even a crash is told in the right words.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct Presentation {
     file: Option<(PathBuf, Look)>,
     stream: bool,
     pub quiet: bool,
+    /// Only part of the data is wanted, so it cannot be described as a whole.
+    is_partial: bool,
     tool_prefix: String,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
@@ -55,7 +58,7 @@ impl Presentation {
         let chosen = globals.envelope.or_else(|| configured.and_then(Envelope::named));
         let asked_for_json = globals.envelope.is_some() || (spec.raw && !globals.fields.is_empty());
         let shown = |default: Format| match globals.format {
-            Some(Format::Human) if spec.raw => Shown::Raw,
+            Some(Format::Human) if spec.raw && globals.fields.is_empty() => Shown::Raw,
             Some(format) => Shown::In(format),
             None if asked_for_json => Shown::In(Format::Json),
             None if spec.raw => Shown::Raw,
@@ -69,6 +72,7 @@ impl Presentation {
             file: globals.output.clone().map(|path| (path, in_file)),
             stream: !globals.no_stream,
             quiet: globals.quiet,
+            is_partial: !globals.fields.is_empty(),
             tool_prefix: config.tool_prefix().to_owned(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
@@ -90,16 +94,21 @@ impl Presentation {
         }
     }
 
+    /// Whether lines go straight to a terminal.
+    pub fn draws_on_terminal(&self) -> bool {
+        self.stdout_is_terminal && self.file.is_none()
+    }
+
     /// Whether a person watches stderr and nothing else is being drawn there.
     pub fn shows_progress(&self) -> bool {
-        let draws_lines = self.stdout_is_terminal && self.file.is_none() && self.screen.shown == Shown::Raw;
+        let draws_lines = self.draws_on_terminal() && self.screen.shown == Shown::Raw;
         self.stderr_is_terminal && !self.quiet && !draws_lines
     }
 
     /// Where this outcome is to be written, if not to stdout.
     pub fn file_for(&self, outcome: &Outcome) -> Option<&Path> {
         let (path, _) = self.file.as_ref()?;
-        (outcome.exit() == ExitCode::Success).then_some(path)
+        matches!(outcome.answer.completion, Completion::Done(_)).then_some(path)
     }
 
     fn look(&self, outcome: &Outcome) -> Look {
@@ -107,6 +116,11 @@ impl Presentation {
             (Some((_, look)), Some(_)) => *look,
             _ => self.screen,
         }
+    }
+
+    /// Whether a text this long would be more than the reader takes; a command's own format is never cut.
+    pub fn is_capped(&self, outcome: &Outcome) -> bool {
+        matches!(self.look(outcome).shown, Shown::In(Format::Json | Format::Jsonl))
     }
 
     /// Where a program reads the answer, text for people stays off stdout.
@@ -119,11 +133,10 @@ impl Presentation {
         match look.shown {
             Shown::Raw => self.raw(outcome),
             Shown::In(Format::Human) => self.human(outcome),
-            Shown::In(Format::Markdown) => Texts { answer: markdown(outcome), remarks: Vec::new() },
+            Shown::In(Format::Markdown) => Texts { answer: self.markdown(outcome), remarks: Vec::new() },
             Shown::In(Format::Json) => self.json(outcome, look.envelope),
             Shown::In(Format::Jsonl) => {
-                let lines: Vec<String> =
-                    lines::render(outcome, self.stream).iter().map(Value::to_string).collect();
+                let lines: Vec<String> = lines::render(outcome, self.stream).iter().map(json_text).collect();
                 Texts { answer: lines.join("\n"), remarks: Vec::new() }
             }
         }
@@ -131,20 +144,32 @@ impl Presentation {
 
     fn human(&self, outcome: &Outcome) -> Texts {
         let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.answer.warnings) };
+        let next = outcome.answer.page.as_ref().and_then(|page| page.next_cursor.as_ref());
+        remarks
+            .extend(next.filter(|_| !self.quiet).map(|cursor| format!("There is more: --cursor {cursor}")));
         let answer = match (&outcome.answer.completion, outcome.error()) {
             (_, Some(error)) => {
                 remarks.push(human::error(&error));
-                outcome
-                    .failure_data()
-                    .map(|data| (outcome.command.describe)(data).to_text())
-                    .unwrap_or_default()
+                outcome.failure_data().map(|data| self.described(outcome, data).to_text()).unwrap_or_default()
             }
             (Completion::NotModified, None) => "Not modified.".to_owned(),
             (_, None) => {
-                outcome.data().map(|data| (outcome.command.describe)(data).to_text()).unwrap_or_default()
+                outcome.data().map(|data| self.described(outcome, data).to_text()).unwrap_or_default()
             }
         };
         Texts { answer, remarks }
+    }
+
+    fn described(&self, outcome: &Outcome, data: &Value) -> Document {
+        if self.is_partial { Document::of_value(data) } else { (outcome.command.describe)(data) }
+    }
+
+    fn markdown(&self, outcome: &Outcome) -> String {
+        match (outcome.error(), outcome.data()) {
+            (Some(error), _) => human::error_document(&error).to_markdown(),
+            (None, Some(data)) => self.described(outcome, data).to_markdown(),
+            (None, None) => "Not modified.".to_owned(),
+        }
     }
 
     fn raw(&self, outcome: &Outcome) -> Texts {
@@ -153,7 +178,7 @@ impl Presentation {
             // Stdout holds the command's own format or nothing; a program finds the envelope on stderr.
             remarks.push(match self.stderr_is_terminal {
                 true => human::error(&error),
-                false => agent::render(outcome).to_string(),
+                false => json_text(&agent::render(outcome)),
             });
         }
         Texts { answer: outcome.answer.raw.clone().unwrap_or_default(), remarks }
@@ -168,8 +193,8 @@ impl Presentation {
         };
         check_contract(envelope, outcome, &value);
         let answer = match envelope {
-            Envelope::Standard => standard::to_text(&value),
-            _ => value.to_string(),
+            Envelope::Standard => harmless_json(&standard::to_text(&value)),
+            _ => json_text(&value),
         };
         Texts { answer, remarks: Vec::new() }
     }
@@ -177,17 +202,9 @@ impl Presentation {
 
 /// Without a wrapper there is no place for an error beside the data, so it goes to stderr.
 fn payload_alone(outcome: &Outcome) -> Texts {
-    let answer = outcome.data().or(outcome.failure_data()).map(Value::to_string).unwrap_or_default();
+    let answer = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
     let remarks = outcome.error().map(|error| human::error(&error)).into_iter().collect();
     Texts { answer, remarks }
-}
-
-fn markdown(outcome: &Outcome) -> String {
-    match (outcome.error(), outcome.data()) {
-        (Some(error), _) => human::error_document(&error).to_markdown(),
-        (None, Some(data)) => (outcome.command.describe)(data).to_markdown(),
-        (None, None) => "Not modified.".to_owned(),
-    }
 }
 
 /// Every envelope is held to its published schema before it leaves. A violation is a bug of ours: loud while we

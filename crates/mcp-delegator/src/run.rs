@@ -4,7 +4,7 @@
 //! goes wrong on the way, a panic included, becomes an outcome like any other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -68,10 +68,10 @@ struct Asked {
 
 pub fn run(process: Process) -> ExitCode {
     let call = Call::begin();
-    let asked = asked(&process);
+    let mut asked = asked(&process);
     let (config, config_error) = configuration(&process, &asked.globals);
     let printer = Arc::new(Printer::new(redactor(&process, &config)));
-    let presentation = Presentation::decide(&process, &asked.globals, asked.spec, &config);
+    let mut presentation = Presentation::decide(&process, &asked.globals, asked.spec, &config);
     silence_panics();
     let spec = asked.spec;
     let watched =
@@ -79,32 +79,46 @@ pub fn run(process: Process) -> ExitCode {
     if let Err(error) = watched {
         printer.remark(&format!("warning: signals cannot be watched: {error}"));
     }
-    let globals = asked.globals.clone();
-    let logged = start_logging(&process, &printer, &config, &globals);
-    let executed = catch_unwind(AssertUnwindSafe(|| {
+    let logged = start_logging(&process, &printer, &config, &asked.globals);
+    let executed = caught(|| {
+        let object = gather(&mut asked)?;
+        presentation = Presentation::decide(&process, &asked.globals, spec, &config);
         let screen = Screen { printer: &printer, presentation: &presentation };
-        execute(&process, asked, screen, &config, config_error)
-    }));
-    let mut answer = match executed {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => error.into(),
-        Err(panic) => panicked(panic.as_ref()).into(),
-    };
+        execute(&process, &asked, object, screen, (&config, config_error))
+    });
+    let mut answer = executed.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     answer.warnings.extend(logged);
-    let outcome = finish(&call, spec, answer, &globals);
+    let outcome = finish(&call, spec, answer, &asked.globals, &presentation);
     say(&printer, &presentation, &outcome)
 }
 
+/// A panic is an error like any other.
+fn caught<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+/// A command that would have to be run as it stands must not hold what cannot be shown.
+fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
+    match &error.redirect {
+        Some(redirect) if printer.hides(&redirect.command) => {
+            AppError { code: ErrorCode::ArgError, redirect: None, ..error }
+        }
+        _ => error,
+    }
+}
+
 fn asked(process: &Process) -> Asked {
-    match argv::read(&process.argv) {
-        Ok(invocation) => settle(invocation),
-        Err(unreadable) => Asked {
-            spec: &ROOT,
-            object: Map::new(),
-            problems: Vec::new(),
-            globals: unreadable.globals,
-            early: Some(unreadable.error),
-        },
+    let failed = |error: AppError, globals: Globals| Asked {
+        spec: &ROOT,
+        object: Map::new(),
+        problems: Vec::new(),
+        globals,
+        early: Some(error),
+    };
+    match caught(|| Ok(argv::read(&process.argv))) {
+        Ok(Ok(invocation)) => settle(invocation),
+        Ok(Err(unreadable)) => failed(unreadable.error, unreadable.globals),
+        Err(error) => failed(error, Globals::default()),
     }
 }
 
@@ -192,32 +206,43 @@ fn needs_config(spec: &CommandSpec) -> bool {
     !matches!(spec.path, [] | ["help"] | ["version"] | ["completions"] | ["man"])
 }
 
-fn execute(
-    process: &Process,
-    asked: Asked,
-    screen: Screen<'_>,
-    config: &Config,
-    config_error: Option<ConfigError>,
-) -> Result<Answer, AppError> {
-    let Asked { spec, mut object, mut problems, globals, early } = asked;
-    if let Some(error) = early {
+/// The whole input: words, standard input, the object that came by file. What it says about the answer's format is
+/// taken over.
+fn gather(asked: &mut Asked) -> Result<Map<String, Value>, AppError> {
+    if let Some(error) = asked.early.take() {
         return Err(error);
     }
-    if let Some(source) = &globals.input_json {
+    let mut object = std::mem::take(&mut asked.object);
+    let from_stdin = payload::fill_from_stdin(asked.spec, &mut object, asked.globals.input_json.as_deref());
+    asked.problems.extend(from_stdin?);
+    if let Some(source) = &asked.globals.input_json {
         object = payload::merged(source, object)?;
     }
-    if object.contains_key("format") && spec.inputs().get("format").is_none() {
-        payload::take_format(&mut object, &mut problems);
+    let format = payload::take_format(&mut object, &mut asked.problems);
+    asked.globals.format = asked.globals.format.or(format);
+    Ok(object)
+}
+
+fn execute(
+    process: &Process,
+    asked: &Asked,
+    object: Map<String, Value>,
+    screen: Screen<'_>,
+    (config, config_error): (&Config, Option<ConfigError>),
+) -> Result<Answer, AppError> {
+    let (spec, globals) = (asked.spec, &asked.globals);
+    let mut problems = asked.problems.clone();
+    if !globals.fields.is_empty() {
+        problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
     }
-    payload::fill_from_stdin(spec, &mut object)?;
-    problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
     problems.extend(globals.output.as_deref().and_then(unwritable));
     let request = requests::validate(spec, object, problems)?;
-    if let (Some(error), true) = (config_error, needs_config(spec)) {
-        return Err(error.into());
+    let state_dir = delegator_config::state_dir(&sources(process));
+    if needs_config(spec) {
+        config_error.map_or(Ok(()), Err)?;
+        state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let state_dir = delegator_config::state_dir(&sources(process));
     let context =
         Context { config, state_dir: state_dir.ok(), stdin_is_terminal: process.stdin_is_terminal, screen };
     let run = spec
@@ -233,30 +258,60 @@ fn execute(
 }
 
 /// Found out before anything runs, because afterwards it would be too late to refuse.
-fn unwritable(path: &std::path::Path) -> Option<Problem> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
+fn unwritable(path: &Path) -> Option<Problem> {
     let problem = |words: String| Some(Problem::new(ErrorCode::InvalidValue, "--output", words));
-    if path.is_dir() {
+    if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
         return problem(format!("{} is a directory", path.display()));
     }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
     if !directory.is_dir() {
         return problem(format!("there is no directory {}", directory.display()));
     }
     None
 }
 
-fn finish(call: &Call, spec: &'static CommandSpec, mut answer: Answer, globals: &Globals) -> Outcome {
+fn finish(
+    call: &Call,
+    spec: &'static CommandSpec,
+    mut answer: Answer,
+    globals: &Globals,
+    presentation: &Presentation,
+) -> Outcome {
     if let (Completion::Done(data), false) = (&mut answer.completion, globals.fields.is_empty()) {
-        *data = fields::project(data, &globals.fields);
+        let absent = fields::absent(data, &globals.fields);
+        // Only where nothing was changed can it still be refused.
+        if let (Some(path), true) = (absent.first(), spec.is_safe()) {
+            let problem =
+                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"));
+            answer = AppError::of_problems(vec![problem]).into();
+        } else {
+            *data = fields::project(data, &globals.fields);
+        }
     }
-    let truncated = cap::apply(&mut answer, globals.max_bytes.unwrap_or(cap::DEFAULT_MAX_BYTES));
     if globals.strict_warnings && !answer.warnings.is_empty() {
         answer.completion = match answer.completion {
             Completion::Done(data) => Completion::Failed(Box::new(strict(&answer.warnings)), Some(data)),
+            Completion::NotModified => Completion::Failed(Box::new(strict(&answer.warnings)), None),
             other => other,
         };
     }
-    Outcome { truncated, ..call.end(spec, answer) }
+    fitting(call.end(spec, answer), presentation, globals.max_bytes.unwrap_or(cap::DEFAULT_MAX_BYTES))
+}
+
+/// The outcome, cut so that its text fits. How much larger than its data a text is depends on the wrapper, so the
+/// budget is found by trying.
+fn fitting(whole: Outcome, presentation: &Presentation, max_bytes: usize) -> Outcome {
+    let (mut budget, mut outcome) = (cap::data_size(&whole.answer), whole.clone());
+    while presentation.is_capped(&outcome) && budget > 1 {
+        let length = presentation.texts(&outcome).answer.len();
+        if length <= max_bytes {
+            break;
+        }
+        budget = budget * max_bytes / length * 19 / 20;
+        outcome = whole.clone();
+        outcome.truncated = cap::apply(&mut outcome.answer, budget, max_bytes);
+    }
+    outcome
 }
 
 fn strict(warnings: &[Warning]) -> AppError {
@@ -270,9 +325,11 @@ fn strict(warnings: &[Warning]) -> AppError {
 /// The answer first, then what else there is to say: a reader who is gone is told nothing.
 fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome) -> ExitCode {
     let texts = presentation.texts(outcome);
-    let exit = outcome.exit();
     let written = match presentation.file_for(outcome) {
-        Some(path) => printer.answer_to_file(path, &texts.answer),
+        Some(path) => match printer.answer_to_file(path, &texts.answer) {
+            Ok(written) => Ok(written),
+            Err(error) => return say(printer, presentation, &not_written(outcome, path, &error)),
+        },
         None => printer.answer(&texts.answer),
     };
     match written {
@@ -291,5 +348,15 @@ fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome) -> Exi
     if help_for_people && !presentation.quiet {
         printer.remark(outcome.data().and_then(|data| data["text"].as_str()).unwrap_or_default());
     }
-    exit
+    outcome.exit()
+}
+
+/// The outcome of a call that did its work and could not hand it over.
+fn not_written(outcome: &Outcome, path: &Path, error: &std::io::Error) -> Outcome {
+    let words = format!("{} cannot be written: {error}", path.display());
+    let code = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
+        _ => ErrorCode::IoError,
+    };
+    Outcome { answer: AppError::new(code, words).into(), ..outcome.clone() }
 }

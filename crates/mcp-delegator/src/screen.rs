@@ -1,5 +1,6 @@
 //! What a handler may show while it works: lines of a stream, and progress.
 
+use std::borrow::Cow;
 use std::io;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -7,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::fault::{AppError, io_error};
 use crate::presentation::Presentation;
 use crate::stdout::{Printer, Written};
+use crate::views::harmless_json;
 
 /// Below this size work is over before anyone could read a bar.
 const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
@@ -38,7 +40,12 @@ pub enum Flow {
 impl Screen<'_> {
     /// Writes whole lines; a reader that is gone, or a last word already said, is a reason to stop and not an error.
     pub fn lines(&self, bytes: &[u8]) -> Result<Flow, AppError> {
-        match self.printer.lines(self.presentation.file(), bytes) {
+        // What a terminal is shown must not steer it; a program gets the bytes as they are.
+        let shown = match self.presentation.draws_on_terminal() {
+            true => Cow::Owned(harmless_json(&String::from_utf8_lossy(bytes)).into_bytes()),
+            false => Cow::Borrowed(bytes),
+        };
+        match self.printer.lines(self.presentation.file(), &shown) {
             Ok(Written::Whole) => Ok(Flow::GoOn),
             Ok(Written::ReaderGone | Written::TooLate) => Ok(Flow::Stop),
             Err(error) => Err(write_error(&error)),

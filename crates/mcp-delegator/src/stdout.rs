@@ -77,6 +77,11 @@ impl Printer {
         Ok(written)
     }
 
+    /// Whether a text holds something that must not be shown.
+    pub fn hides(&self, text: &str) -> bool {
+        self.redactor.contains_secret(text)
+    }
+
     /// The last word, to stdout.
     pub fn answer(&self, text: &str) -> io::Result<Written> {
         let mut voice = self.voice();
@@ -93,15 +98,21 @@ impl Printer {
         }
     }
 
-    /// The last word, into a file: whole or not at all.
+    /// The last word, into a file: whole or not at all. If that fails, the last word is still to be said.
     pub fn answer_to_file(&self, path: &Path, text: &str) -> io::Result<Written> {
         let mut voice = self.voice();
-        if std::mem::replace(&mut voice.answered, true) {
+        if voice.answered {
             return Ok(Written::TooLate);
         }
-        // A device or a pipe has no directory entry to replace.
-        if path.metadata().is_ok_and(|meta| !meta.is_file()) {
-            let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+        let written = self.write_file(&mut voice, path, text)?;
+        voice.answered = true;
+        Ok(written)
+    }
+
+    fn write_file(&self, voice: &mut Voice, path: &Path, text: &str) -> io::Result<Written> {
+        if !is_replaceable(path) {
+            // Whatever is there already (a terminal, a pipe, the file behind /dev/stdout) is added to.
+            let mut file = std::fs::OpenOptions::new().append(true).open(path)?;
             return write_whole(&mut file, self.clean(text).as_bytes());
         }
         let lines = match voice.lines.take() {
@@ -169,9 +180,28 @@ fn write_whole(sink: &mut impl Write, bytes: &[u8]) -> io::Result<Written> {
     }
 }
 
+/// Only an ordinary file, or one that does not exist yet, can be replaced in one step. What stands under `/dev` or
+/// `/proc` is somebody's open file, whatever it looks like.
+fn is_replaceable(path: &Path) -> bool {
+    let special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
+    let target = link_target(path);
+    !special(path) && !special(&target) && target.metadata().map_or(true, |meta| meta.is_file())
+}
+
+/// What a path leads to, through links, also where the last one dangles.
+fn link_target(path: &Path) -> PathBuf {
+    if let Ok(target) = path.canonicalize() {
+        return target;
+    }
+    match path.read_link() {
+        Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
+        Err(_) => path.to_owned(),
+    }
+}
+
 /// A temporary file beside the one it will replace. A link is followed: what the user named is what gets the answer.
 fn replacement(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let target = link_target(path);
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((NamedTempFile::new_in(directory)?, target))
 }

@@ -41,7 +41,7 @@ fn a_mistake_is_told_with_its_place_and_the_nearest_key() {
     let problems = envelope["meta"]["error_context"]["problems"].as_array().unwrap();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert_eq!((&problems[0]["line"], &problems[0]["column"]), (&json!(1), &json!(1)));
-    assert_eq!(problems[0]["suggestion"], "max_concurrent");
+    assert_eq!(problems[0]["suggestion"], "Did you mean max_concurrent?");
     assert_eq!((&problems[1]["line"], &problems[1]["column"]), (&json!(3), &json!(15)));
     assert!(problems[0]["file"].as_str().unwrap().ends_with("config.toml"));
 }

@@ -130,7 +130,7 @@ fn a_stranger_among_the_variables_is_only_a_warning() {
     ] {
         let warnings = unknown_variables(&with_variable(name, "1"));
         assert_eq!(warnings.len(), 1, "{name}");
-        assert_eq!(warnings[0].code, "CONFIG_UNKNOWN_VARIABLE");
+        assert_eq!(warnings[0].code, "W_CONFIG_001");
         assert!(warnings[0].message.contains(name));
         match hint {
             Some(hint) => assert!(warnings[0].message.contains(&format!("did you mean `{hint}`")), "{name}"),

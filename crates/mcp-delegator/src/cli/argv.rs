@@ -12,8 +12,10 @@ use delegator_domain::names;
 use serde_json::{Map, Value, json};
 
 use super::globals::{self, Globals};
-use super::{tree, unknown};
-use crate::fault::{AppError, ErrorCode, Problem};
+use super::path::locate;
+use super::tree;
+use super::unknown::{self, Stray};
+use crate::fault::{AppError, ErrorCode, Problem, clipped};
 use crate::registry::{self, CommandSpec, Property, PropertyType};
 
 /// What a command line asks for.
@@ -35,86 +37,70 @@ pub struct Unreadable {
 }
 
 pub fn read(argv: &[OsString]) -> Result<Invocation, Box<Unreadable>> {
-    let mut words: Vec<OsString> = argv.to_vec();
+    let located = locate(argv);
+    let refuse = |error: AppError| Err(Box::new(Unreadable { globals: globals_of(argv), error }));
+    if let Some(place) = located.stray {
+        let stray = Stray { line: argv, path: &located.path, places: &located.places, place };
+        return refuse(unknown::command(stray));
+    }
+    let mut words = located.in_order(argv);
     let mut problems = Vec::new();
-    // Every turn takes at least one word away or mends it for good, so this ends.
+    // Every turn takes a word away or replaces it by one that is known, so this ends.
     for _ in 0..=2 * argv.len() {
         match tree::for_words(&words).try_get_matches_from(&words) {
             Ok(matches) => return Ok(invocation(&matches, problems)),
-            Err(error) => match mend(&error, &mut words) {
-                Mended::Problem(problem) => problems.push(problem),
-                Mended::Unreadable(error) => {
-                    return Err(Box::new(Unreadable { globals: globals_of(&words), error: *error }));
-                }
-            },
+            Err(error) => problems.push(mend(&error, &mut words, &located.path)),
         }
     }
-    let error = AppError::of_problems(problems);
-    Err(Box::new(Unreadable { globals: globals_of(argv), error }))
+    refuse(AppError::of_problems(problems))
 }
 
-enum Mended {
-    Problem(Problem),
-    Unreadable(Box<AppError>),
-}
-
-fn mend(error: &clap::Error, words: &mut Vec<OsString>) -> Mended {
+/// Names what is wrong and changes the line so that it can be read on.
+fn mend(error: &clap::Error, words: &mut Vec<OsString>, path: &[String]) -> Problem {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
+    let word = text(ContextKind::InvalidArg).or(text(ContextKind::InvalidSubcommand)).unwrap_or_default();
     match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let word = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            Mended::Unreadable(Box::new(unknown::command(&word, words)))
-        }
-        ErrorKind::InvalidUtf8 => {
-            let bad = words.iter().position(|word| word.to_str().is_none());
-            let shown = bad.map(|at| words.remove(at).to_string_lossy().into_owned()).unwrap_or_default();
-            Mended::Problem(
-                Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(shown.into()),
-            )
-        }
-        ErrorKind::UnknownArgument => {
-            let word = text(ContextKind::InvalidArg).unwrap_or_default();
-            unknown_word(&word, words)
-        }
-        _ => {
-            let flag = text(ContextKind::InvalidArg).unwrap_or_default();
-            Mended::Problem(flag_without_value(&flag, words))
-        }
+        ErrorKind::InvalidUtf8 => bad_utf8(words),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => unknown_word(&word, words, path),
+        ErrorKind::TooManyValues => flag_with_value(&word, words),
+        _ => flag_without_value(&word, words),
     }
 }
 
-fn unknown_word(word: &str, words: &mut Vec<OsString>) -> Mended {
-    let typed = word.split('=').next().unwrap_or(word).to_owned();
-    let Some(at) = words.iter().skip(1).position(|candidate| {
-        candidate
-            .to_str()
-            .is_some_and(|candidate| candidate == word || candidate.starts_with(&format!("{typed}=")))
-    }) else {
-        // One letter of a cluster such as `-qx`: the whole word goes.
-        let at = words.iter().skip(1).position(|candidate| candidate.to_string_lossy().starts_with('-'));
-        let shown = at.map(|at| words.remove(at + 1)).unwrap_or_default();
-        let shown = shown.to_string_lossy().into_owned();
-        return Mended::Problem(Problem::new(ErrorCode::UnknownFlag, shown, "is not a flag of this command"));
-    };
-    let at = at + 1;
-    if !typed.starts_with('-') {
-        // A stray word under a group is a command that does not exist; elsewhere it is one argument too many.
-        if unknown::is_command_position(words, at) {
-            return Mended::Unreadable(Box::new(unknown::command(word, words)));
-        }
-        words.remove(at);
-        return Mended::Problem(
-            Problem::new(ErrorCode::ArgError, typed, "is one argument too many")
-                .suggest(Some("Quote a text that holds spaces.")),
-        );
+/// The word stays where it is, readable, so that nothing else takes its place.
+fn bad_utf8(words: &mut [OsString]) -> Problem {
+    let mut shown = String::new();
+    for word in words.iter_mut().filter(|word| word.to_str().is_none()) {
+        shown = word.to_string_lossy().into_owned();
+        *word = shown.clone().into();
     }
-    let known = unknown::flags_of(words);
-    let nearest = names::nearest(&typed, known.iter().map(String::as_str)).map(str::to_owned);
-    let problem = Problem::new(ErrorCode::UnknownFlag, typed.clone(), "is not a flag of this command")
-        .suggest(nearest.as_ref().map(|flag| format!("Did you mean {flag}?")));
+    Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(shown.into())
+}
+
+fn unknown_word(word: &str, words: &mut Vec<OsString>, path: &[String]) -> Problem {
+    let typed = word.split('=').next().unwrap_or(word).to_owned();
+    let Some(at) = place_of(&typed, words) else {
+        // Nothing to take away means nothing to read on with: end here with what is known.
+        words.truncate(1 + path.len());
+        return Problem::new(ErrorCode::ArgError, quoted(&typed), "is not understood");
+    };
+    if !typed.starts_with('-') || typed == "-" {
+        words.remove(at);
+        let suggestion = match typed.as_str() {
+            "true" | "false" => format!("Write a switch as --name={typed}."),
+            _ => "Quote a text that holds spaces.".to_owned(),
+        };
+        return Problem::new(ErrorCode::ArgError, quoted(&typed), "is one argument too many")
+            .suggest(Some(suggestion));
+    }
+    let known = unknown::flags_of(path);
+    let nearest = names::nearest(&typed, known.iter().map(String::as_str)).filter(|flag| *flag != typed);
+    let problem = Problem::new(ErrorCode::UnknownFlag, clipped(&typed), "is not a flag of this command")
+        .suggest(nearest.map(|flag| format!("Did you mean {flag}?")));
+    let has_own_value = words[at].to_string_lossy().contains('=');
     match nearest {
         Some(flag) => {
             let value = words[at].to_string_lossy()[typed.len()..].to_owned();
@@ -123,35 +109,76 @@ fn unknown_word(word: &str, words: &mut Vec<OsString>) -> Mended {
         None => {
             words.remove(at);
             let value_follows = words.get(at).is_some_and(|next| !next.to_string_lossy().starts_with('-'));
-            if value_follows && !typed.contains('=') && at < words.len() && !word.contains('=') {
+            if value_follows && !has_own_value {
                 words.remove(at);
             }
         }
     }
-    Mended::Problem(problem)
+    problem
+}
+
+/// Where a word stands, as itself, with a value behind `=`, or as one letter of a cluster such as `-qx`.
+fn place_of(typed: &str, words: &[OsString]) -> Option<usize> {
+    let with_value = format!("{typed}=");
+    let letter = typed.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
+    let is_it = |word: &str| {
+        let in_cluster = letter.is_some_and(|letter| {
+            word.starts_with('-') && !word.starts_with("--") && word[1..].contains(letter)
+        });
+        word == typed || word.starts_with(&with_value) || in_cluster
+    };
+    words.iter().skip(1).position(|word| word.to_str().is_some_and(is_it)).map(|at| at + 1)
+}
+
+fn quoted(word: &str) -> String {
+    if word.is_empty() { "''".to_owned() } else { clipped(word) }
 }
 
 /// clap names the flag as it shows it in help: `--limit <N>`.
-fn flag_without_value(shown: &str, words: &mut Vec<OsString>) -> Problem {
-    let flag = shown.split([' ', '=', '[']).next().unwrap_or(shown).to_owned();
-    let at = words.iter().rposition(|word| {
-        word.to_str().is_some_and(|word| word == flag || word.starts_with(&format!("{flag}=")))
-    });
-    match at {
+fn flag_named(shown: &str) -> String {
+    shown.split([' ', '=', '[']).next().unwrap_or(shown).to_owned()
+}
+
+fn remove_flag(flag: &str, words: &mut Vec<OsString>) {
+    match place_of(flag, words) {
         Some(at) => drop(words.remove(at)),
         None => words.truncate(1),
     }
+}
+
+fn flag_with_value(shown: &str, words: &mut Vec<OsString>) -> Problem {
+    let flag = flag_named(shown);
+    remove_flag(&flag, words);
+    Problem::new(ErrorCode::InvalidValue, flag, "takes no value")
+}
+
+fn flag_without_value(shown: &str, words: &mut Vec<OsString>) -> Problem {
+    let flag = flag_named(shown);
+    remove_flag(&flag, words);
     Problem::new(ErrorCode::MissingArgument, flag, "needs a value")
 }
 
+/// The global flags of a line that cannot be read as a whole.
 fn globals_of(words: &[OsString]) -> Globals {
-    let lenient = clap::Command::new(registry::PROGRAM)
+    let mut kept = vec![OsString::from(registry::PROGRAM)];
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy();
+        if text == "--" {
+            break;
+        }
+        if globals::is_known(&text) {
+            kept.push(text.clone().into_owned().into());
+            if globals::takes_value(&text) {
+                kept.extend(rest.next().map(|value| value.to_string_lossy().into_owned().into()));
+            }
+        }
+    }
+    let reader = clap::Command::new(registry::PROGRAM)
         .disable_help_flag(true)
         .disable_version_flag(true)
-        .ignore_errors(true)
-        .args(globals::args())
-        .arg(clap::Arg::new("rest").num_args(0..).trailing_var_arg(false).allow_hyphen_values(true));
-    match lenient.try_get_matches_from(words) {
+        .args(globals::args());
+    match reader.try_get_matches_from(kept) {
         Ok(matches) => globals::read(&matches, &mut Vec::new()),
         Err(_) => Globals::default(),
     }

@@ -99,6 +99,7 @@ pub fn args() -> Vec<Arg> {
         value("input-json", "FILE|-", "Take the inputs from a JSON object; flags given beside it win")
             .value_parser(AnyOf::text()),
         value("max-bytes", "N", "Cut an answer larger than this (default 1048576)")
+            .allow_negative_numbers(true)
             .value_parser(AnyOf::text()),
         flag("no-stream", "With jsonl: one line in the end instead of a line for each item"),
         flag("strict-warnings", "Treat warnings as errors"),
@@ -112,6 +113,26 @@ pub fn args() -> Vec<Arg> {
     ]
 }
 
+/// Whether a word is one of these flags, with or without a value of its own.
+pub fn is_known(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or(word);
+    match (name.strip_prefix("--"), name.strip_prefix('-')) {
+        (Some(long), _) => args().iter().any(|arg| arg.get_long() == Some(long)),
+        (None, Some(short)) => {
+            let mut letters = short.chars();
+            let first = letters.next();
+            letters.next().is_none() && args().iter().any(|arg| arg.get_short() == first)
+        }
+        (None, None) => false,
+    }
+}
+
+/// Whether a word is one of these flags whose value is the next word.
+pub fn takes_value(word: &str) -> bool {
+    let long = word.strip_prefix("--").unwrap_or_default();
+    args().iter().any(|arg| arg.get_long() == Some(long) && matches!(arg.get_action(), ArgAction::Append))
+}
+
 pub fn read(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     let mut reader = Reader { matches, problems };
     let json = reader.flag("json");
@@ -119,9 +140,14 @@ pub fn read(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     if json && format.is_some_and(|format| format != Format::Json) {
         reader.problems.push(Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format"));
     }
+    let envelope = reader.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::named(&name));
+    if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
+        let words = "has no effect with --format jsonl, whose last line is always in the agent form";
+        reader.problems.push(Problem::new(ErrorCode::InvalidValue, "--envelope", words));
+    }
     Globals {
         format: if json { Some(Format::Json) } else { format },
-        envelope: reader.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::named(&name)),
+        envelope,
         fields: reader.list("fields"),
         output: reader.output(),
         input_json: reader.text("input-json"),
@@ -204,6 +230,11 @@ impl Reader<'_> {
             self.problems.push(
                 problem("is the path of a file").suggest(Some(format!("Did you mean --{flag} {path}?"))),
             );
+            return None;
+        }
+        if path == "-" {
+            let suggestion = "Leave --output out to write to standard output.";
+            self.problems.push(problem("is the path of a file").suggest(Some(suggestion)));
             return None;
         }
         if path.is_empty() {

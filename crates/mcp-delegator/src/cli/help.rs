@@ -1,13 +1,16 @@
 //! Help texts, from the same tree that reads the words.
 
+use std::ffi::OsString;
+
 use clap::Command;
 
-use super::{tree, unknown};
+use super::tree;
+use super::unknown::{self, Stray};
 use crate::fault::AppError;
 use crate::registry::PROGRAM;
 
-/// The command or group these words name.
-pub fn command_at(words: &[String]) -> Result<Command, AppError> {
+/// The command or group these words name; `asked_by` is the command they were given to.
+pub fn command_at(asked_by: &str, words: &[String]) -> Result<Command, AppError> {
     // Building fills in usage lines and inherited flags.
     let mut command = tree::root();
     command.build();
@@ -15,12 +18,15 @@ pub fn command_at(words: &[String]) -> Result<Command, AppError> {
         match command.find_subcommand(word) {
             Some(below) => command = below.clone(),
             None => {
-                let line: Vec<std::ffi::OsString> = [PROGRAM]
-                    .into_iter()
-                    .chain(words[..=at].iter().map(String::as_str))
-                    .map(Into::into)
-                    .collect();
-                return Err(unknown::command(word, &line));
+                let given = words.iter().map(String::as_str);
+                let line: Vec<OsString> =
+                    [PROGRAM, asked_by].into_iter().chain(given).map(Into::into).collect();
+                return Err(unknown::command(Stray {
+                    line: &line,
+                    path: &words[..at],
+                    places: &[],
+                    place: at + 2,
+                }));
             }
         }
     }

@@ -3,5 +3,6 @@
 pub mod argv;
 pub mod globals;
 pub mod help;
+pub mod path;
 pub mod tree;
 pub mod unknown;

@@ -1,46 +1,24 @@
 //! Words nobody knows: what was probably meant, and whether that may be said as a redirect.
 //!
-//! A redirect (exit 13) is announced, never run, and only when the replacement is unique, harmless to name and free of
-//! secrets; otherwise the same finding is a plain suggestion (exit 2).
+//! A redirect (exit 13) is announced, never run, and only when the replacement is unique and harmless to name;
+//! otherwise the same finding is a plain suggestion (exit 2). That it must not repeat a secret is checked where the
+//! secrets are known.
 
 use std::ffi::OsString;
 
 use delegator_domain::names;
-use delegator_domain::redact::Redactor;
 
+use super::path::locate;
 use super::tree;
-use crate::fault::{AppError, ErrorCode, Redirect};
+use crate::fault::{AppError, ErrorCode, Redirect, clipped};
 use crate::registry::{self, CommandSpec, Danger, PROGRAM};
 
-/// How many leading words of the line name a known group or command, and where they stand.
-fn known_path(words: &[OsString], before: usize) -> (Vec<String>, Vec<usize>) {
-    let mut level = tree::root();
-    let (mut path, mut places) = (Vec::new(), Vec::new());
-    for (at, word) in words.iter().enumerate().take(before).skip(1) {
-        let Some(name) = word.to_str() else { continue };
-        if let Some(below) = level.find_subcommand(name) {
-            let below = below.clone();
-            path.push(name.to_owned());
-            places.push(at);
-            level = below;
-        }
-    }
-    (path, places)
-}
-
-/// Whether the word at this place stands where a command is expected.
-pub fn is_command_position(words: &[OsString], at: usize) -> bool {
-    let (path, _) = known_path(words, at);
-    registry::find(&path.iter().map(String::as_str).collect::<Vec<_>>()).is_none()
-}
-
-/// Every flag the command on this line takes, as typed.
-pub fn flags_of(words: &[OsString]) -> Vec<String> {
-    let (path, _) = known_path(words, words.len());
+/// Every flag the command at this path takes, as typed.
+pub fn flags_of(path: &[String]) -> Vec<String> {
     let mut level = tree::root();
     let mut flags = long_flags(&level);
     for name in path {
-        if let Some(below) = level.find_subcommand(&name) {
+        if let Some(below) = level.find_subcommand(name) {
             level = below.clone();
             flags.extend(long_flags(&level));
         }
@@ -56,47 +34,63 @@ fn long_flags(command: &clap::Command) -> Vec<String> {
         .collect()
 }
 
-/// The error for a word that stands where a command should.
-pub fn command(word: &str, words: &[OsString]) -> AppError {
-    let at = words
-        .iter()
-        .skip(1)
-        .position(|candidate| candidate.to_str() == Some(word))
-        .map_or(words.len(), |at| at + 1);
-    let (path, _) = known_path(words, at);
-    let typed: Vec<&str> = path.iter().map(String::as_str).chain([word]).collect();
-    if let Some((spec, code)) = renamed(&typed) {
-        return moved(spec, code, &typed, words, at);
-    }
-    let below: Vec<&CommandSpec> = registry::all()
-        .iter()
-        .copied()
-        .filter(|spec| spec.path.len() > path.len() && spec.path.iter().zip(&path).all(|(a, b)| a == b))
-        .collect();
-    let name_of = |spec: &&CommandSpec| spec.path[path.len()];
-    let offered: Vec<&str> = distinct(below.iter().filter(|spec| spec.is_available()).map(name_of));
-    let full = |name: &str| path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" ");
-    let error = |code, message: String| AppError::new(code, message).context("typed", typed.join(" "));
-    let unknown = format!("There is no command '{}'.", typed.join(" "));
-    match names::nearest(word, offered.iter().copied()) {
-        Some(name) => typo(&unknown, &full(name), words, at, name, &below),
-        None => match names::near(word, offered.iter().copied()).as_slice() {
-            [] => match names::nearest(word, below.iter().map(name_of)) {
-                Some(name) => error(ErrorCode::ArgError, unknown)
-                    .suggest(format!("'{}' is planned, but not available in this version.", full(name))),
-                None => error(ErrorCode::ArgError, unknown)
-                    .suggest(format!("Known here: {}.", offered.join(", "))),
-            },
-            several => error(ErrorCode::ArgError, unknown)
-                .suggest(format!("Did you mean one of {}?", several.join(", "))),
-        },
+/// A word of a line that stands where a command should.
+#[derive(Debug, Clone, Copy)]
+pub struct Stray<'a> {
+    pub line: &'a [OsString],
+    /// The known words before it, and where they stand.
+    pub path: &'a [String],
+    pub places: &'a [usize],
+    pub place: usize,
+}
+
+impl Stray<'_> {
+    fn word(&self) -> String {
+        self.line.get(self.place).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }
 
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut seen: Vec<&str> = Vec::new();
-    for name in names {
-        if !seen.contains(&name) {
+/// The error for a word that stands where a command should.
+pub fn command(stray: Stray<'_>) -> AppError {
+    let word = stray.word();
+    let typed: Vec<&str> = stray.path.iter().map(String::as_str).chain([word.as_str()]).collect();
+    let shown = clipped(&typed.join(" "));
+    if let Some((spec, code)) = renamed(&typed) {
+        return moved(spec, code, &shown, stray);
+    }
+    let unknown = format!("There is no command '{shown}'.");
+    let error = |suggestion: String| {
+        AppError::new(ErrorCode::ArgError, unknown.clone())
+            .context("typed", shown.clone())
+            .suggest(suggestion)
+    };
+    let full = |name: &str| stray.path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" ");
+    let offered = names_below(stray.path, true);
+    if let Some(name) = names::nearest(&word, offered.iter().copied()) {
+        return typo(&unknown, &full(name), name, stray);
+    }
+    match names::near(&word, offered.iter().copied()).as_slice() {
+        [] => {}
+        several => return error(format!("Did you mean one of {}?", several.join(", "))),
+    }
+    match (names::nearest(&word, names_below(stray.path, false)), offered.as_slice()) {
+        (Some(name), _) => error(format!("'{}' is planned, but not available in this version.", full(name))),
+        (None, []) => {
+            error("Nothing is available here in this version; 'mcp-delegator help' shows what is.".into())
+        }
+        (None, offered) => error(format!("Known here: {}.", offered.join(", "))),
+    }
+}
+
+/// The names one step below a path, each once.
+fn names_below(path: &[String], only_available: bool) -> Vec<&'static str> {
+    let mut seen: Vec<&'static str> = Vec::new();
+    for spec in registry::all() {
+        let below = spec.path.len() > path.len() && spec.path.iter().zip(path).all(|(a, b)| a == b);
+        let name = spec.path.get(path.len()).copied();
+        if let (true, Some(name)) = (below && (spec.is_available() || !only_available), name)
+            && !seen.contains(&name)
+        {
             seen.push(name);
         }
     }
@@ -109,54 +103,55 @@ fn renamed(typed: &[&str]) -> Option<(&'static CommandSpec, ErrorCode)> {
     })
 }
 
-fn moved(spec: &CommandSpec, code: ErrorCode, typed: &[&str], words: &[OsString], at: usize) -> AppError {
-    let message = format!("'{}' is now '{}'.", typed.join(" "), spec.words());
+fn moved(spec: &CommandSpec, code: ErrorCode, typed: &str, stray: Stray<'_>) -> AppError {
+    let message = format!("'{typed}' is now '{}'.", spec.words());
     let reason = match code {
         ErrorCode::CommandMoved => "restructured",
         ErrorCode::CommandDeprecated => "deprecated",
         _ => "renamed",
     };
-    match rebuilt(words, at, typed.len() - 1, spec.path) {
-        Some(command) if spec.is_available() => AppError::new(code, message)
-            .suggest(format!("Run: {command}"))
-            .redirect(Redirect { command, permanent: true, reason }),
+    match rebuilt(stray, stray.places, spec.path) {
+        Some(command) if spec.is_available() && spec.danger != Danger::Destructive => {
+            AppError::new(code, message).suggest(format!("Run: {command}")).redirect(Redirect {
+                command,
+                permanent: true,
+                reason,
+            })
+        }
         _ => AppError::new(ErrorCode::ArgError, message).suggest(format!("Use '{}'.", spec.words())),
     }
 }
 
-fn typo(
-    unknown: &str,
-    meant: &str,
-    words: &[OsString],
-    at: usize,
-    name: &'static str,
-    below: &[&CommandSpec],
-) -> AppError {
-    // Naming the guess for something that destroys is how things get destroyed by accident.
-    let destructive = below.iter().any(|spec| spec.danger == Danger::Destructive && spec.words() == meant);
-    match rebuilt(words, at, 0, &[name]) {
-        Some(command) if !destructive => AppError::new(ErrorCode::TypoCorrected, unknown)
-            .suggest(format!("Did you mean '{meant}'?"))
+fn typo(unknown: &str, meant: &str, name: &'static str, stray: Stray<'_>) -> AppError {
+    let suggestion = format!("Did you mean '{meant}'?");
+    match rebuilt(stray, &[], &[name]) {
+        Some(command) => AppError::new(ErrorCode::TypoCorrected, unknown)
+            .suggest(suggestion)
             .redirect(Redirect { command, permanent: false, reason: "typo_corrected" }),
-        _ => AppError::new(ErrorCode::ArgError, unknown).suggest(format!("Did you mean '{meant}'?")),
+        None => AppError::new(ErrorCode::ArgError, unknown).suggest(suggestion),
     }
 }
 
-/// The line with the wrong words replaced, quoted for a shell; nothing if it would repeat a secret.
-fn rebuilt(words: &[OsString], at: usize, words_before: usize, replacement: &[&str]) -> Option<String> {
-    let mut line = vec![PROGRAM.to_owned()];
-    for (place, word) in words.iter().enumerate().skip(1) {
-        if place == at {
-            line.extend(replacement.iter().map(|word| (*word).to_owned()));
-        } else if !(at - words_before..at).contains(&place) {
-            line.push(word.to_str()?.to_owned());
+/// The line with the stray word (and the words `dropped`) replaced, quoted for a shell. Nothing where that would lead
+/// nowhere, or to something that destroys: naming a guess for such a command is how things get destroyed by accident.
+fn rebuilt(stray: Stray<'_>, dropped: &[usize], replacement: &[&str]) -> Option<String> {
+    let mut line = vec![OsString::from(PROGRAM)];
+    for (place, word) in stray.line.iter().enumerate().skip(1) {
+        if place == stray.place {
+            line.extend(replacement.iter().map(OsString::from));
+        } else if !dropped.contains(&place) {
+            line.push(word.clone());
         }
     }
-    let redactor = Redactor::builder().build();
-    if line.iter().any(|word| redactor.contains_secret(word)) {
+    let leads_to = locate(&line);
+    let dangerous = leads_to.spec().is_some_and(|spec| spec.danger == Danger::Destructive);
+    if line.get(1..) == stray.line.get(1..) || dangerous {
         return None;
     }
-    Some(line.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" "))
+    line.iter()
+        .map(|word| word.to_str().map(shell_quoted))
+        .collect::<Option<Vec<_>>>()
+        .map(|words| words.join(" "))
 }
 
 fn shell_quoted(word: &str) -> String {

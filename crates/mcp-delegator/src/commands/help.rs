@@ -44,7 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(_: &Context<'_>, input: Help) -> Result<Answer, AppError> {
-    let mut command = help::command_at(&input.command)?;
+    let mut command = help::command_at("help", &input.command)?;
     let commands = command
         .get_subcommands()
         .filter(|below| !below.is_hide_set())

@@ -34,7 +34,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(_: &Context<'_>, input: Man) -> Result<Answer, AppError> {
-    let command = help::command_at(&input.command)?;
+    let command = help::command_at("man", &input.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     Ok(raw_text(page))

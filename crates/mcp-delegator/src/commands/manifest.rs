@@ -66,10 +66,8 @@ pub struct Command {
     pub introduced: &'static str,
     pub input_schema: Value,
     /// Inputs that are settled but not served yet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable_inputs: Vec<String>,
     /// Inputs that may be given by position, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub positional: Vec<String>,
     /// Name of the schema of `data`, for the command `schema`.
     pub output_schema: String,
@@ -77,10 +75,8 @@ pub struct Command {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp: Option<Value>,
     pub exit_codes: BTreeMap<String, ExitCodeEntry>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<CommandExample>,
     /// Names that lead here by a redirect.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub former_names: Vec<String>,
 }
 
@@ -118,7 +114,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<Answer, AppError>
         .filter(|spec| !input.available_only || spec.is_available())
         .map(|spec| command(spec, prefix))
         .collect();
-    let etag = fingerprint(&json!(commands));
+    let etag = fingerprint(&json!([PRODUCT_VERSION, commands]));
     if input.etag.as_deref() == Some(&etag) {
         return Ok(Answer::new(Completion::NotModified).fact("etag", etag));
     }
@@ -163,7 +159,7 @@ fn command(spec: &'static CommandSpec, prefix: &str) -> Command {
         requires_person: spec.requires_person,
         raw_output: spec.raw,
         introduced: "3.6.0",
-        input_schema: inputs.to_value(),
+        input_schema: inputs.published(),
         unavailable_inputs: names(|property| property.unbuilt),
         positional: names(|property| property.positional),
         output_schema: spec.name(),

@@ -142,7 +142,7 @@ pub fn of_command(spec: &CommandSpec) -> Value {
     json!({
         "command": spec.name(),
         "available": spec.is_available(),
-        "input": spec.inputs().to_value(),
+        "input": spec.inputs().published(),
         "output": output_schema(spec),
     })
 }

@@ -14,6 +14,17 @@ use serde_json::{Map, Value};
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
 
+/// What a caller gave is repeated to them only as far as it helps.
+const MOST_REPEATED: usize = 200;
+
+/// A text as it may stand in a message.
+pub fn clipped(text: &str) -> String {
+    match text.char_indices().nth(MOST_REPEATED) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}… ({} characters)", &text[..at], text.chars().count()),
+    }
+}
+
 /// One thing wrong with the input. A call reports all of them together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
@@ -23,15 +34,24 @@ pub struct Problem {
     pub problem: String,
     pub value: Option<Value>,
     pub suggestion: Option<String>,
+    /// Where it stands, and whatever else a program may want to know.
+    pub context: Map<String, Value>,
 }
 
 impl Problem {
     pub fn new(code: ErrorCode, field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Problem { code, field: field.into(), problem: problem.into(), value: None, suggestion: None }
+        let (field, problem) = (field.into(), problem.into());
+        Problem { code, field, problem, value: None, suggestion: None, context: Map::new() }
     }
 
     pub fn value(mut self, value: Value) -> Self {
-        self.value = Some(value);
+        self.value = Some(match value {
+            Value::String(text) => clipped(&text).into(),
+            value @ (Value::Array(_) | Value::Object(_)) if value.to_string().len() > MOST_REPEATED => {
+                clipped(&value.to_string()).into()
+            }
+            other => other,
+        });
         self
     }
 
@@ -104,7 +124,7 @@ impl AppError {
             [only] => sentence(only),
             [first, ..] => format!("{} problems with the input. First: {}", problems.len(), sentence(first)),
         };
-        let suggestion = problems.iter().find_map(|problem| problem.suggestion.clone());
+        let suggestion = problems.first().and_then(|problem| problem.suggestion.clone());
         AppError { problems, suggestion, ..AppError::new(code, message) }
     }
 
@@ -137,16 +157,6 @@ impl AppError {
         self.code.facts().exit
     }
 
-    /// Whether the identical call may succeed later without harm, for a command declared `safe` or not.
-    pub fn is_retryable(&self, safe: bool) -> bool {
-        match (self.retry, self.code.facts().retryable) {
-            (Retry::Never, _) => false,
-            (Retry::Later(_), _) | (Retry::AsDeclared, Retryable::Yes) => true,
-            (Retry::AsDeclared, Retryable::IfSafe) => safe,
-            (Retry::AsDeclared, Retryable::No | Retryable::WhileStateCanChange) => false,
-        }
-    }
-
     pub fn retry_after(&self) -> Option<Duration> {
         match self.retry {
             Retry::Later(wait) => wait,
@@ -171,45 +181,28 @@ impl From<delegator_config::ConfigError> for AppError {
 }
 
 fn config_error(error: delegator_config::ConfigError) -> AppError {
-    let problems: Vec<Value> = error.problems.iter().map(config_problem).collect();
-    let first = error.problems.first();
     let message = match error.problems.as_slice() {
         [] => "The configuration is not valid.".to_owned(),
         [only] => only.to_string(),
         [first, ..] => format!("{} problems in the configuration. First: {first}", error.problems.len()),
     };
-    let fault = AppError::new(ErrorCode::ConfigInvalid, message).context("problems", problems);
-    let fault = match first.and_then(|problem| problem.suggestion.clone()) {
-        Some(suggestion) => fault.suggest(suggestion),
-        None => fault,
-    };
-    match error.problems.len() {
-        0 | 1 => fault,
-        _ => fault.detail(error.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
-    }
+    let problems: Vec<Problem> = error.problems.iter().map(config_problem).collect();
+    AppError { message, ..AppError::of_problems(problems) }
 }
 
-fn config_problem(problem: &delegator_config::Problem) -> Value {
-    let mut object = Map::new();
-    object.insert("field".into(), problem.key.clone().into());
-    object.insert("problem".into(), problem.problem.clone().into());
+fn config_problem(problem: &delegator_config::Problem) -> Problem {
     let source = match &problem.source {
         ProblemSource::UserConfig => "user_config",
         ProblemSource::Project => "project",
         ProblemSource::Variable(name) | ProblemSource::Flag(name) => name,
     };
-    object.insert("source".into(), source.into());
+    let mut context = Map::from_iter([("source".to_owned(), Value::from(source))]);
     if let Some(file) = &problem.file {
-        object.insert("file".into(), file.display().to_string().into());
+        context.insert("file".into(), file.display().to_string().into());
     }
-    if let Some(line) = problem.line {
-        object.insert("line".into(), line.into());
-    }
-    if let Some(column) = problem.column {
-        object.insert("column".into(), column.into());
-    }
-    if let Some(suggestion) = &problem.suggestion {
-        object.insert("suggestion".into(), suggestion.clone().into());
-    }
-    Value::Object(object)
+    context.extend(problem.line.map(|line| ("line".to_owned(), line.into())));
+    context.extend(problem.column.map(|column| ("column".to_owned(), column.into())));
+    let suggestion = problem.suggestion.as_ref().map(|meant| format!("Did you mean {meant}?"));
+    let told = Problem::new(ErrorCode::ConfigInvalid, problem.key.clone(), problem.problem.clone());
+    Problem { context, ..told.suggest(suggestion) }
 }

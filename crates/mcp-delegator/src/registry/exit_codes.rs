@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::CommandSpec;
-use crate::fault::{ErrorCode, ExitCode, Retryable, SideEffects, code::ErrorKind};
+use crate::fault::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects, code::ErrorKind};
 
 /// Failures every command can have.
 const FRAMEWORK: &[ErrorCode] = &[
@@ -31,7 +31,6 @@ pub struct ExitCodeEntry {
     pub description: String,
     pub retryable: bool,
     pub side_effects: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub error_codes: Vec<&'static str>,
 }
 
@@ -56,13 +55,26 @@ pub fn exit_codes(spec: &CommandSpec) -> BTreeMap<String, ExitCodeEntry> {
 fn entry(spec: &CommandSpec, exit: ExitCode, codes: &[ErrorCode]) -> ExitCodeEntry {
     let mut error_codes: Vec<&'static str> = codes.iter().map(|code| code.facts().agent).collect();
     error_codes.dedup();
+    let promised: Vec<&ErrorCode> =
+        codes.iter().filter(|code| **code != ErrorCode::WarningsAsErrors).collect();
     ExitCodeEntry {
         name: exit.name().to_owned(),
         description: exit.meaning().to_owned(),
-        // One number may stand for several failures; the promise made for it holds for all of them.
-        retryable: !codes.is_empty() && codes.iter().all(|code| retryable(spec, *code)),
+        // One number may stand for several failures; the promise made for it holds for all of them, but for the one
+        // a caller brings about with a flag.
+        retryable: !promised.is_empty() && promised.iter().all(|code| retryable(spec, **code)),
         side_effects: if exit == ExitCode::Success { "complete" } else { side_effects(spec, codes) },
         error_codes,
+    }
+}
+
+/// Whether this very failure may be answered by making the identical call again: the error's own word, else the
+/// promise of the command.
+pub fn is_retryable(spec: &CommandSpec, error: &AppError) -> bool {
+    match error.retry {
+        Retry::Never => false,
+        Retry::Later(_) => true,
+        Retry::AsDeclared => retryable(spec, error.code),
     }
 }
 

@@ -110,7 +110,22 @@ impl InputSchema {
         self.properties.iter().map(|property| property.name.as_str())
     }
 
-    /// The schema inputs are validated against, and the manifest publishes.
+    /// The schema as it is published: beside the inputs, what every call may carry.
+    pub fn published(&self) -> Value {
+        let mut schema = self.to_value();
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            if self.properties.iter().any(|property| property.advanced) {
+                let words = "Any of the inputs that are rarely needed may stand in here instead.";
+                properties.insert("options".into(), json!({"type": "object", "description": words}));
+            }
+            let words = "How the answer shall look; the flag --format wins.";
+            let formats = json!({"type": "string", "enum": ["human", "markdown", "json", "jsonl"], "description": words});
+            properties.entry("format").or_insert(formats);
+        }
+        schema
+    }
+
+    /// The schema inputs are validated against.
     pub fn to_value(&self) -> Value {
         let properties: Map<String, Value> = self
             .properties

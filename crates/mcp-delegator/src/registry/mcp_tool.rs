@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{CommandSpec, Danger, InputSchema, Property, PropertyType};
 
 /// What stands before the keys of `options`.
-pub const OPTIONS_LIST: &str = "Rarely needed: ";
+pub const OPTIONS_LIST: &str = "More: ";
 
 /// The definition as `tools/list` shows it.
 pub fn tool_definition(spec: &CommandSpec, prefix: &str) -> Value {
@@ -25,11 +25,11 @@ pub fn annotations(spec: &CommandSpec) -> Value {
     let read_only = spec.is_safe();
     let mut hints = Map::new();
     hints.insert("readOnlyHint".into(), read_only.into());
-    // Of a tool that changes nothing neither needs saying; that a call is not idempotent is what MCP assumes anyway.
+    // What changes nothing destroys nothing; that a call is not idempotent is what MCP assumes anyway.
     if !read_only {
         hints.insert("destructiveHint".into(), (spec.danger == Danger::Destructive).into());
     }
-    if spec.idempotent && !read_only {
+    if spec.idempotent {
         hints.insert("idempotentHint".into(), true.into());
     }
     hints.insert("openWorldHint".into(), spec.network.into());

@@ -10,8 +10,8 @@ mod violations;
 use delegator_domain::names;
 use serde_json::{Map, Value};
 
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::registry::{CommandSpec, InputSchema};
+use crate::fault::{AppError, ErrorCode, Problem, clipped};
+use crate::registry::{CommandSpec, InputSchema, PropertyType};
 
 /// The container for rarely needed inputs in a tool call; its keys are ordinary inputs.
 const OPTIONS: &str = "options";
@@ -106,15 +106,25 @@ fn fold_spelling(
                 format!("is given twice, once as {key}"),
             ));
         } else {
+            let value = whole_number(inputs, &name, value);
             folded.insert(name, value);
         }
     }
     folded
 }
 
+/// `5.0` is a whole number to JSON, and some writers know no other.
+fn whole_number(inputs: &InputSchema, name: &str, value: Value) -> Value {
+    let is_integer = inputs.get(name).is_some_and(|property| property.kind == PropertyType::Integer);
+    match value.as_f64() {
+        Some(number) if is_integer && number.fract() == 0.0 && number.abs() < 9e15 => (number as i64).into(),
+        _ => value,
+    }
+}
+
 fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {
     let nearest = names::nearest(name, inputs.names());
-    Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this command")
+    Problem::new(ErrorCode::UnknownFlag, clipped(key), "is not an input of this command")
         .suggest(nearest.map(|name| format!("Did you mean {name}?")))
 }
 

@@ -3,7 +3,7 @@
 //! A cursor carries the page number, the page size and a fingerprint of the question it belongs to. One that was made
 //! for another question, or by hand, is refused instead of silently giving other items.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::fault::{AppError, ErrorCode};
@@ -22,9 +22,8 @@ pub fn page_of<T>(
     cursor: Option<&str>,
     question: &Value,
 ) -> Result<(Vec<T>, Page), AppError> {
-    let mark = fingerprint(question);
     let (number, size) = match cursor {
-        Some(cursor) => decode(cursor, &mark)?,
+        Some(cursor) => decode(cursor, question)?,
         None => (1, limit.map_or(items.len(), |limit| limit as usize)),
     };
     // A limit given along with the cursor must not move the pages the cursor counts in.
@@ -38,17 +37,22 @@ pub fn page_of<T>(
         return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
     }
     let more = size > 0 && first + size < total;
-    let next_cursor = more.then(|| encode(number + 1, size, &mark));
+    let next_cursor = more.then(|| encode(number + 1, size, question));
     let items = items.into_iter().skip(first).take(size).collect();
     Ok((items, Page { number, size, total, filtered: total, next_cursor }))
 }
 
-fn encode(number: usize, size: usize, mark: &str) -> String {
-    let plain = format!("1.{number}.{size}.{mark}");
+/// Covers everything a cursor says, so that none can be made up.
+fn mark(number: usize, size: usize, question: &Value) -> String {
+    fingerprint(&json!([number, size, question]))
+}
+
+fn encode(number: usize, size: usize, question: &Value) -> String {
+    let plain = format!("1.{number}.{size}.{}", mark(number, size, question));
     plain.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn decode(cursor: &str, mark: &str) -> Result<(usize, usize), AppError> {
+fn decode(cursor: &str, question: &Value) -> Result<(usize, usize), AppError> {
     let refuse = |why: &str| {
         AppError::new(ErrorCode::InvalidCursor, format!("The cursor {why}."))
             .suggest("Start again without a cursor; use the one in the last answer as it is.")
@@ -56,12 +60,11 @@ fn decode(cursor: &str, mark: &str) -> Result<(usize, usize), AppError> {
     let plain = unhex(cursor).ok_or_else(|| refuse("is not one of ours"))?;
     let parts: Vec<&str> = plain.split('.').collect();
     let ["1", number, size, of] = parts.as_slice() else { return Err(refuse("is not one of ours")) };
-    if *of != mark {
-        return Err(refuse("belongs to another question"));
-    }
     match (number.parse::<u32>(), size.parse::<u32>()) {
-        (Ok(number), Ok(size)) if number >= 1 && size >= 1 => Ok((number as usize, size as usize)),
-        _ => Err(refuse("is not one of ours")),
+        (Ok(number @ 1..), Ok(size @ 1..)) if *of == mark(number as usize, size as usize, question) => {
+            Ok((number as usize, size as usize))
+        }
+        _ => Err(refuse("belongs to another question")),
     }
 }
 

@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::fault::{AppError, ExitCode};
 use crate::outcome::{Completion, Outcome, Warning};
-use crate::views::{PRODUCT_VERSION, milliseconds, problem_values, redirect_value, rfc3339};
+use crate::registry::CommandSpec;
+use crate::registry::exit_codes::is_retryable;
+use crate::views::{PRODUCT_VERSION, milliseconds, pagination, problem_values, redirect_value, rfc3339};
 
 pub const SCHEMA_VERSION: &str = "1.0";
 
@@ -14,7 +16,7 @@ pub fn render(outcome: &Outcome) -> Value {
     json!({
         "ok": exit == ExitCode::Success,
         "data": outcome.data().map(|data| with_child_exit(outcome, data)),
-        "error": error.as_ref().map(|error| error_detail(error, outcome.command.is_safe())),
+        "error": error.as_ref().map(|error| error_detail(error, outcome.command)),
         "warnings": outcome.answer.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect::<Vec<_>>(),
         "meta": meta(outcome, error.as_ref(), exit),
     })
@@ -29,8 +31,8 @@ fn with_child_exit(outcome: &Outcome, data: &Value) -> Value {
 }
 
 /// The closed set of 002; whatever else is known travels in `meta`.
-fn error_detail(error: &AppError, safe: bool) -> Value {
-    let retryable = error.is_retryable(safe);
+fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
+    let retryable = is_retryable(command, error);
     let mut object = Map::new();
     object.insert("code".into(), error.code.facts().agent.into());
     object.insert("message".into(), error.message.clone().into());
@@ -78,10 +80,7 @@ fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
         if let Some(cursor) = &page.next_cursor {
             put("cursor", cursor.clone().into());
         }
-        put(
-            "pagination",
-            json!({"page": page.number, "page_size": page.size, "total_count": page.total, "filtered_count": page.filtered}),
-        );
+        put("pagination", pagination(page));
     }
     if !outcome.answer.warnings.is_empty() {
         put("warning_details", outcome.answer.warnings.iter().map(warning).collect());

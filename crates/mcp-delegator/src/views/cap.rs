@@ -1,7 +1,7 @@
 //! The size cap: an answer that would flood its reader is cut, and says so.
 //!
-//! Lists lose items from their end first, because a shorter list is still true; then the longest texts lose their
-//! middle. What remains is valid data of the same shape.
+//! The largest list keeps as many of its first items as fit, because a shorter list is still true; where no list is to
+//! blame, the longest text loses its middle. What remains is valid data of the same shape.
 
 use serde_json::Value;
 
@@ -9,20 +9,19 @@ use crate::outcome::{Answer, Completion, Truncation, Warning};
 
 pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
 
-/// Room for everything around the data.
-const ENVELOPE_BYTES: usize = 2048;
-
 const CUT_MARK: &str = " [truncated] ";
 
-/// Cuts the answer's data to fit, and notes it.
-pub fn apply(answer: &mut Answer, max_bytes: usize) -> Option<Truncation> {
+/// Texts shorter than this are not worth cutting.
+const SHORT: usize = 64;
+
+/// Cuts the answer's data to `budget` bytes so that the whole fits `max_bytes`, and notes it.
+pub fn apply(answer: &mut Answer, budget: usize, max_bytes: usize) -> Option<Truncation> {
     let data = match &mut answer.completion {
         Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => data,
         Completion::Failed(_, Some(data)) => data,
         Completion::Failed(_, None) | Completion::NotModified => return None,
     };
     let original_size = size(data);
-    let budget = max_bytes.saturating_sub(ENVELOPE_BYTES);
     if original_size <= budget {
         return None;
     }
@@ -34,24 +33,30 @@ pub fn apply(answer: &mut Answer, max_bytes: usize) -> Option<Truncation> {
     Some(Truncation { max_bytes, original_size })
 }
 
+/// Bytes of an answer's data, whichever way it ended.
+pub fn data_size(answer: &Answer) -> usize {
+    match &answer.completion {
+        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => size(data),
+        Completion::Failed(_, data) => data.as_ref().map_or(0, size),
+        Completion::NotModified => 0,
+    }
+}
+
 fn size(value: &Value) -> usize {
     value.to_string().len()
 }
 
 fn shrink(data: &mut Value, budget: usize) {
-    // Halving the largest list, then the largest text, gets there in logarithmically many turns per element.
-    for _ in 0..10_000 {
-        if size(data) <= budget {
-            return;
-        }
-        let longest_list =
-            largest(data, &|value| value.as_array().filter(|items| items.len() > 1).map(|_| size(value)));
-        let longest_text =
-            largest(data, &|value| value.as_str().filter(|text| text.len() > 64).map(str::len));
-        let cut = match (longest_list, longest_text) {
-            (Some((list, of)), Some((_, text))) if of >= text => halve_list(data, &list),
-            (_, Some((path, _))) => halve_text(data, &path),
-            (Some((list, _)), None) => halve_list(data, &list),
+    // Every turn makes the largest part smaller, and parts that cannot shrink are not chosen again.
+    while size(data) > budget {
+        let over = size(data) - budget;
+        let list =
+            largest(data, &|value| value.as_array().filter(|items| !items.is_empty()).map(|_| size(value)));
+        let text = largest(data, &|value| value.as_str().filter(|text| text.len() > SHORT).map(str::len));
+        let cut = match (list, text) {
+            (Some((list, of)), Some((_, text))) if of >= text => shorten_list(data, &list, over),
+            (_, Some((path, _))) => shorten_text(data, &path, over),
+            (Some((list, _)), None) => shorten_list(data, &list, over),
             (None, None) => false,
         };
         if !cut {
@@ -81,24 +86,30 @@ fn largest(value: &Value, measure: &dyn Fn(&Value) -> Option<usize>) -> Option<(
             .collect(),
         _ => Vec::new(),
     };
-    own.into_iter().chain(below).max_by_key(|(_, size)| *size)
+    // Of two equally large the outer one: a list is cut before what it holds.
+    below.into_iter().chain(own).max_by_key(|(_, size)| *size)
 }
 
-fn halve_list(data: &mut Value, path: &str) -> bool {
-    match data.pointer_mut(path) {
-        Some(Value::Array(items)) => {
-            items.truncate(items.len() / 2);
-            true
+/// Drops items from the end until at least `over` bytes are gone.
+fn shorten_list(data: &mut Value, path: &str, over: usize) -> bool {
+    let Some(Value::Array(items)) = data.pointer_mut(path) else { return false };
+    let mut gone = 0;
+    while gone < over {
+        match items.pop() {
+            Some(item) => gone += size(&item) + 1,
+            None => break,
         }
-        _ => false,
     }
+    true
 }
 
-fn halve_text(data: &mut Value, path: &str) -> bool {
+/// Takes at least `over` bytes out of the middle, as far as there is one.
+fn shorten_text(data: &mut Value, path: &str, over: usize) -> bool {
     let Some(Value::String(text)) = data.pointer_mut(path) else { return false };
-    let quarter = text.len() / 4;
-    let head = text.floor_char_boundary(quarter);
-    let tail = text.ceil_char_boundary(text.len() - quarter);
+    let keep =
+        text.len().saturating_sub(over + CUT_MARK.len()).min(text.len() / 2 + text.len() / 4).max(SHORT / 2);
+    let head = text.floor_char_boundary(keep / 2);
+    let tail = text.ceil_char_boundary(text.len() - keep / 2);
     *text = format!("{}{CUT_MARK}{}", &text[..head], &text[tail..]);
     true
 }
@@ -113,23 +124,25 @@ mod tests {
     #[test]
     fn what_fits_is_left_alone() {
         let mut answer = Answer::done(json!({"a": [1, 2, 3]}));
-        assert_eq!(apply(&mut answer, DEFAULT_MAX_BYTES), None);
+        assert_eq!(apply(&mut answer, DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES), None);
         assert!(answer.warnings.is_empty());
     }
 
     #[test]
     fn a_cut_answer_says_so() {
         let mut answer = Answer::done(json!({"items": vec!["x".repeat(100); 1000]}));
-        let truncation = apply(&mut answer, 8192).unwrap();
+        let truncation = apply(&mut answer, 8000, 8192).unwrap();
         assert!(truncation.original_size > 100_000);
         assert_eq!(answer.warnings[0].code, "W_TRUNCATION_001");
+        let Completion::Done(data) = &answer.completion else { unreachable!() };
+        assert_eq!(data["items"].as_array().unwrap().len(), 77, "as many items as fit");
     }
 
     proptest! {
         #[test]
         fn the_cut_always_fits(texts in prop::collection::vec(".{0,400}", 0..60), max in 4096usize..20_000) {
             let mut answer = Answer::done(json!({"one": texts.join("é"), "many": texts}));
-            apply(&mut answer, max);
+            apply(&mut answer, max, max);
             let Completion::Done(data) = &answer.completion else { unreachable!() };
             prop_assert!(size(data) <= max);
             prop_assert!(data.is_object());

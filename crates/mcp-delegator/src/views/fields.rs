@@ -16,7 +16,12 @@ pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
             let mut level = Some(schema);
             for name in path.split('.') {
                 let here = resolve(schema, level?);
-                let properties = here.get("properties").and_then(Value::as_object)?;
+                let Some(properties) = here.get("properties").and_then(Value::as_object) else {
+                    return is_scalar(here).then(|| {
+                        let words = format!("there is nothing below that in {path}");
+                        Problem::new(ErrorCode::InvalidValue, "--fields", words).value(path.clone().into())
+                    });
+                };
                 if let Some(below) = properties.get(name) {
                     level = Some(below);
                 } else if here.get("additionalProperties").is_some_and(|of| of != &Value::Bool(false)) {
@@ -41,6 +46,34 @@ pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
             }
             None
         })
+        .collect()
+}
+
+fn is_scalar(schema: &Value) -> bool {
+    let scalar = |kind: &Value| kind.as_str().is_some_and(|kind| !["object", "array"].contains(&kind));
+    match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().all(scalar),
+        Some(kind) => scalar(kind),
+        None => false,
+    }
+}
+
+/// The paths that lead nowhere in the data, as far as the data can tell: an empty list may have held anything.
+pub fn absent<'a>(data: &Value, paths: &'a [String]) -> Vec<&'a str> {
+    fn leads_on(value: &Value, path: &[&str]) -> bool {
+        match (value, path) {
+            (_, []) => true,
+            (Value::Array(items), _) => items.is_empty() || items.iter().any(|item| leads_on(item, path)),
+            (Value::Object(object), [name, rest @ ..]) => {
+                object.get(*name).is_some_and(|inner| leads_on(inner, rest))
+            }
+            _ => false,
+        }
+    }
+    paths
+        .iter()
+        .map(String::as_str)
+        .filter(|path| !leads_on(data, &path.split('.').collect::<Vec<_>>()))
         .collect()
 }
 

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::fault::{AppError, Redirect};
+use crate::outcome::Page;
 
 pub const PRODUCT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -35,6 +36,36 @@ fn milliseconds(duration: Duration) -> Value {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
 }
 
+fn pagination(page: &Page) -> Value {
+    json!({"page": page.number, "page_size": page.size, "total_count": page.total, "filtered_count": page.filtered})
+}
+
+/// JSON as it may stand on a terminal too: what could steer one is escaped, which to a reader of JSON is the same.
+pub fn json_text(value: &Value) -> String {
+    harmless_json(&value.to_string())
+}
+
+/// The same for JSON that is text already.
+pub fn harmless_json(text: &str) -> String {
+    let steers = |letter: char| {
+        matches!(letter, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
+    };
+    if text.is_ascii() && !text.contains('\u{7f}') {
+        return text.to_owned();
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if steers(letter) {
+            let mut units = [0; 2];
+            escaped.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped
+}
+
 fn redirect_value(redirect: &Redirect) -> Value {
     json!({"command": redirect.command, "permanent": redirect.permanent, "reason": redirect.reason})
 }
@@ -51,6 +82,7 @@ fn problem_values(error: &AppError) -> Value {
             if let Some(value) = &problem.value {
                 object.insert("value".into(), value.clone());
             }
+            object.extend(problem.context.clone());
             if let Some(suggestion) = &problem.suggestion {
                 object.insert("suggestion".into(), suggestion.clone().into());
             }

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use crate::fault::{AppError, ExitCode};
 use crate::outcome::{Completion, Outcome, Page};
 use crate::registry::Shape;
-use crate::views::{PRODUCT_VERSION, agent, milliseconds, problem_values, redirect_value, rfc3339, seconds};
+use crate::views::{
+    PRODUCT_VERSION, agent, milliseconds, pagination, problem_values, redirect_value, rfc3339, seconds,
+};
 
 pub fn render(outcome: &Outcome) -> Value {
     // A batch of which something was done is a success in this vocabulary; exit code and `ok` of 002 say otherwise.
@@ -60,14 +62,14 @@ fn shaped(outcome: &Outcome, data: &Value) -> Value {
 
 fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     let mut data = data.as_object().cloned().unwrap_or_default();
-    let here = data.entry(plural).or_insert(json!([])).as_array().map_or(0, Vec::len);
+    let here = data.get(plural).and_then(Value::as_array).map_or(0, Vec::len);
     let (total, filtered, number, size) =
         page.map_or((here, here, 1, here), |page| (page.total, page.filtered, page.number, page.size));
     data.insert("total_count".into(), total.into());
     data.insert("filtered_count".into(), filtered.into());
     data.insert("page".into(), number.into());
     data.insert("page_size".into(), size.into());
-    if here == 0 {
+    if here == 0 && data.contains_key(plural) {
         data.entry("message").or_insert(format!("No {} found", plural.replace('_', " ")).into());
     }
     Value::Object(data)
@@ -115,8 +117,9 @@ fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Value {
     if outcome.answer.completion == Completion::NotModified {
         metadata.insert("not_modified".into(), true.into());
     }
-    if let Some(cursor) = outcome.answer.page.as_ref().and_then(|page| page.next_cursor.clone()) {
-        metadata.insert("cursor".into(), cursor.into());
+    if let Some(page) = &outcome.answer.page {
+        metadata.insert("pagination".into(), pagination(page));
+        metadata.extend(page.next_cursor.clone().map(|cursor| ("cursor".to_owned(), cursor.into())));
     }
     if let Some(wait) = error.and_then(AppError::retry_after) {
         metadata.insert("retry_after_ms".into(), milliseconds(wait));

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::fault::AppError;
 use crate::outcome::{Completion, Outcome};
 use crate::registry::Category;
+use crate::registry::exit_codes::is_retryable;
 use crate::views::{agent, milliseconds, problem_values, redirect_value, rfc3339};
 
 /// The contract's version, which is not the product's.
@@ -128,7 +129,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
         "code": facts.tool,
         "message": error.message,
         "details": details,
-        "retryable": error.is_retryable(outcome.command.is_safe()),
+        "retryable": is_retryable(outcome.command, error),
         "duration_ms": milliseconds(outcome.duration),
     })
 }
