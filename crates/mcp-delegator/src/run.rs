@@ -19,7 +19,7 @@ use crate::cli::globals::Globals;
 use crate::commands;
 use crate::fault::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::outcome::{Answer, Completion, Outcome, Warning};
-use crate::presentation::Presentation;
+use crate::presentation::{Presentation, Texts};
 use crate::process::Process;
 use crate::registry::{CommandSpec, ROOT};
 use crate::screen::Screen;
@@ -88,8 +88,8 @@ pub fn run(process: Process) -> ExitCode {
     });
     let mut answer = executed.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     answer.warnings.extend(logged);
-    let outcome = finish(&call, spec, answer, &asked.globals, &presentation);
-    say(&printer, &presentation, &outcome)
+    let (outcome, texts) = finish(&call, spec, answer, &asked.globals, &presentation);
+    say(&printer, &presentation, &outcome, texts)
 }
 
 /// A panic is an error like any other.
@@ -276,7 +276,7 @@ fn finish(
     mut answer: Answer,
     globals: &Globals,
     presentation: &Presentation,
-) -> Outcome {
+) -> (Outcome, Texts) {
     if let (Completion::Done(data), false) = (&mut answer.completion, globals.fields.is_empty()) {
         let absent = fields::absent(data, &globals.fields);
         // Only where nothing was changed can it still be refused.
@@ -300,18 +300,23 @@ fn finish(
 
 /// The outcome, cut so that its text fits. How much larger than its data a text is depends on the wrapper, so the
 /// budget is found by trying.
-fn fitting(whole: Outcome, presentation: &Presentation, max_bytes: usize) -> Outcome {
-    let (mut budget, mut outcome) = (cap::data_size(&whole.answer), whole.clone());
-    while presentation.is_capped(&outcome) && budget > 1 {
-        let length = presentation.texts(&outcome).answer.len();
-        if length <= max_bytes {
-            break;
-        }
-        budget = budget * max_bytes / length * 19 / 20;
-        outcome = whole.clone();
-        outcome.truncated = cap::apply(&mut outcome.answer, budget, max_bytes);
+fn fitting(whole: Outcome, presentation: &Presentation, max_bytes: usize) -> (Outcome, Texts) {
+    let whole_text = presentation.texts(&whole);
+    if whole_text.answer.len() <= max_bytes || !presentation.is_capped(&whole) {
+        return (whole, whole_text);
     }
-    outcome
+    let (mut budget, mut length) = (cap::data_size(&whole.answer), whole_text.answer.len());
+    loop {
+        budget = budget * max_bytes / length * 19 / 20;
+        let mut outcome = whole.clone();
+        outcome.truncated = cap::apply(&mut outcome.answer, budget, max_bytes);
+        let texts = presentation.texts(&outcome);
+        length = texts.answer.len();
+        // Below this there is nothing left to cut but the wrapper.
+        if length <= max_bytes || budget <= 1 {
+            return (outcome, texts);
+        }
+    }
 }
 
 fn strict(warnings: &[Warning]) -> AppError {
@@ -323,12 +328,15 @@ fn strict(warnings: &[Warning]) -> AppError {
 }
 
 /// The answer first, then what else there is to say: a reader who is gone is told nothing.
-fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome) -> ExitCode {
-    let texts = presentation.texts(outcome);
+fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome, texts: Texts) -> ExitCode {
     let written = match presentation.file_for(outcome) {
         Some(path) => match printer.answer_to_file(path, &texts.answer) {
             Ok(written) => Ok(written),
-            Err(error) => return say(printer, presentation, &not_written(outcome, path, &error)),
+            Err(error) => {
+                let outcome = not_written(outcome, path, &error);
+                let texts = presentation.texts(&outcome);
+                return say(printer, presentation, &outcome, texts);
+            }
         },
         None => printer.answer(&texts.answer),
     };
