@@ -95,6 +95,15 @@ impl World {
         let _ = child.stdin.take().expect("stdin is piped").write_all(input);
         finished(child)
     }
+
+    /// Runs with a reader that has gone away before the first byte.
+    pub fn run_without_reader<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
+        let mut command = self.command(args);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        finished(child)
+    }
 }
 
 /// Waits for a child whose output is piped.

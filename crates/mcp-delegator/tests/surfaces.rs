@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
-use delegator_testkit::program::{World, finished, text_of};
+use delegator_testkit::program::{World, text_of};
 use delegator_testkit::terminal::run_on_terminal;
 use serde_json::json;
 
@@ -346,15 +346,7 @@ fn strict_warnings_turn_warnings_into_a_failure() {
 #[test]
 fn a_reader_that_is_gone_ends_us_silently() {
     let world = world();
-    let mut child = world
-        .command(["manifest"])
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let run = finished(child);
+    let run = world.run_without_reader(["manifest"]);
     assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""));
 }
 

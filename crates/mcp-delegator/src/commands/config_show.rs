@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::inputs::Paging;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
@@ -21,14 +22,8 @@ pub struct ConfigShow {
     /// Only settings that something other than the default has set
     #[serde(default)]
     pub changed: bool,
-    /// Settings per page (default all)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<u32>,
-    /// Where to go on, from an earlier answer
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512))]
-    pub cursor: Option<String>,
+    #[serde(flatten)]
+    pub paging: Paging,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -88,7 +83,7 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<Answer, AppError> {
         .map(shown)
         .collect();
     let question = json!({"command": "config.show", "key": input.key, "changed": input.changed});
-    let (settings, page) = page_of(settings, input.limit, input.cursor.as_deref(), &question)?;
+    let (settings, page) = page_of(settings, &input.paging, &question)?;
     let text = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let data = Settings {
         settings,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::inputs::Paging;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Completion};
 use crate::registry::exit_codes::{ExitCodeEntry, exit_codes};
@@ -26,14 +27,8 @@ pub struct ManifestInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
-    /// Commands per page (default all)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<u32>,
-    /// Where to go on, from an earlier answer
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512))]
-    pub cursor: Option<String>,
+    #[serde(flatten)]
+    pub paging: Paging,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -120,7 +115,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<Answer, AppError>
     }
     let question = json!({"command": "manifest", "available_only": input.available_only, "etag": etag});
     let count = commands.len();
-    let (commands, page) = page_of(commands, input.limit, input.cursor.as_deref(), &question)?;
+    let (commands, page) = page_of(commands, &input.paging, &question)?;
     let manifest = Manifest {
         name: registry::PROGRAM,
         version: PRODUCT_VERSION,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::inputs::Paging;
 use super::manifest::output_schema;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Completion};
@@ -25,14 +26,8 @@ pub struct SchemaInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
-    /// Names per page (default all)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<u32>,
-    /// Where to go on, from an earlier answer
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512))]
-    pub cursor: Option<String>,
+    #[serde(flatten)]
+    pub paging: Paging,
 }
 
 /// The names of all schemas, or one schema, whose keys are those of JSON Schema.
@@ -83,7 +78,7 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<Answer, AppError> {
         return Ok(Answer::done(data).raw(text).fact("etag", etag));
     }
     let question = json!({"command": "schema", "etag": etag});
-    let (schemas, page) = page_of(names(), input.limit, input.cursor.as_deref(), &question)?;
+    let (schemas, page) = page_of(names(), &input.paging, &question)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
     let mut answer =
         Answer::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::commands::inputs::Paging;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Page;
 
@@ -16,12 +17,8 @@ pub fn fingerprint(value: &Value) -> String {
 }
 
 /// Cuts one page out of `items`. Without a limit there is one page with everything.
-pub fn page_of<T>(
-    items: Vec<T>,
-    limit: Option<u32>,
-    cursor: Option<&str>,
-    question: &Value,
-) -> Result<(Vec<T>, Page), AppError> {
+pub fn page_of<T>(items: Vec<T>, asked: &Paging, question: &Value) -> Result<(Vec<T>, Page), AppError> {
+    let (limit, cursor) = (asked.limit, asked.cursor.as_deref());
     let (number, size) = match cursor {
         Some(cursor) => decode(cursor, question)?,
         None => (1, limit.map_or(items.len(), |limit| limit as usize)),
@@ -84,19 +81,25 @@ mod tests {
 
     use super::*;
 
+    fn paging(limit: Option<u32>, cursor: Option<&str>) -> Paging {
+        Paging { limit, cursor: cursor.map(str::to_owned) }
+    }
+
     #[test]
     fn a_cursor_of_another_question_is_refused() {
-        let (_, page) = page_of((0..10).collect(), Some(3), None, &json!("a")).unwrap();
+        let (_, page) = page_of((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
         let error =
-            page_of((0..10).collect::<Vec<_>>(), None, page.next_cursor.as_deref(), &json!("b")).unwrap_err();
+            page_of((0..10).collect::<Vec<_>>(), &paging(None, page.next_cursor.as_deref()), &json!("b"))
+                .unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidCursor);
     }
 
     #[test]
     fn a_cursor_with_another_limit_is_refused() {
-        let (_, page) = page_of((0..10).collect(), Some(3), None, &json!("a")).unwrap();
-        let error = page_of((0..10).collect::<Vec<_>>(), Some(4), page.next_cursor.as_deref(), &json!("a"))
-            .unwrap_err();
+        let (_, page) = page_of((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
+        let error =
+            page_of((0..10).collect::<Vec<_>>(), &paging(Some(4), page.next_cursor.as_deref()), &json!("a"))
+                .unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidCursor);
     }
 
@@ -107,7 +110,7 @@ mod tests {
             let (mut seen, mut cursor) = (Vec::new(), None);
             loop {
                 let (items, page) =
-                    page_of((0..total).collect(), Some(limit), cursor.as_deref(), &question).unwrap();
+                    page_of((0..total).collect::<Vec<_>>(), &paging(Some(limit), cursor.as_deref()), &question).unwrap();
                 seen.extend(items);
                 prop_assert_eq!(page.total, total);
                 match page.next_cursor {
@@ -120,7 +123,7 @@ mod tests {
 
         #[test]
         fn no_text_is_taken_for_a_cursor_by_accident(text in ".{0,80}") {
-            prop_assert!(page_of(vec![1, 2, 3], None, Some(&text), &json!(1)).is_err());
+            prop_assert!(page_of(vec![1, 2, 3], &paging(None, Some(&text)), &json!(1)).is_err());
         }
     }
 }
