@@ -311,11 +311,16 @@ pub enum IdleEvent<'a> {
         /// What.
         content: Text<'a>,
     },
+    /// Something said to the agent, echoed (`agent_message` with the role `user`).
+    UserMessage {
+        /// What.
+        content: Text<'a>,
+    },
     /// A tool is called.
     ToolCall {
         /// Which.
         name: Text<'a>,
-        /// Joins call and result.
+        /// Joins call and result; empty when the agent gives none, and then nothing is joined.
         call_id: Text<'a>,
         /// Raw JSON.
         arguments: Option<&'a str>,
@@ -340,6 +345,23 @@ pub enum IdleEvent<'a> {
     Idle,
     /// The session is over.
     Done,
+}
+
+impl Usage {
+    /// Both together.
+    pub(crate) fn plus(self, more: Self) -> Self {
+        let sum = |a: Option<i64>, b: Option<i64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        Self {
+            input_tokens: self.input_tokens.saturating_add(more.input_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_add(more.cached_input_tokens),
+            cache_write_input_tokens: sum(self.cache_write_input_tokens, more.cache_write_input_tokens),
+            output_tokens: self.output_tokens.saturating_add(more.output_tokens),
+            reasoning_output_tokens: sum(self.reasoning_output_tokens, more.reasoning_output_tokens),
+        }
+    }
 }
 
 impl FileChange<'_> {

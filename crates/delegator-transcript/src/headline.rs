@@ -1,12 +1,12 @@
 //! An event in one line of plain words, for people who follow a stream.
 
+use crate::control::without_sequences;
 use crate::event::{Item, ItemDetails, Phase, Status, ThreadEvent};
 use crate::fold::activity::{one_line, words_of, words_of_error};
 use crate::json::Text;
 
 /// What an event says, in one line without control characters. Paths below `workdir` are shown relative to it.
 pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
-    let saying = |what: &str, text: &Text<'_>| one_line(&format!("{what}: {}", text.resolve().trim()));
     match event {
         ThreadEvent::ThreadStarted { thread_id } => saying("Thread", thread_id),
         ThreadEvent::TurnStarted => "Turn started".to_owned(),
@@ -25,8 +25,12 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     }
 }
 
+/// Lines of nothing but control sequences are no lines.
+fn saying(what: &str, text: &Text<'_>) -> String {
+    one_line(&format!("{what}: {}", without_sequences(&text.resolve()).trim()))
+}
+
 fn item_headline(phase: Phase, item: &Item<'_>, workdir: Option<&str>) -> String {
-    let saying = |what: &str, text: &Text<'_>| one_line(&format!("{what}: {}", text.resolve().trim()));
     match &item.details {
         ItemDetails::AgentMessage { text } => saying("Says", text),
         ItemDetails::Reasoning { text } => saying("Thinks", text),
@@ -70,10 +74,7 @@ mod tests {
             (r#"{"type":"turn.failed","error":{"message":"a\nb"}}"#, "Turn failed: a…"),
             (r#"{"type":"error","message":"Reconnecting... 1/5 (x)"}"#, "Reconnecting to the model (1/5)"),
             (r#"{"type":"error","message":"quota"}"#, "Error: quota"),
-            (
-                r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#,
-                "Says: Hi [1m",
-            ),
+            (r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#, "Says: Hi"),
             (r#"{"type":"item.completed","item":{"type":"error","message":"w"}}"#, "Warning: w"),
             (
                 r#"{"type":"item.started","item":{"type":"command_execution","command":"sh -c ls"}}"#,

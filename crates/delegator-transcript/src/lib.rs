@@ -13,6 +13,7 @@
 //! Nothing an agent prints stops the stream. A line that is not understood is counted and left to whoever stores
 //! lines; memory is bounded whatever comes.
 
+mod control;
 mod decode;
 mod event;
 mod fold;

@@ -5,8 +5,10 @@
 //! counted with the reason, and passed through when asked for.
 //!
 //! `strict` leaves out every field 001 does not name and an `exit_code` of null. An over-long line cannot go out as
-//! it came; it is written anew from what was kept of it, and counted as shortened.
+//! it came; it is written anew from what was kept of it, with a mark where something is missing, and counted as
+//! shortened.
 
+mod omitted;
 mod strict;
 mod write;
 
@@ -101,33 +103,29 @@ impl LineNormalizer {
         let text = line.text();
         let event = decode(&text);
         self.summary.unterminated |= !line.terminated;
-        let written = &mut self.summary.lines_written;
-        if let (Event::Thread(_), LineText::Whole(text)) = (&event, &text) {
-            if options.strict {
-                strict::write_named_fields(text, out);
-            } else {
-                out.extend_from_slice(text.trim_ascii().as_bytes());
-            }
-            out.push(b'\n');
-            *written += 1;
-            self.translator.translate(event, &mut |_| {});
-            return;
-        }
+        let as_it_came = match (&event, &text) {
+            (Event::Thread(_), LineText::Whole(text)) => Some(text.trim_ascii()),
+            _ => None,
+        };
         let summary = &mut self.summary;
         self.translator.translate(event, &mut |effect| match effect {
             Effect::Emit(event) => {
-                write::event(&event, options.strict, out);
+                match as_it_came {
+                    Some(line) if options.strict => strict::write_named_fields(line, out),
+                    Some(line) => out.extend_from_slice(line.as_bytes()),
+                    None => write::event(&event, options.strict, &text, out),
+                }
                 out.push(b'\n');
                 summary.lines_written += 1;
                 summary.shortened += u64::from(line.is_cut());
             }
             Effect::NoPlace(why) => {
                 *summary.no_place.entry(why).or_default() += 1;
-                let keep = options.keep_unknown && why.is_lost();
-                if let (true, LineText::Whole(text)) = (keep, &text) {
-                    out.extend_from_slice(text.as_bytes());
+                if options.keep_unknown && why.is_lost() {
+                    omitted::pass_on(line, &text, why, out);
                     out.push(b'\n');
                     summary.lines_written += 1;
+                    summary.shortened += u64::from(line.is_cut());
                 }
             }
             Effect::Warn(warning) if summary.warnings.len() < MOST_WARNINGS => summary.warnings.push(warning),

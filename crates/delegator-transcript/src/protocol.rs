@@ -105,6 +105,8 @@ pub enum ProtocolEvent<'a> {
     TokenCount {
         /// The thread's running total, when the event has it.
         usage: Option<Usage>,
+        /// The oldest versions tell what the last request used instead.
+        request: Option<Usage>,
     },
     /// `error`
     Error {

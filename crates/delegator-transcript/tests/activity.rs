@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use delegator_transcript::{Account, FoldOptions, Framer, Report};
+use delegator_transcript::{Account, FoldOptions, Framer, Outcome, Report, TurnState};
 use recorded::{all, is_protocol, read};
 
 /// The report after every line.
@@ -89,4 +89,26 @@ fn folding_stored_lines_again_says_the_same() {
     for (name, bytes) in all().into_iter().filter(|(name, _)| is_protocol(name)).take(10) {
         assert_eq!(reports(&bytes), reports(&bytes), "{name}");
     }
+}
+
+#[test]
+fn a_stream_that_goes_on_is_told_from_one_that_ended_early() {
+    let mut account = Account::default();
+    Framer::default().push(&read("sigint_cmd.jsonl"), |line| {
+        account.line(&line);
+    });
+    let running = account.report();
+    assert_eq!(running.turn, TurnState::Running);
+    assert!(running.current_activity.is_some_and(|words| words.starts_with("Running ")));
+    account.finish();
+    let ended = account.report();
+    assert_eq!((ended.turn, ended.outcome), (TurnState::Interrupted, Outcome::Interrupted));
+    assert_eq!(ended.current_activity, None);
+}
+
+#[test]
+fn control_sequences_are_no_words() {
+    let stream = "{\"type\":\"turn.started\"}\n{\"type\":\"item.started\",\"item\":{\"id\":\"a\",\"type\":\"command_execution\",\"command\":\"\\u001b[31mecho\\u001b[0m hi\"}}\n";
+    let last = reports(stream.as_bytes()).pop().and_then(|report| report.current_activity);
+    assert_eq!(last.as_deref(), Some("Running echo hi"));
 }

@@ -69,6 +69,11 @@ fn of_duplicate_keys_the_first_counts() {
         r#"{"type":"item.started","item":{"id":"item_0","type":"web_search","id":"ws_1","query":""}}"#;
     let Event::Thread(ThreadEvent::Item { item, .. }) = decode_text(search) else { panic!("an item") };
     assert!(item.id == *"item_0");
+    let usage = r#"{"type":"turn.completed","usage":{"input_tokens":1,"input_tokens":2,"cached_input_tokens":3,"cached_input_tokens":4,"output_tokens":5,"output_tokens":6}}"#;
+    let Event::Thread(ThreadEvent::TurnCompleted { usage: Some(usage) }) = decode_text(usage) else {
+        panic!("usage")
+    };
+    assert_eq!((usage.input_tokens, usage.cached_input_tokens, usage.output_tokens), (1, 3, 5));
 }
 
 #[test]

@@ -17,11 +17,11 @@ fn a_call_is_an_mcp_tool_call_of_the_server_agent() {
     let events = normalized(&lines(&[CALL, r#"{"type":"tool_result","call_id":"c1","output":"ok"}"#]));
     assert_eq!(events[0], json!({"type":"turn.started"}));
     let begun = json!({"id":"item_0","type":"mcp_tool_call","server":"agent","tool":"write_file",
-        "arguments":{"path":"a"},"result":null,"error":null,"status":"in_progress"});
+        "arguments":{"path":"a"},"status":"in_progress"});
     assert_eq!(events[1], json!({"type":"item.started","item":begun}));
     let ended = json!({"id":"item_0","type":"mcp_tool_call","server":"agent","tool":"write_file",
         "arguments":{"path":"a"},"result":{"content":[{"type":"text","text":"ok"}],"structured_content":null},
-        "error":null,"status":"completed"});
+        "status":"completed"});
     assert_eq!(events[2], json!({"type":"item.completed","item":ended}));
 }
 
@@ -99,4 +99,61 @@ fn every_line_of_the_literal_examples_is_known() {
     assert_eq!(report.files.modified, ["/abs/f"]);
     let (_, summary) = normalize(stream.as_bytes(), NormalizeOptions::default());
     assert_eq!(summary.dialect, Some(Dialect::Idle));
+}
+
+#[test]
+fn an_error_of_any_type_is_a_failure_and_told_whole() {
+    for (error, message) in [
+        (r#"{"message":"m","code":1}"#, r#"{"message":"m","code":1}"#),
+        ("[1,2]", "[1,2]"),
+        ("false", "false"),
+        ("0", "0"),
+        (r#""no""#, "no"),
+    ] {
+        let result = format!(r#"{{"type":"tool_result","call_id":"c1","output":"","error":{error}}}"#);
+        let item = &normalized(&lines(&[CALL, &result]))[2]["item"];
+        assert_eq!((&item["status"], &item["error"]["message"]), (&json!("failed"), &json!(message)));
+    }
+}
+
+#[test]
+fn what_is_not_text_is_kept_as_json() {
+    for key in ["output", "content"] {
+        let result = format!(r#"{{"type":"tool_result","call_id":"c1","{key}":{{"rows":[1, 2]}}}}"#);
+        let item = &normalized(&lines(&[CALL, &result]))[2]["item"];
+        assert_eq!(item["result"]["content"][0]["text"], r#"{"rows":[1, 2]}"#);
+    }
+    let message = r#"{"type":"agent_message","content":[{"text":"hi"}]}"#;
+    assert_eq!(normalized(&lines(&[message]))[1]["item"]["text"], r#"[{"text":"hi"}]"#);
+}
+
+#[test]
+fn a_call_id_that_is_a_number_joins() {
+    let events = normalized(&lines(&[
+        r#"{"type":"tool_call","name":"a","call_id":7}"#,
+        r#"{"type":"tool_call","name":"b","call_id":8}"#,
+        r#"{"type":"tool_result","call_id":7,"output":"x"}"#,
+    ]));
+    assert_eq!((&events[3]["item"]["id"], &events[3]["item"]["tool"]), (&json!("item_0"), &json!("a")));
+}
+
+#[test]
+fn calls_without_an_id_are_not_one_call() {
+    let stream = lines(&[
+        r#"{"type":"tool_call","name":"a"}"#,
+        r#"{"type":"tool_call","name":"b"}"#,
+        r#"{"type":"tool_result","call_id":"","output":"x"}"#,
+    ]);
+    let events = normalized(&stream);
+    assert_eq!(events[3]["item"]["tool"], "unknown", "neither of them is known to have answered");
+    assert_eq!(summarize(stream.as_bytes()).open_items.len(), 2);
+}
+
+#[test]
+fn what_the_user_said_is_not_what_the_agent_said_last() {
+    let said = r#"{"type":"agent_message","content":"answer","role":"assistant"}"#;
+    let user = r#"{"type":"agent_message","role":"user","content":"question"}"#;
+    let report = summarize(lines(&[said, r#"{"type":"idle"}"#, user]).as_bytes());
+    assert_eq!(report.final_message.map(|message| message.text).as_deref(), Some("answer"));
+    assert_eq!((report.turns, report.counts.events, report.idle), (1, 3, false));
 }

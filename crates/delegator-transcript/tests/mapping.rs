@@ -47,7 +47,7 @@ const BEGIN: &str =
 #[test]
 fn exec_command_begin_emits_item_started_in_progress() {
     let item = json!({"id":"item_0","type":"command_execution","command":"bash -lc 'echo hi'",
-        "aggregated_output":"","exit_code":null,"status":"in_progress"});
+        "aggregated_output":"","status":"in_progress"});
     assert_eq!(map(&[BEGIN]), [json!({"type":"item.started","item":item})]);
 }
 
@@ -92,7 +92,7 @@ const CALL: &str = r#"{"type":"mcp_tool_call_begin","call_id":"m","invocation":{
 #[test]
 fn mcp_tool_call_begin_emits_item_started_in_progress() {
     let item = json!({"id":"item_0","type":"mcp_tool_call","server":"s","tool":"t","arguments":{"a":1},
-        "result":null,"error":null,"status":"in_progress"});
+        "status":"in_progress"});
     assert_eq!(map(&[CALL]), [json!({"type":"item.started","item":item})]);
 }
 
@@ -100,7 +100,7 @@ fn mcp_tool_call_begin_emits_item_started_in_progress() {
 fn mcp_tool_call_end_emits_item_completed() {
     let end = r#"{"type":"mcp_tool_call_end","call_id":"m","invocation":{"server":"s","tool":"t","arguments":{"a":1}},"duration":{},"result":{"Ok":{"content":[{"type":"text","text":"x"}],"isError":false}}}"#;
     let item = json!({"id":"item_0","type":"mcp_tool_call","server":"s","tool":"t","arguments":{"a":1},
-        "result":{"content":[{"type":"text","text":"x"}],"structured_content":null},"error":null,"status":"completed"});
+        "result":{"content":[{"type":"text","text":"x"}],"structured_content":null},"status":"completed"});
     assert_eq!(map(&[CALL, end])[1], json!({"type":"item.completed","item":item}));
 }
 
@@ -292,4 +292,107 @@ fn a_thing_told_by_event_and_by_item_is_emitted_once() {
     let item = r#"{"type":"item_completed","item":{"type":"AgentMessage","id":"m","content":[{"type":"Text","text":"x"}]}}"#;
     assert_eq!(map(&[r#"{"type":"agent_message","message":"x"}"#, item]).len(), 1);
     assert_eq!(map(&[item, r#"{"type":"agent_message","message":"x"}"#]).len(), 1);
+}
+
+#[test]
+fn what_a_made_up_event_does_not_have_is_left_out() {
+    let bare = r#"{"type":"mcp_tool_call_begin","call_id":"m","invocation":{"server":"s","tool":"t"}}"#;
+    let item = json!({"id":"item_0","type":"mcp_tool_call","server":"s","tool":"t","status":"in_progress"});
+    assert_eq!(map(&[bare]), [json!({"type":"item.started","item":item})]);
+    let passed = r#"{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"c","aggregated_output":"","exit_code":null,"status":"in_progress"}}"#;
+    let (out, _) = normalize(passed.as_bytes(), NormalizeOptions::default());
+    assert_eq!(out.trim_end(), passed, "what is passed through keeps its nulls");
+}
+
+#[test]
+fn flat_token_counts_are_of_one_request_each_and_add_up() {
+    let flat = |n: u64| {
+        format!(
+            r#"{{"type":"token_count","input_tokens":{n},"input_tokens":9999,"cached_input_tokens":{},"output_tokens":7,"reasoning_output_tokens":2,"total_tokens":1}}"#,
+            n / 2
+        )
+    };
+    let (first, second) = (flat(100), flat(50));
+    let start = r#"{"type":"task_started"}"#;
+    let events = map(&[start, &first, &second, r#"{"type":"task_complete"}"#]);
+    let usage =
+        json!({"input_tokens":150,"cached_input_tokens":75,"output_tokens":14,"reasoning_output_tokens":4});
+    assert_eq!(events[1], json!({"type":"turn.completed","usage":usage}));
+    let running = summarize(protocol(&[start, &first, &second]).as_bytes());
+    assert_eq!(running.usage.map(|usage| usage.thread_total.input_tokens), Some(150));
+}
+
+#[test]
+fn a_plan_does_not_leak_into_the_next_turn_when_no_end_was_told() {
+    let kinds = |stream: &str| -> Vec<(String, Value)> {
+        let told = |event: Value| {
+            (event["type"].as_str().unwrap_or_default().to_owned(), event["item"]["id"].clone())
+        };
+        normalized(stream).into_iter().map(told).collect()
+    };
+    let expected = [
+        ("turn.started", json!(null)),
+        ("item.started", json!("item_0")),
+        ("item.completed", json!("item_0")),
+        ("turn.started", json!(null)),
+        ("item.started", json!("item_1")),
+    ]
+    .map(|(kind, id)| (kind.to_owned(), id));
+    let start = r#"{"type":"task_started"}"#;
+    assert_eq!(kinds(&protocol(&[start, &plan(false), start, &plan(true)])), expected);
+    let asked = r#"{"type":"user_message","message":"go on"}"#.to_owned();
+    let rollout: String = [&asked, &plan(false), &asked, &plan(true)]
+        .map(|message| format!("{{\"timestamp\":\"t\",\"type\":\"event_msg\",\"payload\":{message}}}\n"))
+        .concat();
+    assert_eq!(kinds(&rollout), expected);
+}
+
+#[test]
+fn a_result_that_is_not_wrapped_is_the_result() {
+    let content = json!({"content":[{"type":"text","text":"x"}],"structured_content":null});
+    for (result, status, expected) in [
+        (r#"{"content":[{"type":"text","text":"x"}]}"#, "completed", content.clone()),
+        (r#"{"content":[{"type":"text","text":"x"}],"is_error":true}"#, "failed", content.clone()),
+        (r#"{"content":[{"type":"text","text":"x"}],"isError":true,"isError":false}"#, "failed", content),
+        (r#"{"answer":42}"#, "completed", json!({"answer":42})),
+        (r#""just text""#, "completed", json!("just text")),
+    ] {
+        let end = format!(r#"{{"type":"mcp_tool_call_end","call_id":"m","result":{result}}}"#);
+        let item = &map(&[CALL, &end])[1]["item"];
+        assert_eq!((&item["status"], &item["result"]), (&json!(status), &expected), "{result}");
+        assert_eq!(item.get("error"), None);
+    }
+    for nothing in ["null", r#"{"Err":null}"#] {
+        let end = format!(r#"{{"type":"mcp_tool_call_end","call_id":"m","result":{nothing}}}"#);
+        assert_eq!(map(&[CALL, &end])[1]["item"]["status"], "failed");
+    }
+}
+
+#[test]
+fn an_error_that_is_an_object_is_told_by_its_message_or_whole() {
+    for (error, message) in
+        [(r#"{"code":1,"message":"why"}"#, "why"), (r#"{"code":1}"#, r#"{"code":1}"#), ("[1]", "[1]")]
+    {
+        let end = format!(r#"{{"type":"mcp_tool_call_end","call_id":"m","result":{{"Err":{error}}}}}"#);
+        let item = &map(&[CALL, &end])[1]["item"];
+        assert_eq!((&item["status"], &item["error"]["message"]), (&json!("failed"), &json!(message)));
+    }
+}
+
+#[test]
+fn of_duplicate_keys_of_an_invocation_the_first_counts() {
+    let begin = r#"{"type":"mcp_tool_call_begin","call_id":"m","invocation":{"server":"s","server":"S","tool":"t","tool":"T","arguments":1,"arguments":2},"invocation":{"server":"z"}}"#;
+    let item = &map(&[begin])[0]["item"];
+    let told = (&item["server"], &item["tool"], &item["arguments"]);
+    assert_eq!(told, (&json!("s"), &json!("t"), &json!(1)));
+}
+
+#[test]
+fn patch_apply_end_without_begin_and_changes_is_only_a_warning() {
+    let end = protocol(&[r#"{"type":"patch_apply_end","call_id":"lost","success":true}"#]);
+    let (out, summary) = normalize(end.as_bytes(), NormalizeOptions::default());
+    assert_eq!(out, "");
+    assert_eq!(summary.warnings, [MapWarning::PatchEndWithoutBegin { call_id: "lost".into() }]);
+    let named = r#"{"type":"patch_apply_end","call_id":"p","success":true,"changes":{"a":{"type":"add"}}}"#;
+    assert_eq!(map(&[named]).len(), 1);
 }

@@ -92,7 +92,8 @@ fn strict_keeps_the_first_of_two_ids() {
 }
 
 /// Finished items and ends of turns, without what the two ways of telling may differ in: a rollout has no
-/// retries, and Codex sorts the keys of an MCP result differently (values are compared, not bytes).
+/// retries, Codex sorts the keys of an MCP result differently (values are compared, not bytes), and what an item does
+/// not have is null in its stream and absent in ours.
 fn essence(stream: &[u8]) -> Vec<Value> {
     let text = String::from_utf8(stream.to_vec()).expect("UTF-8");
     let is_essential =
@@ -100,6 +101,7 @@ fn essence(stream: &[u8]) -> Vec<Value> {
     let mut events: Vec<Value> = normalized(&text).into_iter().filter(is_essential).collect();
     for item in events.iter_mut().filter_map(|event| event.get_mut("item")?.as_object_mut()) {
         item.remove("id");
+        item.retain(|_, value| !value.is_null());
     }
     events
 }

@@ -51,8 +51,12 @@ impl<'a> ItemFields<'a> {
                     let code = cursor.integer()?.and_then(|code| i32::try_from(code).ok());
                     first(&mut self.exit_code, code);
                 }
-                "changes" if cursor.peek() == Some(b'[') => read_changes(cursor, &mut self.changes)?,
-                "items" if cursor.peek() == Some(b'[') => read_todos(cursor, "text", &mut self.todos)?,
+                "changes" if self.changes.is_empty() && cursor.peek() == Some(b'[') => {
+                    read_changes(cursor, &mut self.changes)?;
+                }
+                "items" if self.todos.is_empty() && cursor.peek() == Some(b'[') => {
+                    read_todos(cursor, "text", &mut self.todos)?;
+                }
                 "action" => first(&mut self.action, cursor.raw_unless_null()?),
                 key => return self.read_call(cursor, key),
             }
@@ -204,20 +208,20 @@ pub(super) fn read_todos<'a>(cursor: &mut Cursor<'a>, text_key: &str, todos: &mu
         if cursor.peek() != Some(b'{') {
             return cursor.skip();
         }
-        let (mut text, mut completed) = (None, false);
+        let (mut text, mut completed) = (None, None);
         cursor.object(|cursor, key| {
             match key.simple() {
                 Some(key) if key == text_key => text_into(cursor, &mut text)?,
-                Some("completed") => completed = cursor.boolean()?.unwrap_or(false),
+                Some("completed") => first(&mut completed, cursor.boolean()?),
                 Some("status") => {
-                    completed = cursor.text()?.is_some_and(|status| status == *"completed");
+                    first(&mut completed, cursor.text()?.map(|status| status == *"completed"));
                 }
                 _ => cursor.skip()?,
             }
             Ok(())
         })?;
         if let Some(text) = text {
-            todos.push(Todo { text, completed });
+            todos.push(Todo { text, completed: completed.unwrap_or(false) });
         }
         Ok(())
     })

@@ -8,17 +8,21 @@
 //! Of an over-long line the head is read in the same way as far as it goes, and what lies behind it is taken from
 //! the facts the framer picked up in passing.
 
+mod error;
 mod item;
 mod protocol;
 mod rollout;
 mod turn_item;
+mod usage;
 
 use crate::event::{Event, IdleEvent, Phase, ThreadEvent, Usage};
 use crate::framer::LineText;
 use crate::json::{Cursor, Fault, Scan, Text};
 use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
+use error::TopError;
 use item::ItemFields;
+use usage::read_usage;
 
 /// What a line says.
 pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
@@ -90,6 +94,18 @@ fn text_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<(
     Ok(())
 }
 
+/// Reads a string as it is and any other value but `null` as its JSON: for fields of 003, whose agents write what they
+/// have.
+fn loose_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
+    if cursor.peek() == Some(b'"') {
+        return text_into(cursor, slot);
+    }
+    let mut nested = None;
+    let read = nested_into(cursor, &mut nested);
+    first(slot, nested.filter(|value| value.0 != "null").map(|Nested(raw)| Text::plain(raw)));
+    read
+}
+
 /// Reads an object or array for later; where the line was cut inside it, as much of it as there is.
 fn nested_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Nested<'a>>) -> Scan<()> {
     let rest = cursor.rest();
@@ -111,8 +127,7 @@ struct Top<'a> {
     item: Option<ItemFields<'a>>,
     thread_id: Option<Text<'a>>,
     usage: Option<Usage>,
-    /// `error` as text, or the `message` of an `error` object.
-    error: Option<Text<'a>>,
+    error: Option<TopError<'a>>,
     message: Option<Text<'a>>,
     nested: Option<Nested<'a>>,
     nested_in: Option<Envelope>,
@@ -123,6 +138,7 @@ struct Top<'a> {
 #[derive(Debug, Default)]
 struct OtherTop<'a> {
     timestamp: Option<Text<'a>>,
+    role: Option<Text<'a>>,
     content: Option<Text<'a>>,
     name: Option<Text<'a>>,
     call_id: Option<Text<'a>>,
@@ -154,8 +170,7 @@ impl<'a> Top<'a> {
                 }
                 "thread_id" => text_into(cursor, &mut self.thread_id)?,
                 "usage" => first(&mut self.usage, read_usage(cursor)?),
-                "error" if cursor.peek() == Some(b'{') => read_message(cursor, &mut self.error)?,
-                "error" => text_into(cursor, &mut self.error)?,
+                "error" => TopError::read(cursor, &mut self.error)?,
                 "message" => text_into(cursor, &mut self.message)?,
                 "msg" if cursor.peek() == Some(b'{') => {
                     self.nested_in = self.nested_in.or(Some(Envelope::Message));
@@ -175,6 +190,7 @@ impl<'a> Top<'a> {
         let is_ours = matches!(
             key,
             "timestamp"
+                | "role"
                 | "content"
                 | "name"
                 | "call_id"
@@ -195,11 +211,12 @@ impl<'a> Top<'a> {
                 first(&mut other.arguments, cursor.raw_unless_null()?);
                 return Ok(());
             }
+            "content" => return loose_into(cursor, &mut other.content),
+            "call_id" => return loose_into(cursor, &mut other.call_id),
+            "output" => return loose_into(cursor, &mut other.output),
             "timestamp" => &mut other.timestamp,
-            "content" => &mut other.content,
+            "role" => &mut other.role,
             "name" => &mut other.name,
-            "call_id" => &mut other.call_id,
-            "output" => &mut other.output,
             "path" => &mut other.path,
             "action" => &mut other.action,
             "model" => &mut other.model,
@@ -213,42 +230,43 @@ impl<'a> Top<'a> {
         if let (None, Some(Remains { facts, .. })) = (&self.kind, remains) {
             self.kind = facts.outer.kind.as_deref().map(Text::plain);
         }
-        if let Some((envelope, nested)) = self.nested_in.zip(self.nested) {
-            return self.into_enveloped(envelope, nested, remains);
-        }
-        let Some(kind) = self.kind.take() else { return self.into_preamble() };
+        let Some(kind) = self.kind.take() else { return self.into_enveloped(None, remains) };
         let event = match kind.simple().unwrap_or_default() {
             "thread.started" => ThreadEvent::ThreadStarted { thread_id: self.thread_id.unwrap_or_default() },
             "turn.started" => ThreadEvent::TurnStarted,
             "turn.completed" => ThreadEvent::TurnCompleted { usage: self.usage },
-            "turn.failed" => ThreadEvent::TurnFailed { message: self.error.unwrap_or_default() },
+            "turn.failed" => ThreadEvent::TurnFailed {
+                message: self.error.and_then(TopError::message).unwrap_or_default(),
+            },
             "error" => {
-                let message = self.message.or(self.error).unwrap_or_default();
-                ThreadEvent::Error { message }
+                let message = self.message.or_else(|| self.error.and_then(TopError::message));
+                ThreadEvent::Error { message: message.unwrap_or_default() }
             }
             "item.started" => return self.into_item(kind, Phase::Started, remains),
             "item.updated" => return self.into_item(kind, Phase::Updated, remains),
             "item.completed" => return self.into_item(kind, Phase::Completed, remains),
-            _ => return self.into_idle_event(kind, remains),
+            "agent_message" | "tool_call" | "tool_result" | "file_change" | "idle" | "done" => {
+                return self.into_idle_event(kind, remains);
+            }
+            // Only now an envelope: an event of 001 or 003 stays one whatever else its line carries.
+            _ => return self.into_enveloped(Some(kind), remains),
         };
         Event::Thread(event)
     }
 
-    /// An event inside an envelope. Other programs have messages and payloads too: without a type inside, or a time
-    /// outside, it is none of Codex's.
-    fn into_enveloped(
-        self,
-        envelope: Envelope,
-        nested: Nested<'a>,
-        remains: Option<Remains<'a>>,
-    ) -> Event<'a> {
+    /// An event inside an envelope, if it is in one. Other programs have messages and payloads too: without a type
+    /// inside, or without a time or a name of Codex's outside, it is none of Codex's.
+    fn into_enveloped(self, kind: Option<Text<'a>>, remains: Option<Remains<'a>>) -> Event<'a> {
+        let Some((envelope, nested)) = self.nested_in.zip(self.nested) else {
+            return if kind.is_some() { Event::Unknown { kind } } else { self.into_preamble() };
+        };
         let timestamp = self.other.and_then(|other| other.timestamp);
-        match (envelope, self.kind) {
+        match (envelope, kind) {
             (Envelope::Message, kind) => match protocol::decode_protocol(nested, remains) {
                 ProtocolEvent::Unknown { kind: None } => Event::Unknown { kind },
                 event => Event::Protocol(event),
             },
-            (Envelope::Payload, Some(kind)) if timestamp.is_some() => {
+            (Envelope::Payload, Some(kind)) if timestamp.is_some() || rollout::is_line_type(&kind) => {
                 Event::Rollout(rollout::decode_rollout(timestamp, kind, nested, remains))
             }
             (Envelope::Payload, kind) => Event::Unknown { kind },
@@ -268,7 +286,11 @@ impl<'a> Top<'a> {
         let call_id = other.call_id.or(late_id);
         Event::Idle(match kind.simple().unwrap_or_default() {
             "agent_message" => {
-                IdleEvent::AgentMessage { content: other.content.or(self.message).unwrap_or_default() }
+                let content = other.content.or(self.message).unwrap_or_default();
+                match other.role {
+                    Some(role) if role == *"user" => IdleEvent::UserMessage { content },
+                    _ => IdleEvent::AgentMessage { content },
+                }
             }
             "tool_call" => IdleEvent::ToolCall {
                 name: other.name.unwrap_or_default(),
@@ -278,7 +300,7 @@ impl<'a> Top<'a> {
             "tool_result" => IdleEvent::ToolResult {
                 call_id,
                 output: other.output.or(other.content).unwrap_or_default(),
-                error: self.error,
+                error: self.error.map(TopError::whole),
             },
             "file_change" => IdleEvent::FileChange {
                 path: other.path.unwrap_or_default(),
@@ -299,27 +321,6 @@ impl<'a> Top<'a> {
         }
         Event::Preamble(Preamble { model: other.model, workdir: other.workdir, prompt: other.prompt })
     }
-}
-
-/// Token counts; `None` when there is no object of them.
-fn read_usage(cursor: &mut Cursor<'_>) -> Scan<Option<Usage>> {
-    if cursor.peek() != Some(b'{') {
-        cursor.skip()?;
-        return Ok(None);
-    }
-    let mut usage = Usage::default();
-    cursor.object(|cursor, key| {
-        match key.simple().unwrap_or_default() {
-            "input_tokens" => usage.input_tokens = cursor.integer()?.unwrap_or_default(),
-            "cached_input_tokens" => usage.cached_input_tokens = cursor.integer()?.unwrap_or_default(),
-            "cache_write_input_tokens" => usage.cache_write_input_tokens = cursor.integer()?,
-            "output_tokens" => usage.output_tokens = cursor.integer()?.unwrap_or_default(),
-            "reasoning_output_tokens" => usage.reasoning_output_tokens = cursor.integer()?,
-            _ => cursor.skip()?,
-        }
-        Ok(())
-    })?;
-    Ok(Some(usage))
 }
 
 /// The `message` of an object.

@@ -1,10 +1,12 @@
 //! `EventMsg` of the internal protocol.
 
+use super::error::TopError;
 use super::item::read_todos;
 use super::turn_item::{TurnItem, decode_turn_item};
-use super::{Nested, Remains, first, nested_into, read_message, read_usage, text_into};
+use super::usage::{UsageFields, read_usage};
+use super::{Nested, Remains, first, nested_into, read_message, text_into};
 use crate::event::{ChangeKind, FileChange, McpToolCall, Todo, Usage};
-use crate::json::{Cursor, Fault, Scan, Text};
+use crate::json::{Cursor, Scan, Text};
 use crate::protocol::ProtocolEvent;
 use crate::shell;
 
@@ -22,13 +24,15 @@ struct MessageFields<'a> {
     stdout: Option<Text<'a>>,
     stderr: Option<Text<'a>>,
     exit_code: Option<i64>,
-    call: McpToolCall<'a>,
+    call: Option<McpToolCall<'a>>,
     result: Option<Nested<'a>>,
     changes: Vec<FileChange<'a>>,
     success: Option<bool>,
     action: Option<&'a str>,
     plan: Vec<Todo<'a>>,
     usage: Option<Usage>,
+    /// Token counts of the message itself: those of one request.
+    request: UsageFields,
     error: Option<Text<'a>>,
     item: Option<Nested<'a>>,
 }
@@ -55,21 +59,27 @@ impl<'a> MessageFields<'a> {
                 "session_id" | "thread_id" => text_into(cursor, &mut self.session_id)?,
                 "message" | "text" | "query" => text_into(cursor, &mut self.text)?,
                 "summary" => text_into(cursor, &mut self.summary)?,
-                "command" => read_command(cursor, &mut self.command)?,
+                "command" if self.command.is_empty() => read_command(cursor, &mut self.command)?,
                 "aggregated_output" => text_into(cursor, &mut self.output)?,
                 "stdout" => text_into(cursor, &mut self.stdout)?,
                 "stderr" => text_into(cursor, &mut self.stderr)?,
                 "exit_code" => first(&mut self.exit_code, cursor.integer()?),
-                "invocation" if cursor.peek() == Some(b'{') => read_invocation(cursor, &mut self.call)?,
-                "result" if cursor.peek() == Some(b'{') => nested_into(cursor, &mut self.result)?,
-                "changes" if cursor.peek() == Some(b'{') => read_change_map(cursor, &mut self.changes)?,
+                "invocation" if self.call.is_none() && cursor.peek() == Some(b'{') => {
+                    read_invocation(cursor, self.call.insert(McpToolCall::default()))?;
+                }
+                "result" if cursor.peek() != Some(b'n') => nested_into(cursor, &mut self.result)?,
+                "changes" if self.changes.is_empty() && cursor.peek() == Some(b'{') => {
+                    read_change_map(cursor, &mut self.changes)?;
+                }
                 "success" => first(&mut self.success, cursor.boolean()?),
                 "action" => first(&mut self.action, cursor.raw_unless_null()?),
-                "plan" if cursor.peek() == Some(b'[') => read_todos(cursor, "step", &mut self.plan)?,
+                "plan" if self.plan.is_empty() && cursor.peek() == Some(b'[') => {
+                    read_todos(cursor, "step", &mut self.plan)?;
+                }
                 "info" if cursor.peek() == Some(b'{') => read_info(cursor, &mut self.usage)?,
                 "error" if cursor.peek() == Some(b'{') => read_message(cursor, &mut self.error)?,
                 "item" if cursor.peek() == Some(b'{') => nested_into(cursor, &mut self.item)?,
-                _ => cursor.skip()?,
+                key => self.request.read(cursor, key)?,
             }
             Ok(())
         })
@@ -98,9 +108,11 @@ impl<'a> MessageFields<'a> {
                 output: merged_output(self.output, self.stdout, self.stderr),
                 exit_code: self.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1),
             },
-            "mcp_tool_call_begin" => ProtocolEvent::McpToolCallBegin { call_id, call: self.call },
+            "mcp_tool_call_begin" => {
+                ProtocolEvent::McpToolCallBegin { call_id, call: self.call.unwrap_or_default() }
+            }
             "mcp_tool_call_end" => {
-                let mut call = self.call;
+                let mut call = self.call.unwrap_or_default();
                 let success = self.result.is_some_and(|result| read_result(result, &mut call));
                 ProtocolEvent::McpToolCallEnd { call_id, call, success }
             }
@@ -111,7 +123,9 @@ impl<'a> MessageFields<'a> {
             }
             "web_search_end" => ProtocolEvent::WebSearchEnd { call_id, query: text, action: self.action },
             "plan_update" => ProtocolEvent::PlanUpdate { items: self.plan },
-            "token_count" => ProtocolEvent::TokenCount { usage: self.usage },
+            "token_count" => {
+                ProtocolEvent::TokenCount { usage: self.usage, request: self.request.into_usage() }
+            }
             "error" => ProtocolEvent::Error { message: text },
             "stream_error" => ProtocolEvent::StreamError { message: text },
             "warning" => ProtocolEvent::Warning { message: text },
@@ -194,47 +208,62 @@ fn merged_output<'a>(
 }
 
 fn read_invocation<'a>(cursor: &mut Cursor<'a>, call: &mut McpToolCall<'a>) -> Scan<()> {
-    cursor.object(|cursor, key| {
+    let (mut server, mut tool) = (None, None);
+    let read = cursor.object(|cursor, key| {
         match key.simple() {
-            Some("server") => call.server = cursor.text()?.unwrap_or_default(),
-            Some("tool") => call.tool = cursor.text()?.unwrap_or_default(),
-            Some("arguments") => call.arguments = cursor.raw_unless_null()?.map(Text::plain),
-            _ => cursor.skip()?,
-        }
-        Ok(())
-    })
-}
-
-/// `{"Ok":{"content":…,"isError":…}}` or `{"Err":"…"}`: fills in the call and says whether it went well.
-fn read_result<'a>(result: Nested<'a>, call: &mut McpToolCall<'a>) -> bool {
-    let mut success = false;
-    let read = Cursor::new(result.0).object(|cursor, key| {
-        match key.simple() {
-            Some("Ok" | "ok") => {
-                let raw = cursor.raw()?;
-                success = !is_error_result(raw);
-                call.result = Some(Text::owned(super::turn_item::result_of_001(raw)));
-            }
-            Some("Err" | "err") => call.error = cursor.text()?,
+            Some("server") => text_into(cursor, &mut server)?,
+            Some("tool") => text_into(cursor, &mut tool)?,
+            Some("arguments") => first(&mut call.arguments, cursor.raw_unless_null()?.map(Text::plain)),
             _ => cursor.skip()?,
         }
         Ok(())
     });
-    // A result that was cut off is not known to be good.
-    success && read != Err(Fault::Cut)
+    (call.server, call.tool) = (server.unwrap_or_default(), tool.unwrap_or_default());
+    read
+}
+
+/// `{"Ok":{"content":…,"isError":…}}` or `{"Err":…}`, or the result itself: fills in the call and says whether it went
+/// well.
+fn read_result<'a>(result: Nested<'a>, call: &mut McpToolCall<'a>) -> bool {
+    let (mut ok, mut error, mut is_err) = (None, None, false);
+    let mut cursor = Cursor::new(result.0);
+    let read = match cursor.peek() {
+        Some(b'{') => cursor.object(|cursor, key| {
+            match key.simple() {
+                Some("Ok" | "ok") => first(&mut ok, Some(cursor.raw()?)),
+                Some("Err" | "err") => {
+                    is_err = true;
+                    TopError::read(cursor, &mut error)?;
+                }
+                _ => cursor.skip()?,
+            }
+            Ok(())
+        }),
+        _ => cursor.skip(),
+    };
+    if is_err {
+        call.error = error.map(TopError::message_or_whole);
+    }
+    // A result that was cut off is not known to be good, and no JSON to pass on.
+    if read.is_err() {
+        return false;
+    }
+    let result = ok.or((!is_err).then_some(result.0));
+    call.result = result.map(|raw| Text::owned(super::turn_item::result_of_001(raw)));
+    result.is_some_and(|raw| !is_error_result(raw)) && !is_err
 }
 
 /// Whether an MCP result says of itself that it is an error.
 fn is_error_result(raw: &str) -> bool {
-    let mut is_error = false;
+    let mut is_error = None;
     let _ = Cursor::new(raw).object(|cursor, key| {
         match key.simple() {
-            Some("isError" | "is_error") => is_error = cursor.boolean()?.unwrap_or(false),
+            Some("isError" | "is_error") => first(&mut is_error, cursor.boolean()?),
             _ => cursor.skip()?,
         }
         Ok(())
     });
-    is_error
+    is_error.unwrap_or(false)
 }
 
 /// `{"path":{"add":…}}`, in newer versions `{"path":{"type":"add",…}}`.

@@ -6,6 +6,12 @@ use super::{Nested, Remains, text_into};
 use crate::json::{Cursor, Scan, Text};
 use crate::protocol::{ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 
+/// Whether lines of session files call themselves this: enough to know one that does not say when it was written.
+pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
+    let names = ["session_meta", "turn_context", "event_msg", "response_item", "compacted"];
+    kind.simple().is_some_and(|kind| names.contains(&kind))
+}
+
 pub(super) fn decode_rollout<'a>(
     timestamp: Option<Text<'a>>,
     kind: Text<'a>,
@@ -76,18 +82,19 @@ fn decode_response<'a>(payload: Nested<'a>) -> ResponseItem<'a> {
         "arguments" | "input" => text_into(cursor, &mut input),
         // A local shell call has an object here, to be read like a function's arguments.
         "action" if cursor.peek() == Some(b'{') => {
-            input = Some(Text::plain(cursor.raw()?));
+            let action = Some(Text::plain(cursor.raw()?));
+            super::first(&mut input, action);
             Ok(())
         }
         "output" if cursor.peek() == Some(b'[') => {
             let mut parts = Vec::new();
             read_texts(cursor, &mut parts)?;
             let parts: Vec<_> = parts.iter().map(|part| part.resolve().into_owned()).collect();
-            output = Some(Text::owned(parts.concat()));
+            super::first(&mut output, Some(Text::owned(parts.concat())));
             Ok(())
         }
         "output" => text_into(cursor, &mut output),
-        "content" if cursor.peek() == Some(b'[') => read_texts(cursor, &mut texts),
+        "content" if texts.is_empty() && cursor.peek() == Some(b'[') => read_texts(cursor, &mut texts),
         _ => cursor.skip(),
     });
     let is = |text: &Option<Text<'_>>, wanted: &str| text.as_ref().is_some_and(|text| *text == *wanted);

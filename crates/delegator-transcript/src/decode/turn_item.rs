@@ -26,6 +26,9 @@ struct TurnItemFields<'a> {
     changes: Vec<FileChange<'a>>,
     todos: Vec<Todo<'a>>,
     action: Option<&'a str>,
+    server: Option<Text<'a>>,
+    /// Of an MCP call or of one that concerns sub-agents.
+    tool: Option<Text<'a>>,
     call: McpToolCall<'a>,
     collab: CollabToolCall<'a>,
 }
@@ -58,21 +61,27 @@ impl<'a> TurnItemFields<'a> {
                 "type" => text_into(cursor, &mut self.kind)?,
                 "id" => text_into(cursor, &mut self.id)?,
                 "status" => text_into(cursor, &mut self.status)?,
-                "content" | "summary_text" if cursor.peek() == Some(b'[') => {
+                "content" | "summary_text" if self.texts.is_empty() && cursor.peek() == Some(b'[') => {
                     read_texts(cursor, &mut self.texts)?;
                 }
                 "query" => text_into(cursor, &mut self.query)?,
-                "command" if cursor.peek() == Some(b'[') => cursor.array(|cursor| {
-                    self.command.extend(cursor.text()?.map(|word| word.resolve().into_owned()));
-                    Ok(())
-                })?,
+                "command" if self.command.is_empty() && cursor.peek() == Some(b'[') => {
+                    cursor.array(|cursor| {
+                        self.command.extend(cursor.text()?.map(|word| word.resolve().into_owned()));
+                        Ok(())
+                    })?
+                }
                 "aggregated_output" => text_into(cursor, &mut self.output)?,
                 "exit_code" => {
                     let code = cursor.integer()?.and_then(|code| i32::try_from(code).ok());
                     first(&mut self.exit_code, code);
                 }
-                "changes" if cursor.peek() == Some(b'{') => read_change_map(cursor, &mut self.changes)?,
-                "items" if cursor.peek() == Some(b'[') => read_todos(cursor, "text", &mut self.todos)?,
+                "changes" if self.changes.is_empty() && cursor.peek() == Some(b'{') => {
+                    read_change_map(cursor, &mut self.changes)?;
+                }
+                "items" if self.todos.is_empty() && cursor.peek() == Some(b'[') => {
+                    read_todos(cursor, "text", &mut self.todos)?;
+                }
                 "action" => first(&mut self.action, cursor.raw_unless_null()?),
                 key => return self.read_call(cursor, key),
             }
@@ -82,16 +91,12 @@ impl<'a> TurnItemFields<'a> {
 
     fn read_call(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Scan<()> {
         match key {
-            "server" => self.call.server = cursor.text()?.unwrap_or_default(),
-            "tool" => {
-                let tool = cursor.text()?.unwrap_or_default();
-                self.collab.tool = tool.clone();
-                self.call.tool = tool;
-            }
-            "arguments" => self.call.arguments = cursor.raw_unless_null()?.map(Text::plain),
+            "server" => text_into(cursor, &mut self.server)?,
+            "tool" => text_into(cursor, &mut self.tool)?,
+            "arguments" => first(&mut self.call.arguments, cursor.raw_unless_null()?.map(Text::plain)),
             "result" => {
                 let result = cursor.raw_unless_null()?;
-                self.call.result = result.map(|raw| Text::owned(result_of_001(raw)));
+                first(&mut self.call.result, result.map(|raw| Text::owned(result_of_001(raw))));
             }
             "error" if cursor.peek() == Some(b'{') => read_message(cursor, &mut self.call.error)?,
             "sender_thread_id" => text_into(cursor, &mut self.collab.sender_thread_id)?,
@@ -100,7 +105,7 @@ impl<'a> TurnItemFields<'a> {
             }
             "prompt" => text_into(cursor, &mut self.collab.prompt)?,
             "agents_states" if cursor.peek() == Some(b'{') => {
-                self.collab.agents_states = Some(Text::owned(read_agents_states(cursor)?));
+                first(&mut self.collab.agents_states, Some(Text::owned(read_agents_states(cursor)?)));
             }
             _ => cursor.skip()?,
         }
@@ -133,12 +138,19 @@ impl<'a> TurnItemFields<'a> {
                 })
             }
             "FileChange" => ItemDetails::FileChange { changes: self.changes },
-            "McpToolCall" => ItemDetails::McpToolCall(self.call),
+            "McpToolCall" => ItemDetails::McpToolCall(McpToolCall {
+                server: self.server.unwrap_or_default(),
+                tool: self.tool.unwrap_or_default(),
+                ..self.call
+            }),
             "WebSearch" => {
                 ItemDetails::WebSearch { query: self.query.unwrap_or_default(), action: self.action }
             }
             "TodoList" => ItemDetails::TodoList { items: self.todos },
-            "CollabAgentToolCall" => ItemDetails::CollabToolCall(self.collab),
+            "CollabAgentToolCall" => ItemDetails::CollabToolCall(CollabToolCall {
+                tool: self.tool.unwrap_or_default(),
+                ..self.collab
+            }),
             _ => return None,
         };
         let status = self.status.as_ref().map(|s| Status::from_name(s.simple().unwrap_or_default()));
@@ -163,19 +175,28 @@ pub(super) fn read_texts<'a>(cursor: &mut Cursor<'a>, texts: &mut Vec<Text<'a>>)
     })
 }
 
-/// An MCP result in the spelling of 001: `structured_content` always there, no `isError` (the status says it).
+/// An MCP result in the spelling of 001: `structured_content` always there, no `isError` (the status says it). What has
+/// nothing of an MCP result stays as it is.
 pub(super) fn result_of_001(raw: &str) -> String {
     let (mut content, mut meta, mut structured) = (None, None, None);
+    let mut is_foreign = false;
     let read = Cursor::new(raw).object(|cursor, key| {
         match key.simple() {
-            Some("content") => content = cursor.raw_unless_null()?,
-            Some("_meta") => meta = cursor.raw_unless_null()?,
-            Some("structuredContent" | "structured_content") => structured = cursor.raw_unless_null()?,
-            _ => cursor.skip()?,
+            Some("content") => first(&mut content, cursor.raw_unless_null()?),
+            Some("_meta") => first(&mut meta, cursor.raw_unless_null()?),
+            Some("structuredContent" | "structured_content") => {
+                first(&mut structured, cursor.raw_unless_null()?);
+            }
+            Some("isError" | "is_error") => cursor.skip()?,
+            _ => {
+                is_foreign = true;
+                cursor.skip()?;
+            }
         }
         Ok(())
     });
-    if read.is_err() {
+    let is_foreign = is_foreign && content.is_none() && structured.is_none();
+    if read.is_err() || is_foreign {
         return raw.to_owned();
     }
     let mut out = Vec::with_capacity(raw.len() + 32);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::kept::KeptText;
+use crate::control;
 use crate::event::{Item, ItemDetails};
 use crate::json::{Cursor, Text};
 use crate::shell;
@@ -184,7 +185,7 @@ fn opens_page(action: &str) -> bool {
     let mut kind = None;
     let _ = Cursor::new(action).object(|cursor, key| {
         match key.simple() {
-            Some("type") => kind = cursor.text()?,
+            Some("type") if kind.is_none() => kind = cursor.text()?,
             _ => cursor.skip()?,
         }
         Ok(())
@@ -211,8 +212,9 @@ pub(crate) fn words_of_error(message: &str) -> String {
     one_line(&format!("Reconnecting to the model ({state})"))
 }
 
-/// The first line, without control characters, not too long.
+/// The first line, without control sequences and characters, not too long.
 pub(crate) fn one_line(words: &str) -> String {
+    let words = &*control::without_sequences(words);
     let line = words.lines().next().unwrap_or_default();
     let more_follows = words.trim_end().len() > line.len();
     let mut short: String =

@@ -21,13 +21,13 @@ const OUTPUT_TAIL: usize = 7 << 10;
 /// What the agent ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Commands {
-    /// Commands that ended, in whatever way.
+    /// Commands that ran and ended, in whatever way.
     pub finished: u64,
     /// Of these, with an exit code other than 0 or marked as failed.
     pub failed: u64,
-    /// Of these, not allowed to run.
+    /// Besides, commands that were not allowed to run.
     pub declined: u64,
-    /// The last of them, oldest first.
+    /// The last of both, oldest first.
     pub list: Vec<CommandReport>,
 }
 
@@ -68,7 +68,7 @@ struct Record {
 
 impl CommandLog {
     pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status) {
-        self.finished += 1;
+        self.finished += u64::from(status != Status::Declined);
         self.failed += u64::from(is_failure(status, command.exit_code));
         self.declined += u64::from(status == Status::Declined);
         let reused = if self.records.len() >= MOST_COMMANDS { self.records.pop_front() } else { None };

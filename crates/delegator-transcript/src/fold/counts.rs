@@ -187,7 +187,7 @@ impl Tally {
 fn foreign_name(event: &Event<'_>) -> &'static str {
     match event {
         Event::Idle(event) => match event {
-            IdleEvent::AgentMessage { .. } => "agent_message",
+            IdleEvent::AgentMessage { .. } | IdleEvent::UserMessage { .. } => "agent_message",
             IdleEvent::ToolCall { .. } => "tool_call",
             IdleEvent::ToolResult { .. } => "tool_result",
             IdleEvent::FileChange { .. } => "file_change",

@@ -34,6 +34,7 @@ pub use usage::UsageReport;
 
 use crate::event::{Event, IdleEvent, Item, ItemDetails, Phase, Status, ThreadEvent, Todo, Usage};
 use crate::framer::Line;
+use crate::json::Text;
 use crate::map::{Dialect, Effect, MapWarning, Translator};
 use activity::OpenItems;
 use calls::CallLog;
@@ -182,6 +183,8 @@ impl Fold {
             self.keep_plan(items);
         }
         match phase {
+            // What is told again is not done again.
+            Phase::Started if self.repeats.has_finished(&item.id) => {}
             Phase::Started => {
                 if self.open_items.start(item) && is_step {
                     self.progress.item_started();
@@ -190,7 +193,11 @@ impl Fold {
             Phase::Updated => {}
             Phase::Completed => {
                 let was_open = self.open_items.complete(&item.id);
-                if !was_open && self.repeats.is_repeat(item) {
+                // Repeated or not, what was said last was said last.
+                if let ItemDetails::AgentMessage { text } = &item.details {
+                    self.keep_final_message(text, item.full_bytes);
+                }
+                if self.repeats.finished(item, was_open) {
                     return;
                 }
                 if is_step {
@@ -199,7 +206,6 @@ impl Fold {
                     }
                     self.progress.item_finished();
                 }
-                self.repeats.finished(item);
                 self.completed(item);
             }
         }
@@ -209,13 +215,6 @@ impl Fold {
         self.tally.item(&item.details);
         let status = item.status.unwrap_or(Status::Completed);
         match &item.details {
-            ItemDetails::AgentMessage { text } => {
-                let kept = self.final_message.get_or_insert_default();
-                kept.set(text, LONGEST_MESSAGE);
-                if let Some(bytes) = item.full_bytes {
-                    kept.is_beginning_of(bytes);
-                }
-            }
             ItemDetails::CommandExecution(command) => self.commands.finish(command, status),
             ItemDetails::FileChange { changes } if status == Status::Completed => self.files.apply(changes),
             ItemDetails::FileChange { .. } => self.files.patch_failed(),
@@ -223,7 +222,18 @@ impl Fold {
             ItemDetails::WebSearch { .. } => self.calls.web_search(),
             ItemDetails::CollabToolCall(call) => self.calls.collab_call(call, status),
             ItemDetails::Error { message } => self.warnings.add(message),
-            ItemDetails::Reasoning { .. } | ItemDetails::TodoList { .. } | ItemDetails::Other { .. } => {}
+            ItemDetails::AgentMessage { .. }
+            | ItemDetails::Reasoning { .. }
+            | ItemDetails::TodoList { .. }
+            | ItemDetails::Other { .. } => {}
+        }
+    }
+
+    fn keep_final_message(&mut self, text: &Text<'_>, full_bytes: Option<u64>) {
+        let kept = self.final_message.get_or_insert_default();
+        kept.set(text, LONGEST_MESSAGE);
+        if let Some(bytes) = full_bytes {
+            kept.is_beginning_of(bytes);
         }
     }
 

@@ -19,7 +19,8 @@ pub struct Report {
     pub dialect: Option<Dialect>,
     /// With it the thread can be resumed.
     pub thread_id: Option<String>,
-    /// The last turn.
+    /// The last turn. Asked before the end of the stream, [`TurnState::Running`] tells a stream that goes on from one
+    /// that was interrupted; `outcome` does not.
     pub turn: TurnState,
     /// Turns begun.
     pub turns: u64,
@@ -57,7 +58,7 @@ pub struct Report {
     pub oddities: Vec<MapWarning>,
     /// What began and did not end.
     pub open_items: Vec<OpenItem>,
-    /// Items told again after the stream was cut; not counted twice anywhere.
+    /// Items told again, after the stream was cut or under the same id; not counted twice anywhere.
     pub repeated_items: u64,
     /// Whether the agent waits for a message (dialect 003).
     pub idle: bool,

@@ -1,7 +1,8 @@
 //! Dialect 003 as dialect 001.
 //!
 //! A call is an `mcp_tool_call` of the server `agent`. 003 has no beginning of a turn: whatever the agent does while
-//! no turn is open begins one. `idle` and `done` end an open turn, without usage.
+//! no turn is open begins one. `idle` and `done` end an open turn, without usage. In a stream of another dialect a line
+//! of 003 neither begins nor ends a turn.
 
 use std::collections::HashSet;
 
@@ -18,7 +19,6 @@ const LONGEST_PATH: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct IdleMapper {
-    turn_is_open: bool,
     open_calls: Pending<OpenCall>,
     known_files: HashSet<String>,
 }
@@ -31,12 +31,22 @@ struct OpenCall {
 }
 
 impl IdleMapper {
-    pub(super) fn apply<'a>(&mut self, event: IdleEvent<'a>, ids: &mut ItemIds) -> Vec<Effect<'a>> {
+    /// `turn` says whether one is open; `None` where turns are not 003's to tell of.
+    pub(super) fn apply<'a>(
+        &mut self,
+        event: IdleEvent<'a>,
+        turn: Option<bool>,
+        ids: &mut ItemIds,
+    ) -> Vec<Effect<'a>> {
         let mut effects = Vec::new();
-        let is_activity =
-            !matches!(event, IdleEvent::Idle | IdleEvent::Done | IdleEvent::ToolResult { call_id: None, .. });
-        if is_activity && !self.turn_is_open {
-            self.turn_is_open = true;
+        let is_activity = !matches!(
+            event,
+            IdleEvent::Idle
+                | IdleEvent::Done
+                | IdleEvent::UserMessage { .. }
+                | IdleEvent::ToolResult { call_id: None, .. }
+        );
+        if is_activity && turn == Some(false) {
             effects.push(Effect::Emit(ThreadEvent::TurnStarted));
         }
         match event {
@@ -51,14 +61,16 @@ impl IdleMapper {
                 self.end_call(&call_id, &output, error, ids, &mut effects);
             }
             // A message to the agent, echoed: nothing the agent did.
-            IdleEvent::ToolResult { call_id: None, .. } => effects.push(Effect::NoPlace(NoPlace::Ignored)),
+            IdleEvent::ToolResult { call_id: None, .. } | IdleEvent::UserMessage { .. } => {
+                effects.push(Effect::NoPlace(NoPlace::Ignored));
+            }
             IdleEvent::FileChange { path, action } => {
                 let kind = self.change_kind(&path, &action);
                 let details = ItemDetails::FileChange { changes: vec![FileChange { path, kind }] };
                 effects.push(item(Phase::Completed, ids.next(), Some(Status::Completed), details));
             }
-            IdleEvent::Idle => self.end_turn(Effect::Idle, &mut effects),
-            IdleEvent::Done => self.end_turn(Effect::Done, &mut effects),
+            IdleEvent::Idle => end_turn(turn, Effect::Idle, &mut effects),
+            IdleEvent::Done => end_turn(turn, Effect::Done, &mut effects),
         }
         effects
     }
@@ -78,7 +90,10 @@ impl IdleMapper {
             arguments: arguments.clone().map(Text::into_owned),
         };
         let bytes = name.len() + arguments.as_ref().map_or(0, Text::len);
-        self.open_calls.insert(&call_id.resolve(), begun, bytes);
+        // Calls without an id are not all the same call.
+        if !call_id.is_empty() {
+            self.open_calls.insert(&call_id.resolve(), begun, bytes);
+        }
         let call =
             McpToolCall { server: Text::plain("agent"), tool: name, arguments, ..McpToolCall::default() };
         item(Phase::Started, item_id, Some(Status::InProgress), ItemDetails::McpToolCall(call))
@@ -119,15 +134,14 @@ impl IdleMapper {
         let is_new = if has_room { self.known_files.insert(path) } else { !self.known_files.contains(&path) };
         if action == "write" && is_new { ChangeKind::Add } else { ChangeKind::Update }
     }
+}
 
-    fn end_turn<'a>(&mut self, mark: Effect<'a>, effects: &mut Vec<Effect<'a>>) {
-        if std::mem::take(&mut self.turn_is_open) {
-            effects.push(Effect::Emit(ThreadEvent::TurnCompleted { usage: None }));
-        } else {
-            effects.push(Effect::NoPlace(NoPlace::Redundant));
-        }
-        effects.push(mark);
-    }
+fn end_turn<'a>(turn: Option<bool>, mark: Effect<'a>, effects: &mut Vec<Effect<'a>>) {
+    effects.push(match turn {
+        Some(true) => Effect::Emit(ThreadEvent::TurnCompleted { usage: None }),
+        Some(false) | None => Effect::NoPlace(NoPlace::Redundant),
+    });
+    effects.push(mark);
 }
 
 fn item<'a>(phase: Phase, id: Text<'a>, status: Option<Status>, details: ItemDetails<'a>) -> Effect<'a> {

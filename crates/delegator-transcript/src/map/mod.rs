@@ -4,8 +4,9 @@
 //! emit, things the fold wants to know that 001 has no line for, and for every line without a place in 001 the
 //! reason. It is a pure state machine: nothing is logged, a warning is an effect too.
 //!
-//! The dialect of a stream is that of its first recognised line. Lines of another dialect later on are translated
-//! all the same, by their own rules, and counted.
+//! The dialect of a stream is that of its first recognised line; `idle`, `done` and a preamble settle it only until a
+//! line comes that says more. Lines of another dialect later on are translated all the same, by their own rules, and
+//! counted. But turns are the stream's own: a stray line of another dialect neither begins nor ends one.
 
 mod idle;
 mod pending;
@@ -14,9 +15,9 @@ mod response;
 
 use serde::Serialize;
 
-use crate::event::{Event, ThreadEvent, Usage};
+use crate::event::{Event, IdleEvent, ThreadEvent, Usage};
 use crate::json::Text;
-use crate::protocol::{ProtocolEvent, RolloutPayload};
+use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
 use protocol::ProtocolMapper;
 
@@ -62,7 +63,7 @@ pub enum MapWarning {
         /// Which.
         call_id: String,
     },
-    /// A patch ended that never began; it was emitted with the changes its end named, if any.
+    /// A patch ended that never began; it was emitted if its end named changes.
     PatchEndWithoutBegin {
         /// Which.
         call_id: String,
@@ -108,6 +109,10 @@ impl NoPlace {
 #[derive(Debug, Default)]
 pub struct Translator {
     dialect: Option<Dialect>,
+    /// Lines the dialect is guessed from, which streams of other dialects may begin with too; none once it is known.
+    guessed_from: u64,
+    /// One turn at a time, whatever told of it.
+    turn_is_open: bool,
     mixed_lines: u64,
     ids: ItemIds,
     protocol: ProtocolMapper,
@@ -162,50 +167,101 @@ impl Translator {
 
     /// Takes the next event and hands what follows from it to `sink`.
     pub fn translate<'a>(&mut self, event: Event<'a>, sink: &mut impl FnMut(Effect<'a>)) {
-        match event {
+        let dialect = match &event {
+            Event::Thread(_) => Dialect::Thread,
+            Event::Idle(_) => Dialect::Idle,
+            Event::Protocol(ProtocolEvent::Unknown { .. }) | Event::Unknown { .. } => {
+                return sink(Effect::NoPlace(NoPlace::Unknown));
+            }
+            Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
+            Event::Rollout(_) => Dialect::Rollout,
+            Event::NotJson => return sink(Effect::NoPlace(NoPlace::NotJson)),
+            Event::Blank => return sink(Effect::NoPlace(NoPlace::Blank)),
+        };
+        let is_guess = matches!(event, Event::Preamble(_) | Event::Idle(IdleEvent::Idle | IdleEvent::Done));
+        let is_own = self.notice(dialect, is_guess);
+        if !is_own && is_turn_boundary(&event) {
+            return sink(Effect::NoPlace(NoPlace::Ignored));
+        }
+        let effects = match event {
             Event::Thread(event) => {
-                self.notice(Dialect::Thread);
                 if let ThreadEvent::Item { item, .. } = &event {
                     self.ids.seen(&item.id);
                 }
-                sink(Effect::Emit(event));
+                self.follow_turn(&event);
+                return sink(Effect::Emit(event));
             }
-            Event::Idle(event) => {
-                self.notice(Dialect::Idle);
-                self.idle.apply(event, &mut self.ids).into_iter().for_each(sink);
+            Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut self.ids),
+            Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
+            Event::Rollout(line) => self.rollout(line.payload, is_own),
+            _ => vec![Effect::NoPlace(NoPlace::Context)],
+        };
+        for effect in effects {
+            match &effect {
+                Effect::Emit(event) => self.follow_turn(event),
+                Effect::Interrupted => self.turn_is_open = false,
+                _ => {}
             }
-            Event::Protocol(ProtocolEvent::Unknown { .. }) => sink(Effect::NoPlace(NoPlace::Unknown)),
-            Event::Protocol(event) => {
-                self.notice(Dialect::Protocol);
-                self.protocol.apply(event, &mut self.ids).into_iter().for_each(sink);
-            }
-            Event::Preamble(_) => {
-                self.notice(Dialect::Protocol);
-                sink(Effect::NoPlace(NoPlace::Context));
-            }
-            Event::Rollout(line) => {
-                self.notice(Dialect::Rollout);
-                self.rollout(line.payload).into_iter().for_each(sink);
-            }
-            Event::Unknown { .. } => sink(Effect::NoPlace(NoPlace::Unknown)),
-            Event::NotJson => sink(Effect::NoPlace(NoPlace::NotJson)),
-            Event::Blank => sink(Effect::NoPlace(NoPlace::Blank)),
+            sink(effect);
         }
     }
 
-    fn notice(&mut self, dialect: Dialect) {
-        let known = *self.dialect.get_or_insert(dialect);
-        self.mixed_lines += u64::from(known != dialect);
+    fn follow_turn(&mut self, event: &ThreadEvent<'_>) {
+        match event {
+            ThreadEvent::TurnStarted => self.turn_is_open = true,
+            ThreadEvent::TurnCompleted { .. } | ThreadEvent::TurnFailed { .. } => self.turn_is_open = false,
+            _ => {}
+        }
     }
 
-    fn rollout<'a>(&mut self, payload: RolloutPayload<'a>) -> Vec<Effect<'a>> {
+    /// Whether a line of this dialect is one of the stream's own.
+    fn notice(&mut self, dialect: Dialect, is_guess: bool) -> bool {
+        match self.dialect {
+            Some(known) if known == dialect => {
+                // Only guesses leave it a guess.
+                let stays_guess = is_guess && self.guessed_from > 0;
+                self.guessed_from = if stays_guess { self.guessed_from + 1 } else { 0 };
+            }
+            Some(_) if is_guess || self.guessed_from == 0 => {
+                self.mixed_lines += 1;
+                return false;
+            }
+            Some(_) | None => {
+                self.mixed_lines += self.guessed_from;
+                self.guessed_from = u64::from(is_guess);
+                self.dialect = Some(dialect);
+            }
+        }
+        true
+    }
+
+    fn rollout<'a>(&mut self, payload: RolloutPayload<'a>, is_own: bool) -> Vec<Effect<'a>> {
         match payload {
             RolloutPayload::SessionMeta(meta) => self.protocol.session(meta.id),
-            RolloutPayload::Event(event) => self.protocol.apply_rollout(event, &mut self.ids),
+            RolloutPayload::Event(event) if is_own => self.protocol.apply_rollout(event, &mut self.ids),
+            RolloutPayload::Event(event) => self.protocol.apply(event, &mut self.ids),
             RolloutPayload::Response(item) => self.protocol.response(item, &mut self.ids),
             RolloutPayload::TurnContext { .. } | RolloutPayload::Other { .. } => {
                 vec![Effect::NoPlace(NoPlace::Context)]
             }
         }
+    }
+}
+
+/// Whether the event begins or ends a turn by name.
+fn is_turn_boundary(event: &Event<'_>) -> bool {
+    match event {
+        Event::Thread(event) => matches!(
+            event,
+            ThreadEvent::TurnStarted | ThreadEvent::TurnCompleted { .. } | ThreadEvent::TurnFailed { .. }
+        ),
+        Event::Protocol(event)
+        | Event::Rollout(RolloutLine { payload: RolloutPayload::Event(event), .. }) => {
+            matches!(
+                event,
+                ProtocolEvent::TaskStarted | ProtocolEvent::TaskComplete { .. } | ProtocolEvent::TurnAborted
+            )
+        }
+        _ => false,
     }
 }

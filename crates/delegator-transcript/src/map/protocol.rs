@@ -91,8 +91,7 @@ impl ProtocolMapper {
     /// An event in a session file. Old ones have no beginnings of turns: there a turn begins with what the user said.
     pub(super) fn apply_rollout<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
         if matches!(event, ProtocolEvent::UserMessage { .. }) && !self.saw_task_start {
-            self.critical_error = None;
-            return vec![emit(ThreadEvent::TurnStarted)];
+            return self.begin_turn();
         }
         if let ProtocolEvent::TurnItem { item, .. } = &event {
             self.responses.forget(&item.id.resolve());
@@ -120,8 +119,7 @@ impl ProtocolMapper {
             ProtocolEvent::SessionConfigured { session_id } => self.session(session_id),
             ProtocolEvent::TaskStarted => {
                 self.saw_task_start = true;
-                self.critical_error = None;
-                vec![emit(ThreadEvent::TurnStarted)]
+                self.begin_turn()
             }
             ProtocolEvent::TaskComplete { error } => self.end_turn(error),
             ProtocolEvent::TurnAborted => {
@@ -156,9 +154,10 @@ impl ProtocolMapper {
                 vec![self.update_plan(items, ids)]
             }
             ProtocolEvent::PlanUpdate { .. } => no_place(NoPlace::Redundant),
-            ProtocolEvent::TokenCount { usage } => {
-                self.usage = usage.or(self.usage);
-                let told = usage.map(Effect::Usage);
+            ProtocolEvent::TokenCount { usage, request } => {
+                let total = usage.or_else(|| request.map(|more| self.usage.unwrap_or_default().plus(more)));
+                self.usage = total.or(self.usage);
+                let told = total.map(Effect::Usage);
                 told.into_iter().chain(no_place(NoPlace::Held)).collect()
             }
             ProtocolEvent::Error { message } => {
@@ -177,6 +176,12 @@ impl ProtocolMapper {
 
     fn believes(&mut self, kind: Kind, teller: Teller) -> bool {
         *self.told_by[kind as usize].get_or_insert(teller) == teller
+    }
+
+    /// Where nothing tells of a turn's end, its plan ends when the next turn begins.
+    fn begin_turn<'a>(&mut self) -> Effects<'a> {
+        self.critical_error = None;
+        self.complete_plan().into_iter().chain([emit(ThreadEvent::TurnStarted)]).collect()
     }
 
     fn end_turn<'a>(&mut self, error: Option<Text<'a>>) -> Effects<'a> {
@@ -294,10 +299,18 @@ impl ProtocolMapper {
         let mut effects = Vec::new();
         let call_id = call_id.resolve();
         self.responses.forget(&call_id);
-        let changes = self.patches.remove(&call_id).unwrap_or_else(|| {
-            effects.push(Effect::Warn(MapWarning::PatchEndWithoutBegin { call_id: call_id.into_owned() }));
-            changes
-        });
+        let changes = match self.patches.remove(&call_id) {
+            Some(begun) => begun,
+            None => {
+                let call_id = call_id.into_owned();
+                effects.push(Effect::Warn(MapWarning::PatchEndWithoutBegin { call_id }));
+                if changes.is_empty() {
+                    effects.push(Effect::NoPlace(NoPlace::Redundant));
+                    return effects;
+                }
+                changes
+            }
+        };
         let status = if success { Status::Completed } else { Status::Failed };
         effects.push(item(Phase::Completed, ids.next(), Some(status), ItemDetails::FileChange { changes }));
         effects

@@ -1,13 +1,17 @@
-//! Events of 001 as JSON, in the shape Codex gives them today; with `strict`, in the shape 001 gives them.
+//! Events of 001 as JSON, in the shape Codex gives them today; with `strict`, in the shape 001 gives them. What an event
+//! does not have is left out, never null.
 
 use crate::event::{
     CollabToolCall, CommandExecution, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent, Usage,
 };
+use crate::framer::LineText;
 use crate::json::Text;
-use crate::json::write::{Object, array, plain_string};
+use crate::json::write::{Object, array};
 
-/// Appends one event, without a line end.
-pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, out: &mut Vec<u8>) {
+use super::omitted::mended;
+
+/// Appends one event, without a line end. Its `source` knows what is missing of its text, if anything is.
+pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>, out: &mut Vec<u8>) {
     let mut line = Object::open(out);
     match event {
         ThreadEvent::ThreadStarted { thread_id } => {
@@ -34,7 +38,7 @@ pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, out: &mut Vec<u8>) {
                 Phase::Completed => "item.completed",
             };
             line.plain("type", kind);
-            line.with("item", |out| write_item(item, strict, out));
+            line.with("item", |out| write_item(item, strict, source, out));
         }
     }
     line.close();
@@ -60,19 +64,19 @@ fn write_message(message: &Text<'_>, out: &mut Vec<u8>) {
     object.close();
 }
 
-fn write_item(item: &Item<'_>, strict: bool, out: &mut Vec<u8>) {
+fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.text("id", &item.id);
     match &item.details {
         ItemDetails::AgentMessage { text } => {
             object.plain("type", "agent_message");
-            object.text("text", text);
+            write_text("text", text, source, &mut object);
         }
         ItemDetails::Reasoning { text } => {
             object.plain("type", "reasoning");
-            object.text("text", text);
+            write_text("text", text, source, &mut object);
         }
-        ItemDetails::CommandExecution(command) => write_command(command, strict, &mut object),
+        ItemDetails::CommandExecution(command) => write_command(command, source, &mut object),
         ItemDetails::FileChange { changes } => {
             object.plain("type", "file_change");
             object.with("changes", |out| {
@@ -105,7 +109,7 @@ fn write_item(item: &Item<'_>, strict: bool, out: &mut Vec<u8>) {
         }
         ItemDetails::Error { message } => {
             object.plain("type", "error");
-            object.text("message", message);
+            write_text("message", message, source, &mut object);
         }
         ItemDetails::CollabToolCall(call) => write_collab_call(call, strict, &mut object),
         ItemDetails::Other { kind } => object.text("type", kind),
@@ -117,23 +121,20 @@ fn write_item(item: &Item<'_>, strict: bool, out: &mut Vec<u8>) {
     object.close();
 }
 
-fn write_command(command: &CommandExecution<'_>, strict: bool, object: &mut Object<'_>) {
+/// A text that may be the beginning of a longer one.
+fn write_text(key: &str, text: &Text<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
+    match mended(text, source) {
+        Some(mended) => object.plain(key, &mended),
+        None => object.text(key, text),
+    }
+}
+
+fn write_command(command: &CommandExecution<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
     object.plain("type", "command_execution");
     object.text("command", &command.command);
-    match &command.output_tail {
-        None => object.text("aggregated_output", &command.output),
-        Some(tail) => {
-            let kept = (command.output.len() + tail.len()) as u64;
-            let left_out = command.output_bytes.saturating_sub(kept);
-            let (head, tail) = (command.output.resolve(), tail.resolve());
-            let text = format!("{head}\n... {left_out} bytes omitted ...\n{tail}");
-            object.with("aggregated_output", |out| plain_string(out, &text));
-        }
-    }
-    match command.exit_code {
-        Some(code) => object.integer("exit_code", i64::from(code)),
-        None if strict => {}
-        None => object.raw("exit_code", "null"),
+    write_text("aggregated_output", &command.output, source, object);
+    if let Some(code) = command.exit_code {
+        object.integer("exit_code", i64::from(code));
     }
 }
 
@@ -144,13 +145,13 @@ fn write_mcp_call(call: &McpToolCall<'_>, strict: bool, object: &mut Object<'_>)
     if strict {
         return;
     }
-    let raw =
-        |json: &Option<Text<'_>>| json.as_ref().map_or("null".into(), |json| json.resolve().into_owned());
-    object.raw("arguments", &raw(&call.arguments));
-    object.raw("result", &raw(&call.result));
-    match &call.error {
-        Some(message) => object.with("error", |out| write_message(message, out)),
-        None => object.raw("error", "null"),
+    for (key, json) in [("arguments", &call.arguments), ("result", &call.result)] {
+        if let Some(json) = json {
+            object.raw(key, &json.resolve());
+        }
+    }
+    if let Some(message) = &call.error {
+        object.with("error", |out| write_message(message, out));
     }
 }
 
@@ -164,9 +165,8 @@ fn write_collab_call(call: &CollabToolCall<'_>, strict: bool, object: &mut Objec
         object.text("sender_thread_id", sender);
     }
     object.raw("receiver_thread_ids", call.receiver_thread_ids.unwrap_or("[]"));
-    match &call.prompt {
-        Some(prompt) => object.text("prompt", prompt),
-        None => object.raw("prompt", "null"),
+    if let Some(prompt) = &call.prompt {
+        object.text("prompt", prompt);
     }
     let states = call.agents_states.as_ref().map_or("{}".into(), Text::resolve);
     object.raw("agents_states", &states);
