@@ -66,6 +66,26 @@ impl Config {
         self.value("redact_names").and_then(Value::as_list).unwrap_or_default()
     }
 
+    /// A setting that is a number; 0 for one that has no value.
+    pub fn number(&self, key: &str) -> u64 {
+        self.value(key).and_then(Value::as_number).unwrap_or_default()
+    }
+
+    /// A setting that is a word.
+    pub fn word(&self, key: &str) -> Option<&str> {
+        self.value(key).and_then(Value::as_text)
+    }
+
+    /// A setting that is a list of words.
+    pub fn words(&self, key: &str) -> &[String] {
+        self.value(key).and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// A setting that is a list of directories.
+    pub fn paths(&self, key: &str) -> &[PathBuf] {
+        self.value(key).and_then(Value::as_paths).unwrap_or_default()
+    }
+
     fn value(&self, key: &str) -> Option<&Value> {
         self.get(key).and_then(|setting| setting.value.as_ref())
     }

@@ -88,12 +88,19 @@ fn wrong_variable(variable: &str, problem: String) -> ConfigError {
     ConfigError { problems: vec![Problem::of_source(source, None, problem)] }
 }
 
+/// Whether a directory is the top of a git work tree. An empty `.git` is none: sandboxes leave such where they guard a
+/// place, `/tmp` for one.
+fn is_work_tree(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    git.is_file() || exists(&git.join("HEAD"))
+}
+
 /// The nearest project file, unless it is the user's own configuration file.
 pub(crate) fn project_file(
     current_dir: &Path,
     user_file: Option<&UserFile>,
 ) -> Result<Option<PathBuf>, ConfigError> {
-    let directories = search_path(current_dir, |directory| exists(&directory.join(".git")));
+    let directories = search_path(current_dir, is_work_tree);
     let user_file = user_file.and_then(|file| file.path.canonicalize().ok());
     let is_users_own =
         |path: &Path| user_file.is_some() && path.canonicalize().ok().as_ref() == user_file.as_ref();

@@ -36,6 +36,20 @@ impl Value {
         }
     }
 
+    pub fn as_number(&self) -> Option<u64> {
+        match self {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn as_paths(&self) -> Option<&[PathBuf]> {
+        match self {
+            Value::Paths(paths) => Some(paths),
+            _ => None,
+        }
+    }
+
     /// The value as JSON. A path that is not UTF-8 is shown as nearly as JSON can.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;

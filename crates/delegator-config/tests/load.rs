@@ -20,6 +20,7 @@ impl Machine {
         let temp = tempfile::tempdir().unwrap();
         let project = temp.path().join("project");
         fs::create_dir_all(project.join(".git")).unwrap();
+        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main").unwrap();
         let environment = [("HOME".into(), temp.path().into())].into_iter().collect();
         let sources = Sources { environment, current_dir: project, flags: Vec::new(), cores: 8 };
         Machine { temp, sources }

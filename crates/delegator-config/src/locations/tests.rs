@@ -113,6 +113,7 @@ fn a_project_file_may_not_be_a_way_out() {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("repo");
     fs::create_dir_all(root.join(".git")).unwrap();
+    fs::write(root.join(".git/HEAD"), "ref: refs/heads/main").unwrap();
     fs::write(temp.path().join("secret"), "").unwrap();
     fs::write(root.join("inside.toml"), "").unwrap();
     let link = root.join(".mcp-delegator.toml");
