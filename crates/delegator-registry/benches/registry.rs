@@ -1,0 +1,214 @@
+//! What the registry takes, with 100,000 finished tasks in it. `cargo bench -p delegator-registry`.
+//!
+//! Prints a table; nothing here passes or fails. The state directory is below `TMPDIR`, so the disk is that of the machine.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops when it cannot go on"
+)]
+
+#[path = "../tests/registry/support.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{End, State};
+use delegator_registry::{Attempt, Filter, Finish, OpenOptions, Registry, StateDir};
+use rusqlite::Connection;
+use support::{World, begin, ended, new_task, slots};
+
+const FINISHED: i64 = 100_000;
+
+fn main() {
+    memory(&World::new());
+    let world = World::new();
+    fill(&world);
+    let size = std::fs::metadata(world.path().join("registry.db")).unwrap().len();
+    println!("{FINISHED} finished tasks, {} MiB; load {}", size >> 20, load());
+    println!("{:<44} {:>10} {:>10} {:>10}", "", "p50", "p99", "max");
+    questions(&world);
+    changes(&world);
+    burst(&world);
+    forgetting(&world);
+}
+
+fn load() -> String {
+    std::fs::read_to_string("/proc/loadavg")
+        .unwrap_or_default()
+        .split(' ')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// One real task, copied in SQL: a hundred thousand submits would measure the disk.
+fn fill(world: &World) {
+    let mut registry = world.registry();
+    ended(&mut registry, End::Completed, 1_000_000);
+    drop(registry);
+    let db = Connection::open(world.path().join("registry.db")).unwrap();
+    let columns: Vec<String> = db
+        .prepare("SELECT name FROM pragma_table_info('tasks') WHERE name NOT IN ('seq', 'id', 'ended_order', 'working_dir', 'input', 'summary', 'state')")
+        .unwrap()
+        .query_map((), |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let columns = columns.join(", ");
+    let numbers =
+        format!("WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED})");
+    db.execute_batch(&format!(
+        "BEGIN; \
+         {numbers} INSERT INTO tasks (id, ended_order, working_dir, input, summary, state, {columns}) \
+         SELECT printf('T-local-%032x', i * 7919), 4 * i, printf('/home/me/project-%d', i % 50), \
+         json_object('mode', 'workspace-write', 'note', hex(zeroblob(150))), hex(zeroblob(100)), \
+         CASE i % 10 WHEN 0 THEN 'cancelled' ELSE 'completed' END, {columns} FROM n, tasks WHERE seq = 1; \
+         {numbers} INSERT INTO transitions (task, from_state, to_state, at_ms, cause) \
+         SELECT i, s.value, 'completed', 1, 'copied' FROM n, json_each('[\"queued\", \"starting\", \"working\", \"x\"]') s; \
+         COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
+    ))
+    .unwrap();
+}
+
+fn measure(what: &str, rounds: usize, mut step: impl FnMut()) {
+    let taken = (0..rounds)
+        .map(|_| {
+            let begun = Instant::now();
+            step();
+            begun.elapsed()
+        })
+        .collect();
+    print(what, taken);
+}
+
+fn print(what: &str, mut taken: Vec<Duration>) {
+    taken.sort();
+    let at = |part: usize| format!("{:.3} ms", taken[(taken.len() - 1) * part / 100].as_secs_f64() * 1e3);
+    println!("{what:<44} {:>10} {:>10} {:>10}", at(50), at(99), at(100));
+}
+
+fn questions(world: &World) {
+    let registry = world.registry();
+    measure("open the directory and the registry", 100, || drop(world.registry()));
+    measure("a whole status, opened for it", 100, || status(&world.registry()));
+    measure("a whole status on an open registry", 200, || status(&registry));
+    measure("  counts", 100, || drop(registry.counts().unwrap()));
+    measure("  counts of the ended", 100, || drop(registry.ended_counts(0).unwrap()));
+    measure("  counts of the ended, none recent", 100, || drop(registry.ended_counts(2_000_000).unwrap()));
+    measure("  recently ended, five", 100, || drop(registry.recently_ended(0, 5).unwrap()));
+    measure("  recently ended, none recent", 100, || drop(registry.recently_ended(2_000_000, 5).unwrap()));
+    measure("  unread below a directory", 100, || drop(registry.unread("/home/me/project-7", 5).unwrap()));
+    measure("  unread, all", 20, || drop(registry.unread("/", 5).unwrap()));
+    measure("  active", 100, || drop(registry.active().unwrap()));
+    let dir = Filter { working_dir: Some("/home/me/project-7".to_owned()), ..Filter::default() };
+    measure("  list of a directory, 50 rows", 100, || drop(registry.list(&dir, 50, None).unwrap()));
+    let rare = Filter { states: vec![State::Timeout], ..Filter::default() };
+    measure("  list of a state nobody is in", 100, || drop(registry.list(&rare, 50, None).unwrap()));
+    let common = Filter { states: vec![State::Completed, State::Cancelled], ..Filter::default() };
+    measure("  list of two states everybody is in", 50, || drop(registry.list(&common, 50, None).unwrap()));
+    measure("  find by prefix", 100, || drop(registry.find_by_prefix("0000000000000000").unwrap()));
+    measure("  has anything changed?", 10_000, || assert!(registry.change_mark().is_ok()));
+}
+
+fn status(registry: &Registry) {
+    registry.active().unwrap();
+    registry.queue(50).unwrap();
+    registry.ended_counts(0).unwrap();
+    registry.recently_ended(0, 5).unwrap();
+    registry.unread("/home/me/project-7", 20).unwrap();
+}
+
+fn changes(world: &World) {
+    let mut registry = world.registry();
+    let launch = vec![b'x'; 8 * 1024];
+    measure("submit (8 KiB launch)", 300, || drop(registry.submit(&new_task(), &launch, 5).unwrap()));
+    let mut claimed = Vec::new();
+    measure("claim", 300, || claimed.extend(registry.claim_next(&slots(1_000), 6).unwrap()));
+    let mut next = claimed.iter();
+    measure("begin work", 300, || begin(&mut registry, next.next().unwrap()));
+    let mut next = claimed.iter();
+    measure("finish", 300, || {
+        let claimed = next.next().unwrap();
+        let attempt = Attempt::working(claimed.nonce.clone());
+        registry.finish(&claimed.task.id, &attempt, &Finish::bare(End::Completed), &slots(0), 7).unwrap();
+    });
+    let dir = registry.dir().task(&claimed[0].task.id);
+    measure("replace a snapshot", 300, || dir.write_snapshot(&launch).unwrap());
+    measure("replace a report, synced", 300, || dir.write_report(&launch).unwrap());
+}
+
+/// 2,000 submits from 20 callers at once, each with a connection of its own.
+fn burst(world: &World) {
+    let taken = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..20)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut registry = world.registry();
+                    let submit = |_| {
+                        let begun = Instant::now();
+                        registry.submit(&new_task(), b"launch", 5).unwrap();
+                        begun.elapsed()
+                    };
+                    (0..100).map(submit).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
+    });
+    print("submit, 20 callers without pause", taken);
+}
+
+/// Submits while 20,000 tasks are forgotten.
+fn forgetting(world: &World) {
+    let mut cleaner = world.registry();
+    let old = cleaner.old(i64::MAX, 20_000).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let (taken, cleaning) = std::thread::scope(|scope| {
+        let submits = scope.spawn(|| {
+            let mut registry = world.registry();
+            let mut taken = Vec::new();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let begun = Instant::now();
+                registry.submit(&new_task(), b"launch", 5).unwrap();
+                taken.push(begun.elapsed());
+            }
+            taken
+        });
+        let begun = Instant::now();
+        cleaner.forget(&old).unwrap();
+        let cleaning = begun.elapsed();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        (submits.join().unwrap(), cleaning)
+    });
+    println!(
+        "{:<44} {:>10}",
+        "forget 20,000 (without directories)",
+        format!("{:.1} s", cleaning.as_secs_f64())
+    );
+    print("  submits meanwhile", taken);
+}
+
+/// What a supervisor's connection takes: opened with a small cache, one task begun.
+fn memory(world: &World) {
+    let options =
+        OpenOptions { cache_kib: 64, check: delegator_registry::Check::Header, ..OpenOptions::default() };
+    let dir = StateDir::open(&world.path(), &options).unwrap();
+    let before = anonymous_kib();
+    let registries: Vec<_> = (0..20)
+        .map(|_| {
+            let registry = Registry::open(&dir).unwrap();
+            registry.get(&new_task().id).unwrap();
+            registry.active().unwrap();
+            registry
+        })
+        .collect();
+    let each = (anonymous_kib() - before) / registries.len() as i64;
+    println!("{:<44} {:>10}", "memory of a connection (cache 64 KiB)", format!("{each} KiB"));
+}
+
+fn anonymous_kib() -> i64 {
+    let smaps = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let line = smaps.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

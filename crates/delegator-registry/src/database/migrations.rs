@@ -1,0 +1,117 @@
+//! The frozen list of migrations.
+//!
+//! A migration that has left the house is never edited: files out there were made by it. What changes is appended, and
+//! only adds (a column with a default, a table, an index), so that an older program can go on writing; where that cannot
+//! be, `min_writer` says how new a program must be, and older ones refuse the file.
+
+use rusqlite::{Connection, OptionalExtension};
+
+/// One step, numbered by its place in the list, from 1.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    pub(crate) sql: &'static str,
+    /// The lowest schema a program must know to write a file that has this step.
+    pub(crate) min_writer: i64,
+}
+
+pub(crate) const MIGRATIONS: &[Migration] =
+    &[Migration { sql: include_str!("001-tasks.sql"), min_writer: 1 }];
+
+/// The newest schema this program knows.
+pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
+
+/// Marks a file as ours ("mcpd"), so that another program's database is not taken for a registry.
+pub(crate) const APPLICATION_ID: i64 = 0x6D63_7064;
+
+/// What a file says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Versions {
+    pub(crate) application_id: i64,
+    pub(crate) schema: i64,
+    /// The schema as `meta` has it; a newer program writes both.
+    vouched_schema: i64,
+    min_writer: i64,
+    pub(crate) program: Option<String>,
+}
+
+impl Versions {
+    pub(crate) fn read(db: &Connection) -> rusqlite::Result<Versions> {
+        let application_id = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let schema = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if application_id != APPLICATION_ID || schema < 1 {
+            let none = Versions { application_id, schema, vouched_schema: 0, min_writer: 0, program: None };
+            return Ok(none);
+        }
+        let number = |key| -> rusqlite::Result<i64> { Ok(meta(db, key)?.unwrap_or(0)) };
+        let text =
+            |key| db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional();
+        Ok(Versions {
+            application_id,
+            schema,
+            vouched_schema: number("schema_version")?,
+            min_writer: number("min_writer_version")?,
+            program: text("written_by")?,
+        })
+    }
+
+    /// How new a program must be to write this file. A version its `meta` does not vouch for is taken at its worst.
+    pub(crate) fn needs(&self) -> i64 {
+        if self.vouched_schema == self.schema { self.min_writer } else { self.schema.max(self.min_writer) }
+    }
+}
+
+fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<i64>> {
+    db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+}
+
+/// Applies what is missing. The caller holds the write lock of a transaction and has read `from` inside it.
+pub(crate) fn migrate(db: &Connection, from: i64) -> rusqlite::Result<()> {
+    let done = usize::try_from(from).unwrap_or_default();
+    for migration in MIGRATIONS.iter().skip(done) {
+        db.execute_batch(migration.sql)?;
+    }
+    let min_writer = MIGRATIONS.iter().map(|migration| migration.min_writer).max().unwrap_or(1);
+    let set = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    db.execute(set, ("schema_version", LATEST))?;
+    db.execute(set, ("min_writer_version", min_writer))?;
+    db.execute(set, ("written_by", env!("CARGO_PKG_VERSION")))?;
+    db.pragma_update(None, "user_version", LATEST)?;
+    db.pragma_update(None, "application_id", APPLICATION_ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    /// Only ever appended to. If this fails, write a new migration instead of editing an old one.
+    const FROZEN: &[&str] = &["5b28699e5954c1696e57a7592a5cca0e8c6bc5e0e388b767c0a49b8cd7a58ae4"];
+
+    #[test]
+    fn migrations_are_frozen() {
+        let sums: Vec<String> = MIGRATIONS
+            .iter()
+            .map(|step| Sha256::digest(step.sql).iter().map(|byte| format!("{byte:02x}")).collect())
+            .collect();
+        assert_eq!(sums, FROZEN);
+    }
+
+    #[test]
+    fn no_migration_asks_for_more_than_itself() {
+        for (number, migration) in (1..).zip(MIGRATIONS) {
+            assert!((1..=number).contains(&migration.min_writer), "migration {number}");
+        }
+    }
+
+    #[test]
+    fn an_unvouched_version_is_taken_at_its_worst() {
+        let told = |schema, vouched_schema, min_writer| {
+            Versions { application_id: APPLICATION_ID, schema, vouched_schema, min_writer, program: None }
+                .needs()
+        };
+        assert_eq!(told(99, 99, 1), 1, "a newer file that older programs may write");
+        assert_eq!(told(99, 99, 98), 98);
+        assert_eq!(told(99, 1, 1), 99, "somebody changed user_version only");
+    }
+}

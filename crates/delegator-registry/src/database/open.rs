@@ -1,0 +1,202 @@
+//! Opening and creating the database.
+//!
+//! It is created under another name, brought up to date there, and renamed. So `registry.db` is a registry from its first
+//! moment on: one that is empty, or missing while its tasks or its log are there, has been damaged.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rustix::fs::FlockOperation;
+
+use super::migrations::{self, APPLICATION_ID, LATEST, Versions};
+use super::patience::patience;
+use crate::error::{RegistryError, explain, wants_space};
+use crate::files::durable;
+use crate::state_dir::{Check, StateDir};
+
+/// Pages after which the log is written back: 4 MiB.
+const CHECKPOINT_PAGES: u32 = 1000;
+/// What is kept of the log's file once it was longer. Kept, not cut to nothing: blocks that are there need not be found
+/// on a full disk.
+const LOG_KEPT_BYTES: u32 = 8 * 1024 * 1024;
+const CHEAP_TO_CHECK: u64 = 256 * 1024;
+
+/// Opens the registry for reading and writing, creating it where there never was one.
+pub(crate) fn open(dir: &StateDir) -> Result<Connection, RegistryError> {
+    if !is_there(&dir.database())? {
+        create(dir)?;
+    }
+    open_existing(dir)
+}
+
+pub(crate) fn is_there(path: &Path) -> Result<bool, RegistryError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(RegistryError::file(path, "look at")(error)),
+    }
+}
+
+/// Opens the registry that is there. On a full disk even this takes some space (the shared index of the log), so what is
+/// held back is given up for it.
+pub(crate) fn open_existing(dir: &StateDir) -> Result<Connection, RegistryError> {
+    let file = dir.database();
+    let size = fs::metadata(&file).map_err(RegistryError::file(&file, "look at"))?.len();
+    if size == 0 {
+        return Err(RegistryError::Damaged { file, detail: "it is empty".to_owned() });
+    }
+    // Only looked at until it is known to be ours and in order: SQLite would make a registry of anything.
+    let (mut db, versions) = loop {
+        match connect(&file).and_then(|db| Versions::read(&db).map(|versions| (db, versions))) {
+            Err(error) if wants_space(&error) && dir.ballast().release_slice().unwrap_or(false) => {}
+            other => break other.map_err(|error| explain_version(&file, error))?,
+        }
+    };
+    judge(&file, &versions)?;
+    settle(&db, dir.options().cache_kib).map_err(|error| explain(&file, error))?;
+    bring_up_to_date(&file, &mut db, &versions)?;
+    match dir.options().check {
+        Check::Full => quick_check(&file, &db)?,
+        Check::IfCheap if size <= CHEAP_TO_CHECK => quick_check(&file, &db)?,
+        Check::IfCheap | Check::Header => {}
+    }
+    Ok(db)
+}
+
+fn connect(file: &Path) -> rusqlite::Result<Connection> {
+    // Neither CREATE, which would make an empty registry of a missing one, nor URI: a path is a path.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(file, flags)?;
+    db.busy_handler(Some(patience()))?;
+    db.pragma_update(None, "cell_size_check", "ON")?;
+    Ok(db)
+}
+
+fn settle(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
+    db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "foreign_keys", "ON")?;
+    db.pragma_update(None, "trusted_schema", "OFF")?;
+    // Sorting must not leave files elsewhere, nor need space.
+    db.pragma_update(None, "temp_store", "MEMORY")?;
+    db.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
+    db.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
+    db.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))
+}
+
+fn bring_up_to_date(file: &Path, db: &mut Connection, versions: &Versions) -> Result<(), RegistryError> {
+    if versions.schema >= LATEST {
+        return Ok(());
+    }
+    let fail = |error| explain(file, error);
+    let step = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    // Somebody may have been faster.
+    let versions = Versions::read(&step).map_err(fail)?;
+    judge(file, &versions)?;
+    if versions.schema < LATEST {
+        migrations::migrate(&step, versions.schema).map_err(fail)?;
+    }
+    step.commit().map_err(fail)
+}
+
+/// A file that says it is a registry and has no `meta` is none.
+fn explain_version(file: &Path, error: rusqlite::Error) -> RegistryError {
+    match explain(file, error) {
+        RegistryError::Database { file, code: Some(rusqlite::ffi::SQLITE_ERROR), detail } => {
+            RegistryError::Damaged { file, detail }
+        }
+        other => other,
+    }
+}
+
+fn judge(file: &Path, versions: &Versions) -> Result<(), RegistryError> {
+    if versions.application_id != APPLICATION_ID || versions.schema < 1 {
+        let detail = "it is a database, but not a registry of mcp-delegator".to_owned();
+        return Err(RegistryError::Damaged { file: file.to_owned(), detail });
+    }
+    let needs = versions.needs();
+    if needs > LATEST {
+        let program = versions.program.clone();
+        return Err(RegistryError::NeedsNewerWriter { file: file.to_owned(), needs, knows: LATEST, program });
+    }
+    Ok(())
+}
+
+pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryError> {
+    let fail = |error| explain(file, error);
+    let mut statement = db.prepare("PRAGMA quick_check(5)").map_err(fail)?;
+    let found = statement.query_map((), |row| row.get::<_, String>(0)).map_err(fail)?;
+    let problems: Vec<String> = found.collect::<rusqlite::Result<_>>().map_err(fail)?;
+    if problems == ["ok"] {
+        return Ok(());
+    }
+    Err(RegistryError::Damaged { file: file.to_owned(), detail: problems.join("; ") })
+}
+
+/// Creates the registry. Fails with `Damaged` where one must have been.
+fn create(dir: &StateDir) -> Result<(), RegistryError> {
+    let _alone = setup_lock(dir)?;
+    if was_never_there(dir)? { create_alone(dir) } else { Ok(()) }
+}
+
+/// Whether there is no registry because nobody made one yet. `Damaged` if it is missing and must have been there.
+pub(crate) fn was_never_there(dir: &StateDir) -> Result<bool, RegistryError> {
+    let file = dir.database();
+    if is_there(&file)? {
+        return Ok(false);
+    }
+    let detail = if is_there(&dir.beside_database("-wal"))? {
+        "it is missing, but its log is there"
+    } else if has_tasks(dir)? {
+        "it is missing, but there are tasks"
+    } else {
+        return Ok(true);
+    };
+    // A registry comes before its log and its tasks: whoever made those since we looked has made it, too.
+    if is_there(&file)? {
+        return Ok(false);
+    }
+    Err(RegistryError::Damaged { file, detail: detail.to_owned() })
+}
+
+fn has_tasks(dir: &StateDir) -> Result<bool, RegistryError> {
+    let tasks = dir.tasks();
+    match fs::read_dir(&tasks) {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(RegistryError::file(&tasks, "read")(error)),
+    }
+}
+
+/// Whoever creates or sets aside is alone.
+pub(crate) fn setup_lock(dir: &StateDir) -> Result<File, RegistryError> {
+    let path = dir.setup_lock();
+    let options = &mut fs::OpenOptions::new();
+    let lock = durable::open_private(&path, options.write(true).create(true).truncate(false));
+    let lock = lock.map_err(RegistryError::file(&path, "open"))?;
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+        .map_err(|errno| RegistryError::file(&path, "lock")(errno.into()))?;
+    Ok(lock)
+}
+
+/// Creates the registry under the setup lock, when it is known that there is none.
+pub(crate) fn create_alone(dir: &StateDir) -> Result<(), RegistryError> {
+    let new = dir.beside_database(".new");
+    for left in [".new", ".new-wal", ".new-shm", ".new-journal"] {
+        let left = dir.beside_database(left);
+        durable::remove_if_there(&left).map_err(RegistryError::file(&left, "remove"))?;
+    }
+    let fail = |error| explain(&new, error);
+    durable::write_new(&new, b"").map_err(RegistryError::file(&new, "create"))?;
+    let mut db = connect(&new).map_err(fail)?;
+    settle(&db, dir.options().cache_kib).map_err(fail)?;
+    let step = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    migrations::migrate(&step, 0).map_err(fail)?;
+    step.commit().map_err(fail)?;
+    // Closing writes the log back into the file and removes it.
+    db.close().map_err(|(_, error)| explain(&new, error))?;
+    fs::rename(&new, dir.database()).map_err(RegistryError::file(&new, "rename"))?;
+    durable::sync_dir(dir.path()).map_err(RegistryError::file(dir.path(), "sync"))
+}

@@ -1,0 +1,137 @@
+//! What can go wrong here. Every message names the file and, where there is one, the next step.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::{TaskId, TransitionError};
+use rusqlite::ErrorCode;
+
+/// Why a state directory is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateDirError {
+    #[error("{} is a symbolic link; name the directory itself", path.display())]
+    Symlink { path: PathBuf },
+    #[error("{} is not a directory", path.display())]
+    NotADirectory { path: PathBuf },
+    #[error("{} belongs to user {owner}, we are user {we}; choose a directory of your own", path.display())]
+    OtherOwner { path: PathBuf, owner: u32, we: u32 },
+    #[error("{} is not a plain file of ours; look at it and move it away", path.display())]
+    Planted { path: PathBuf },
+    #[error(
+        "{} is on a network file system ({file_system}), where locks cannot be trusted; choose a local directory",
+        path.display()
+    )]
+    Network { path: PathBuf, file_system: String },
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io { path: PathBuf, doing: &'static str, source: io::Error },
+}
+
+impl StateDirError {
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> StateDirError + use<> {
+        let path = path.to_owned();
+        move |source| StateDirError::Io { path, doing, source }
+    }
+}
+
+/// Why the registry did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    #[error(transparent)]
+    StateDir(#[from] StateDirError),
+    #[error(
+        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start anew",
+        file.display()
+    )]
+    Damaged { file: PathBuf, detail: String },
+    #[error("{} is not damaged, so it was not set aside", file.display())]
+    NotDamaged { file: PathBuf },
+    #[error(
+        "{} was written by a newer mcp-delegator{} and needs at least schema {needs}; this one knows {knows}. \
+         Use the newer program, or another state directory",
+        file.display(), program.as_ref().map(|version| format!(" ({version})")).unwrap_or_default()
+    )]
+    NeedsNewerWriter { file: PathBuf, needs: i64, knows: i64, program: Option<String> },
+    #[error("{} was busy for 5 s; try again", file.display())]
+    Busy { file: PathBuf },
+    #[error("no space left for {}: {available} bytes are free, {needed} are needed", path.display())]
+    DiskFull { path: PathBuf, available: u64, needed: u64 },
+    #[error("the idempotency key {key:?} was used for another input, by task {first}")]
+    IdempotencyConflict { key: String, first: TaskId },
+    #[error(transparent)]
+    Illegal(#[from] TransitionError),
+    #[error("cannot {doing} {}: {source}", path.display())]
+    File { path: PathBuf, doing: &'static str, source: io::Error },
+    #[error("{}: {detail} (SQLite code {code:?})", file.display())]
+    Database { file: PathBuf, code: Option<i32>, detail: String },
+}
+
+impl RegistryError {
+    pub(crate) fn file(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> RegistryError + use<> {
+        let path = path.to_owned();
+        move |source| RegistryError::File { path, doing, source }
+    }
+}
+
+/// What SQLite's word means to us.
+pub(crate) fn explain(file: &Path, error: rusqlite::Error) -> RegistryError {
+    let file = file.to_owned();
+    match &error {
+        rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
+            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
+                RegistryError::Damaged { file, detail: error.to_string() }
+            }
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => RegistryError::Busy { file },
+            ErrorCode::DiskFull => RegistryError::DiskFull { path: file, available: 0, needed: 0 },
+            _ => {
+                RegistryError::Database { file, code: Some(failure.extended_code), detail: error.to_string() }
+            }
+        },
+        // A value that no version of this program can have written.
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => RegistryError::Damaged { file, detail: error.to_string() },
+        _ => RegistryError::Database { file, code: None, detail: error.to_string() },
+    }
+}
+
+/// Whether giving up held-back space can help. A failed *write* may be tried again: the transaction is rolled back and
+/// nothing was promised. A failed sync never: what the kernel dropped then stays dropped, whatever a second call says.
+pub(crate) fn wants_space(error: &rusqlite::Error) -> bool {
+    // Not SQLITE_CANTOPEN: that is as often a want of descriptors, for which space would be given up in vain.
+    const SHORT_OF_SPACE: [i32; 3] = [
+        rusqlite::ffi::SQLITE_FULL,
+        // A quota (EDQUOT) comes as a plain failure to write.
+        rusqlite::ffi::SQLITE_IOERR_WRITE,
+        rusqlite::ffi::SQLITE_IOERR_SHMSIZE,
+    ];
+    matches!(error, rusqlite::Error::SqliteFailure(failure, _) if SHORT_OF_SPACE.contains(&failure.extended_code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn space_helps_a_failed_write_and_never_a_failed_sync() {
+        assert!(wants_space(&failure(rusqlite::ffi::SQLITE_FULL)));
+        assert!(wants_space(&failure(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)));
+        assert!(!wants_space(&failure(rusqlite::ffi::SQLITE_IOERR_FSYNC)));
+        assert!(!wants_space(&failure(rusqlite::ffi::SQLITE_IOERR_READ)));
+        assert!(!wants_space(&failure(rusqlite::ffi::SQLITE_BUSY)));
+    }
+
+    #[test]
+    fn every_damage_names_the_file_and_the_next_step() {
+        let told = explain(Path::new("/s/registry.db"), failure(rusqlite::ffi::SQLITE_CORRUPT)).to_string();
+        assert!(told.contains("/s/registry.db") && told.contains("set it aside"), "{told}");
+        assert!(matches!(
+            explain(Path::new("/s"), failure(rusqlite::ffi::SQLITE_BUSY)),
+            RegistryError::Busy { .. }
+        ));
+    }
+}

@@ -1,0 +1,79 @@
+//! The lock of a task: held by its supervisor for life, and by a rescuer while it judges.
+//!
+//! An advisory lock on an open file (`flock`): the kernel drops it when the holder dies, however it dies. The file is
+//! close-on-exec, so an agent cannot inherit it and keep a dead supervisor alive. It is removed only with the whole
+//! directory and by whoever holds it; somebody who opened it before that finds out by comparing what they locked with
+//! what has the name now.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use delegator_domain::task::TaskId;
+use rustix::fs::FlockOperation;
+
+use super::durable;
+
+/// The lock of one task, held until this value is dropped or the process ends.
+#[derive(Debug)]
+pub struct LockGuard {
+    task: TaskId,
+    file: File,
+}
+
+impl LockGuard {
+    /// Whose lock it is.
+    pub fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        names(path, &self.file)
+    }
+}
+
+impl Drop for LockGuard {
+    /// Said, not left to closing: a child that another thread is just starting has a copy of the descriptor until it
+    /// becomes its program, and would keep the lock that long.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// What trying to lock gave.
+#[derive(Debug)]
+pub enum LockAttempt {
+    Locked(LockGuard),
+    /// Somebody holds it: a living supervisor, or another rescuer.
+    Held,
+    /// The task's directory is not there (any more).
+    Gone,
+}
+
+pub(crate) fn try_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
+    let options = &mut fs::OpenOptions::new();
+    // The standard library opens everything close-on-exec.
+    let file = match durable::open_private(path, options.read(true).write(true).create(true).truncate(false))
+    {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockAttempt::Gone),
+        Err(error) => return Err(error),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) if names(path, &file)? => Ok(LockAttempt::Locked(LockGuard { task: task.clone(), file })),
+        Ok(()) => Ok(LockAttempt::Gone),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(LockAttempt::Held),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether `path` still names this very file.
+fn names(path: &Path, file: &File) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok(named.dev() == open.dev() && named.ino() == open.ino()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,137 @@
+//! Where a supervisor listens. A socket's path must be shorter than 108 bytes; a state directory may be longer.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::TaskId;
+use sha2::{Digest, Sha256};
+
+use super::durable;
+use crate::error::StateDirError;
+
+/// `sun_path` holds 108 bytes, the terminating zero included.
+pub const SOCKET_PATH_LIMIT: usize = 108;
+
+/// No candidate is short enough.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no directory is short enough for a socket: {} and its like are over {SOCKET_PATH_LIMIT} bytes", shortest.display())]
+pub struct SocketPathError {
+    pub shortest: PathBuf,
+}
+
+/// Where the socket of a task goes: beside its files if that fits, else below the first candidate for which it does
+/// (`$XDG_RUNTIME_DIR`, then `/tmp`), in a directory named after user and state directory. Pure: it touches nothing.
+pub fn socket_path(
+    task_dir: &Path,
+    task: &TaskId,
+    user: u32,
+    candidates: &[PathBuf],
+) -> Result<PathBuf, SocketPathError> {
+    let beside = task_dir.join("control.sock");
+    let random = task.as_str().rsplit('-').next().unwrap_or_default();
+    // Two state directories of one user must not meet, and every version has to give the same name.
+    let digest = Sha256::digest(task_dir.parent().unwrap_or(task_dir).as_os_str().as_bytes());
+    let which: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let elsewhere = candidates.iter().map(|candidate| {
+        candidate.join(format!("mcp-delegator-{user}-{which}")).join(format!("{random}.sock"))
+    });
+    let mut shortest = beside.clone();
+    for path in std::iter::once(beside).chain(elsewhere) {
+        if path.as_os_str().len() < SOCKET_PATH_LIMIT {
+            return Ok(path);
+        }
+        if path.as_os_str().len() < shortest.as_os_str().len() {
+            shortest = path;
+        }
+    }
+    Err(SocketPathError { shortest })
+}
+
+/// Makes the directory of a socket, or checks that the one that is there is ours alone: in `/tmp` anybody may have
+/// taken the name before us.
+pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
+    let Some(dir) = socket.parent() else { return Ok(()) };
+    durable::make_private_dir(dir).map_err(StateDirError::io(dir, "create"))?;
+    let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "look at"))?;
+    let we = rustix::process::geteuid().as_raw();
+    if found.is_symlink() {
+        return Err(StateDirError::Symlink { path: dir.to_owned() });
+    }
+    if !found.is_dir() {
+        return Err(StateDirError::NotADirectory { path: dir.to_owned() });
+    }
+    if found.uid() != we {
+        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), we });
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
+            .map_err(StateDirError::io(dir, "tighten"))?;
+    }
+    Ok(())
+}
+
+/// Says where the socket is, for readers whose own `$XDG_RUNTIME_DIR` is another.
+pub(crate) fn publish(file: &Path, socket: &Path) -> io::Result<()> {
+    durable::replace(file, socket.as_os_str().as_bytes(), durable::Durability::Atomic)
+}
+
+pub(crate) fn published(file: &Path) -> io::Result<Option<PathBuf>> {
+    match fs::read(file) {
+        Ok(bytes) => Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::Place;
+
+    use super::*;
+
+    fn task() -> TaskId {
+        TaskId::from_random(Place::Local, [7; 16])
+    }
+
+    #[test]
+    fn it_is_beside_the_files_when_that_fits() {
+        let dir = Path::new("/home/me/.local/state/mcp-delegator/tasks").join(task().as_str());
+        assert_eq!(socket_path(&dir, &task(), 1000, &[]).unwrap(), dir.join("control.sock"));
+    }
+
+    #[test]
+    fn a_long_state_directory_moves_it_to_the_first_candidate_that_fits() {
+        let dir = PathBuf::from(format!("/{}/tasks/{}", "d".repeat(80), task()));
+        let candidates = [PathBuf::from(format!("/{}", "r".repeat(90))), PathBuf::from("/run/user/1000")];
+        let chosen = socket_path(&dir, &task(), 1000, &candidates).unwrap();
+        assert!(chosen.starts_with("/run/user/1000"), "{}", chosen.display());
+        assert!(chosen.as_os_str().len() < SOCKET_PATH_LIMIT);
+        let other = PathBuf::from(format!("/{}/tasks/{}", "e".repeat(80), task()));
+        assert_ne!(socket_path(&other, &task(), 1000, &candidates).unwrap().parent(), chosen.parent());
+        assert!(socket_path(&dir, &task(), 1000, &candidates[..1]).is_err());
+    }
+
+    #[test]
+    fn every_length_is_under_the_limit_or_refused() {
+        for length in 1..200 {
+            let dir = PathBuf::from(format!("/{}/tasks/{}", "d".repeat(length), task()));
+            let path = socket_path(&dir, &task(), u32::MAX, &[PathBuf::from("/tmp")]).unwrap();
+            assert!(path.as_os_str().len() < SOCKET_PATH_LIMIT, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_planted_runtime_directory_is_refused_and_a_loose_one_tightened() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
+        let planted = private_runtime_dir(&dir.path().join("link/x.sock"));
+        assert!(matches!(planted, Err(StateDirError::Symlink { .. })), "{planted:?}");
+        fs::create_dir(dir.path().join("loose")).unwrap();
+        fs::set_permissions(dir.path().join("loose"), fs::Permissions::from_mode(0o777)).unwrap();
+        private_runtime_dir(&dir.path().join("loose/x.sock")).unwrap();
+        assert_eq!(fs::metadata(dir.path().join("loose")).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

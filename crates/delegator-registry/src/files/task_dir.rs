@@ -1,0 +1,250 @@
+//! The directory of one task: what lies where, and how it is written.
+//!
+//! The id is the only part of the path that comes from outside, and its type admits nothing but `T-local-` and
+//! hexadecimal digits.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::TaskId;
+
+use super::durable::{self, Durability};
+use super::lock::{self, LockAttempt, LockGuard};
+use super::{ballast::Ballast, socket};
+use crate::error::RegistryError;
+
+/// What lies in the directory of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskFile {
+    /// What is needed to start it, secrets included; gone once the agent has its input, or at the end.
+    Launch,
+    /// Held by the supervisor for life.
+    Lock,
+    /// What the agent said, append-only.
+    Events,
+    Stderr,
+    /// Progress so far; replaced at most once a second.
+    Snapshot,
+    /// The account of the finished task.
+    Report,
+    /// The schema the agent's answer has to follow.
+    OutputSchema,
+    /// Where the control socket is, when it is not here.
+    SocketPlace,
+}
+
+impl TaskFile {
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskFile::Launch => "launch",
+            TaskFile::Lock => "lock",
+            TaskFile::Events => "events.jsonl",
+            TaskFile::Stderr => "stderr.log",
+            TaskFile::Snapshot => "snapshot.json",
+            TaskFile::Report => "report.json",
+            TaskFile::OutputSchema => "output-schema.json",
+            TaskFile::SocketPlace => "control.path",
+        }
+    }
+}
+
+/// The directory `tasks/<id>`.
+#[derive(Debug, Clone)]
+pub struct TaskDir {
+    id: TaskId,
+    path: PathBuf,
+    ballast: Ballast,
+}
+
+impl TaskDir {
+    pub(crate) fn new(tasks: &Path, id: TaskId, ballast: Ballast) -> TaskDir {
+        TaskDir { path: tasks.join(id.as_str()), id, ballast }
+    }
+
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file(&self, which: TaskFile) -> PathBuf {
+        self.path.join(which.name())
+    }
+
+    pub fn exists(&self) -> bool {
+        self.path.is_dir()
+    }
+
+    /// Makes the directory with `launch` in it; all of it is on disk when this returns, or none of it is there.
+    pub(crate) fn create(&self, launch: &[u8]) -> Result<(), RegistryError> {
+        // One that is there already is another task's, and stays.
+        fs::create_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
+        let filled = (|| {
+            // The umask of whoever submits may be anything.
+            fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700))?;
+            durable::write_new(&self.file(TaskFile::Launch), launch)?;
+            durable::sync_dir(&self.path)?;
+            self.path.parent().map_or(Ok(()), durable::sync_dir)
+        })();
+        if filled.is_err() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+        filled.map_err(RegistryError::file(&self.path, "fill"))
+    }
+
+    /// What the submitter left for the start; `None` once it is gone.
+    pub fn read_launch(&self) -> Result<Option<Vec<u8>>, RegistryError> {
+        self.read(TaskFile::Launch)
+    }
+
+    /// Removes what the submitter left; true if it was there. Durable: it holds secrets.
+    pub fn remove_launch(&self) -> Result<bool, RegistryError> {
+        let path = self.file(TaskFile::Launch);
+        let removed = durable::remove_if_there(&path).map_err(RegistryError::file(&path, "remove"))?;
+        if removed {
+            durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
+        }
+        Ok(removed)
+    }
+
+    /// Opens a stream for appending (`Events`, `Stderr`).
+    pub fn open_append(&self, which: TaskFile) -> Result<File, RegistryError> {
+        let path = self.file(which);
+        durable::open_private(&path, fs::OpenOptions::new().append(true).create(true))
+            .map_err(RegistryError::file(&path, "open"))
+    }
+
+    /// Cuts what a power cut left of a last line, and says how many bytes that were. The lock proves that no
+    /// supervisor is writing.
+    pub fn cut_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64, RegistryError> {
+        let path = self.file(which);
+        cut_after_last_newline(&path).map_err(RegistryError::file(&path, "cut the torn end of"))
+    }
+
+    /// Replaces the snapshot. Not synced: it is written every second, and the events are the truth.
+    pub fn write_snapshot(&self, bytes: &[u8]) -> Result<(), RegistryError> {
+        let path = self.file(TaskFile::Snapshot);
+        durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
+    }
+
+    pub fn read_snapshot(&self) -> Result<Option<Vec<u8>>, RegistryError> {
+        self.read(TaskFile::Snapshot)
+    }
+
+    /// Writes the report: on disk when this returns, with held-back space if there is no other.
+    pub fn write_report(&self, bytes: &[u8]) -> Result<(), RegistryError> {
+        let path = self.file(TaskFile::Report);
+        loop {
+            match durable::replace(&path, bytes, Durability::Synced) {
+                Err(error)
+                    if durable::is_out_of_space(&error) && self.ballast.release_slice().unwrap_or(false) => {}
+                other => return other.map_err(RegistryError::file(&path, "write")),
+            }
+        }
+    }
+
+    pub fn read_report(&self) -> Result<Option<Vec<u8>>, RegistryError> {
+        self.read(TaskFile::Report)
+    }
+
+    /// Writes a file the agent is given (`OutputSchema`).
+    pub fn write(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
+        let path = self.file(which);
+        durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
+    }
+
+    pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {
+        let path = self.file(which);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RegistryError::file(&path, "read")(error)),
+        }
+    }
+
+    /// Tries to take the task's lock.
+    pub fn try_lock(&self) -> Result<LockAttempt, RegistryError> {
+        let path = self.file(TaskFile::Lock);
+        lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
+    }
+
+    /// Says where the control socket is; the supervisor does so once it listens.
+    pub fn publish_socket(&self, socket: &Path) -> Result<(), RegistryError> {
+        let path = self.file(TaskFile::SocketPlace);
+        socket::publish(&path, socket).map_err(RegistryError::file(&path, "write"))
+    }
+
+    /// Where the control socket is, if a supervisor ever listened.
+    pub fn published_socket(&self) -> Result<Option<PathBuf>, RegistryError> {
+        let path = self.file(TaskFile::SocketPlace);
+        socket::published(&path).map_err(RegistryError::file(&path, "read"))
+    }
+
+    /// Removes the directory with everything in it. The lock proves that no supervisor lives in it; its file goes last,
+    /// so that nobody can lock a second file of that name while the first is held.
+    pub fn remove(&self, lock: LockGuard) -> Result<(), RegistryError> {
+        let removed = (|| {
+            if !lock.is_at(&self.file(TaskFile::Lock))? {
+                return Ok(());
+            }
+            self.remove_socket_elsewhere();
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                if entry.file_name() == TaskFile::Lock.name() {
+                    continue;
+                }
+                // Of a link only the link goes: the type of the entry does not follow it.
+                if entry.file_type()?.is_dir() {
+                    fs::remove_dir_all(entry.path())?;
+                } else {
+                    durable::remove_if_there(&entry.path())?;
+                }
+            }
+            fs::remove_file(self.file(TaskFile::Lock))?;
+            fs::remove_dir(&self.path)
+        })();
+        removed.map_err(RegistryError::file(&self.path, "remove"))
+    }
+}
+
+impl TaskDir {
+    /// A supervisor that was killed has left its socket.
+    fn remove_socket_elsewhere(&self) {
+        let Ok(Some(socket)) = self.published_socket() else { return };
+        if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
+            let _ = fs::remove_file(&socket);
+        }
+    }
+}
+
+fn cut_after_last_newline(path: &Path) -> io::Result<u64> {
+    use std::os::unix::fs::FileExt;
+    const STEP: u64 = 64 * 1024;
+    let file = match fs::OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len();
+    let mut end = length;
+    let mut whole = 0;
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        let mut piece = vec![0; usize::try_from(end - start).unwrap_or_default()];
+        file.read_exact_at(&mut piece, start)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            whole = start + at as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    if whole < length {
+        file.set_len(whole)?;
+        file.sync_all()?;
+    }
+    Ok(length - whole)
+}

@@ -1,0 +1,49 @@
+//! What we remember: tasks in SQLite, and one directory per task.
+//!
+//! ```text
+//! <state directory>  0700
+//!   registry.db(-wal, -shm)      tasks, their transitions, labels
+//!   setup.lock                   held while a registry is created or set aside
+//!   held-back                    real blocks, given up when an end must be recorded on a full disk
+//!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, …
+//! ```
+//!
+//! This is the only room that knows SQL, a column or the layout of these directories. It decides nothing about *when*:
+//! it has no clock (times come in as milliseconds), no randomness (ids and nonces come in) and no timers.
+//!
+//! What holds, whoever is killed whenever:
+//!
+//! - A registry appears whole or not at all: it is built under another name and renamed. So an empty or missing file
+//!   beside existing tasks is damage, never a fresh start.
+//! - Every change is one transaction that first looks at the state the caller saw. Who comes too late is told so by a
+//!   value ([`Cas::Lost`]), and a terminal state never changes: the only table of transitions is the domain's.
+//! - `launch` is on disk before its row is committed; a row without it cannot come from a crash of ours.
+//! - The end of a task and the claim of its successors are one transaction.
+
+mod database;
+mod error;
+mod files;
+mod ops;
+mod registry;
+mod row;
+mod state_dir;
+mod task;
+
+pub use database::aside::{SetAside, set_aside_damaged};
+pub use error::{RegistryError, StateDirError};
+pub use files::lock::{LockAttempt, LockGuard};
+pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
+pub use files::task_dir::{TaskDir, TaskFile};
+pub use ops::attempt::{Began, GivenBack};
+pub use ops::cancel::CancelOutcome;
+pub use ops::claim::{Claimed, Promotion, Running, Waiting};
+pub use ops::forget::Forgotten;
+pub use ops::leftovers::{Leftover, LeftoverKind};
+pub use ops::list::{Cursor, Filter, Page};
+pub use ops::queries::{Active, Counts, Found, HistoryEntry, PREFIX_MIN, Unread};
+pub use ops::submit::Submitted;
+pub use registry::{ChangeMark, Registry};
+pub use state_dir::{Check, OpenOptions, StateDir};
+pub use task::{
+    Attempt, CancelRequest, Cas, Ended, Finish, Idempotency, Identity, Lost, NewTask, Nonce, Task,
+};

@@ -1,0 +1,209 @@
+//! One attempt at a task: begun, given back, finished. The nonce says whose attempt it is; a late supervisor of an earlier
+//! one finds that it has lost.
+
+use delegator_domain::task::{End, ExitStatus, FailureKind, State, TaskId, transition};
+use rusqlite::{Connection, named_params};
+
+use super::claim::{self, Claimed, Promotion};
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row::{self, Seen};
+use crate::task::{Attempt, CancelRequest, Cas, Finish, Identity, Lost, Nonce};
+
+/// Starts that never came to life before a task is given up.
+const STARTS_AT_MOST: u32 = 3;
+
+/// What a supervisor that wanted to begin is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Began {
+    /// The task is its own: it may start the agent.
+    Working,
+    /// It must not start the agent, but record the end (`Attempt::starting`, `End::Cancelled`).
+    CancelRequested(CancelRequest),
+    Lost(Lost),
+}
+
+/// What became of an attempt whose supervisor never ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GivenBack {
+    /// Back in its old place.
+    Queued {
+        starts: u32,
+    },
+    /// It was to be cancelled anyway.
+    Cancelled,
+    /// Too many starts: `failed` with `supervisor_start_failed`.
+    Failed {
+        starts: u32,
+    },
+    Lost(Lost),
+}
+
+impl Registry {
+    /// Moves `starting(nonce)` to `working`, unless a cancel was requested. The caller holds the task's lock; only when
+    /// this says [`Began::Working`] may it start the agent.
+    pub fn begin_work(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        supervisor: &Identity,
+        containment: Option<&str>,
+        now_ms: i64,
+    ) -> Result<Began, RegistryError> {
+        let expected = Attempt::starting(nonce.clone());
+        self.write(|db| {
+            let seen = match expect(db, id, &expected)? {
+                Ok(seen) => seen,
+                Err(lost) => return Ok(Began::Lost(lost)),
+            };
+            if let Some(cancel) = seen.cancel {
+                return Ok(Began::CancelRequested(cancel));
+            }
+            row::apply(db, seen.seq, row::lawful(State::Starting, State::Working)?, "supervisor began", now_ms)?;
+            let sql = "UPDATE tasks SET started_at_ms = :now, boot_id = :boot_id, pid = :pid, \
+                       start_time = :start_time, pid_ns = :pid_ns, containment = :containment WHERE seq = :seq";
+            db.execute(
+                sql,
+                named_params! {
+                    ":now": now_ms,
+                    ":boot_id": supervisor.boot_id,
+                    ":pid": supervisor.pid,
+                    ":start_time": signed(supervisor.start_time),
+                    ":pid_ns": signed(supervisor.pid_ns),
+                    ":containment": containment,
+                    ":seq": seen.seq,
+                },
+            )?;
+            Ok(Began::Working)
+        })
+    }
+
+    /// Takes back an attempt whose supervisor provably never ran: the caller holds the task's lock, or never spawned one.
+    pub fn give_back(&mut self, id: &TaskId, nonce: &Nonce, now_ms: i64) -> Result<GivenBack, RegistryError> {
+        let expected = Attempt::starting(nonce.clone());
+        let given = self.write_end(|db| {
+            let seen = match expect(db, id, &expected)? {
+                Ok(seen) => seen,
+                Err(lost) => return Ok(GivenBack::Lost(lost)),
+            };
+            if let Some(cancel) = &seen.cancel {
+                let end = End::Cancelled { reason: cancel.reason.clone() };
+                end_task(db, &seen, &Finish::bare(end), "cancelled before the start", now_ms)?;
+                return Ok(GivenBack::Cancelled);
+            }
+            if seen.starts >= STARTS_AT_MOST {
+                let message = format!("{} supervisors were started and none came to life", seen.starts);
+                let kind = FailureKind::SupervisorStartFailed;
+                let end = End::Failed { kind, message, retry_at: None };
+                end_task(db, &seen, &Finish::bare(end), kind.name(), now_ms)?;
+                return Ok(GivenBack::Failed { starts: seen.starts });
+            }
+            let back = row::lawful(State::Starting, State::Queued)?;
+            row::apply(db, seen.seq, back, "supervisor never ran", now_ms)?;
+            db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [seen.seq])?;
+            Ok(GivenBack::Queued { starts: seen.starts })
+        })?;
+        if matches!(given, GivenBack::Cancelled | GivenBack::Failed { .. }) {
+            self.drop_launch(id);
+        }
+        Ok(given)
+    }
+
+    /// Records the end of an attempt and claims its successors, in one transaction; the caller starts them. Succeeds on
+    /// a full disk as long as held-back space is left. A terminal state that is there already stays.
+    pub fn finish(
+        &mut self,
+        id: &TaskId,
+        attempt: &Attempt,
+        finish: &Finish,
+        promotion: &Promotion<'_>,
+        now_ms: i64,
+    ) -> Result<Cas<Vec<Claimed>>, RegistryError> {
+        transition(attempt.state, finish.end.state())?;
+        let done = self.write_end(|db| {
+            let seen = match expect(db, id, attempt)? {
+                Ok(seen) => seen,
+                Err(lost) => return Ok(Cas::Lost(lost)),
+            };
+            end_task(db, &seen, finish, &cause(&finish.end), now_ms)?;
+            Ok(Cas::Applied(claim::claim(db, promotion, usize::MAX, now_ms)?))
+        })?;
+        if matches!(done, Cas::Applied(_)) {
+            self.drop_launch(id);
+        }
+        Ok(done)
+    }
+
+    /// What is left of `launch` at the end. The end is recorded; should this fail, `leftovers` finds it.
+    pub(crate) fn drop_launch(&self, id: &TaskId) {
+        let _ = self.dir.task(id).remove_launch();
+    }
+}
+
+/// The task, if it is in the attempt the caller saw.
+fn expect(db: &Connection, id: &TaskId, attempt: &Attempt) -> rusqlite::Result<Result<Seen, Lost>> {
+    Ok(match row::seen(db, id)? {
+        Some(seen) if seen.is(attempt) => Ok(seen),
+        Some(seen) => Err(Lost { actual: Some(seen.state) }),
+        None => Err(Lost { actual: None }),
+    })
+}
+
+fn cause(end: &End) -> String {
+    match end {
+        End::Completed => "completed".to_owned(),
+        End::Failed { kind, .. } => kind.name().to_owned(),
+        End::Cancelled { .. } => "cancelled".to_owned(),
+        End::Timeout(kind) => format!("{} limit", kind.name()),
+    }
+}
+
+/// Writes the end of a task whose state was read in the same transaction.
+pub(crate) fn end_task(
+    db: &Connection,
+    seen: &Seen,
+    finish: &Finish,
+    cause: &str,
+    now_ms: i64,
+) -> rusqlite::Result<()> {
+    let order = row::apply(db, seen.seq, row::lawful(seen.state, finish.end.state())?, cause, now_ms)?;
+    let (failure, limit, reason) = match &finish.end {
+        End::Failed { kind, message, retry_at } => (Some((kind.name(), message, retry_at)), None, None),
+        End::Timeout(kind) => (None, Some(kind.name()), None),
+        End::Cancelled { reason } => (None, None, reason.as_ref()),
+        End::Completed => (None, None, None),
+    };
+    let (code, signal) = match finish.exit {
+        Some(ExitStatus::Code(code)) => (Some(code), None),
+        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    };
+    let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
+               exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
+               limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, summary = :summary, \
+               kill_incomplete = :kill_incomplete WHERE seq = :seq";
+    db.execute(
+        sql,
+        named_params! {
+            ":now": now_ms,
+            ":order": order,
+            ":code": code,
+            ":signal": signal,
+            ":kind": failure.map(|(kind, ..)| kind),
+            ":message": failure.map(|(_, message, _)| message),
+            ":retry_at": failure.and_then(|(.., retry_at)| retry_at.as_ref()),
+            ":limit": limit,
+            ":reason": reason,
+            ":ran_ms": finish.ran_ms.map(signed),
+            ":summary": finish.summary,
+            ":kill_incomplete": finish.kill_incomplete.as_ref().map(ToString::to_string),
+            ":seq": seen.seq,
+        },
+    )
+    .map(drop)
+}
+
+/// SQLite's numbers have a sign. No boot lasts long enough to notice.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

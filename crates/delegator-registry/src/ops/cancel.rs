@@ -1,0 +1,61 @@
+//! Asking for a task's end. A waiting task ends at once; for a running one the wish is kept, and its supervisor obeys.
+
+use delegator_domain::task::{End, State, TaskId};
+
+use super::attempt;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{CancelRequest, Finish};
+
+/// What became of the wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// It was waiting and will never start.
+    Cancelled,
+    /// It is kept; wake the supervisor. Who asks again is given the first wish.
+    Requested {
+        state: State,
+        request: CancelRequest,
+        first: bool,
+    },
+    /// It had ended before; nothing was changed.
+    AlreadyEnded {
+        state: State,
+    },
+    Unknown,
+}
+
+impl Registry {
+    pub fn request_cancel(
+        &mut self,
+        id: &TaskId,
+        reason: Option<&str>,
+        now_ms: i64,
+    ) -> Result<CancelOutcome, RegistryError> {
+        let outcome = self.write_end(|db| {
+            let Some(seen) = row::seen(db, id)? else { return Ok(CancelOutcome::Unknown) };
+            if seen.state.is_terminal() {
+                return Ok(CancelOutcome::AlreadyEnded { state: seen.state });
+            }
+            if let Some(request) = seen.cancel {
+                return Ok(CancelOutcome::Requested { state: seen.state, request, first: false });
+            }
+            let sql = "UPDATE tasks SET cancel_requested_at_ms = ?1, cancel_reason = ?2, updated_at_ms = ?1 \
+                       WHERE seq = ?3";
+            db.execute(sql, (now_ms, reason, seen.seq))?;
+            let reason = reason.map(str::to_owned);
+            if seen.state == State::Queued {
+                let finish = Finish::bare(End::Cancelled { reason });
+                attempt::end_task(db, &seen, &finish, "cancelled while queued", now_ms)?;
+                return Ok(CancelOutcome::Cancelled);
+            }
+            let request = CancelRequest { at_ms: now_ms, reason };
+            Ok(CancelOutcome::Requested { state: seen.state, request, first: true })
+        })?;
+        if outcome == CancelOutcome::Cancelled {
+            self.drop_launch(id);
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,83 @@
+//! Forgetting ended tasks: row, transitions, labels and directory.
+//!
+//! The rows go first, and their ids are kept in `forgotten` until the directories are gone, too: a crash in between leaves
+//! something that says what it is. A few at a time, so that nobody waits long for the write lock.
+
+use delegator_domain::task::{State, TaskId};
+use rusqlite::Connection;
+
+use super::queries::all;
+use crate::error::RegistryError;
+use crate::files::lock::LockAttempt;
+use crate::registry::Registry;
+use crate::row;
+
+const AT_ONCE: usize = 100;
+
+/// What was forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    pub forgotten: Vec<TaskId>,
+    /// Still alive, so untouched.
+    pub alive: Vec<TaskId>,
+    pub unknown: Vec<TaskId>,
+}
+
+impl Registry {
+    /// Forgets those of the given tasks that have ended, files and all. A living task is never touched.
+    pub fn forget(&mut self, ids: &[TaskId]) -> Result<Forgotten, RegistryError> {
+        let mut told = Forgotten::default();
+        for some in ids.chunks(AT_ONCE) {
+            let states: Vec<Option<State>> =
+                self.write(|db| some.iter().map(|id| forget_row(db, id)).collect())?;
+            let mut gone = Vec::new();
+            for (id, state) in some.iter().zip(states) {
+                match state {
+                    Some(state) if state.is_terminal() => gone.push(id.clone()),
+                    Some(_) => told.alive.push(id.clone()),
+                    None => told.unknown.push(id.clone()),
+                }
+            }
+            self.remove_forgotten(&gone)?;
+            told.forgotten.append(&mut gone);
+        }
+        Ok(told)
+    }
+
+    /// Removes the directories of forgotten tasks that a crash, or a supervisor in its last moments, left behind.
+    pub fn finish_forgetting(&mut self) -> Result<usize, RegistryError> {
+        let left = self.read(|db| all(db, "SELECT id FROM forgotten", (), row::id_from))?;
+        self.remove_forgotten(&left)
+    }
+
+    fn remove_forgotten(&mut self, ids: &[TaskId]) -> Result<usize, RegistryError> {
+        let mut removed = Vec::new();
+        for id in ids {
+            let dir = self.dir.task(id);
+            match dir.try_lock()? {
+                LockAttempt::Locked(lock) => dir.remove(lock)?,
+                LockAttempt::Gone => {}
+                // Its supervisor has recorded the end and is about to leave.
+                LockAttempt::Held => continue,
+            }
+            removed.push(id);
+        }
+        if !removed.is_empty() {
+            self.write(|db| {
+                let mut statement = db.prepare("DELETE FROM forgotten WHERE id = ?1")?;
+                removed.iter().try_for_each(|id| statement.execute([id.as_str()]).map(drop))
+            })?;
+        }
+        Ok(removed.len())
+    }
+}
+
+/// Deletes the row of an ended task; gives the state it was found in.
+fn forget_row(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<State>> {
+    let Some(seen) = row::seen(db, id)? else { return Ok(None) };
+    if seen.state.is_terminal() {
+        db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
+        db.execute("DELETE FROM tasks WHERE seq = ?1", [seen.seq])?;
+    }
+    Ok(Some(seen.state))
+}

@@ -1,0 +1,175 @@
+//! Lists with filters, newest first, page by page.
+//!
+//! The filter decides which index leads. Left to itself SQLite would walk the table to avoid a sort, and a filter that
+//! matches little would read every row; so the index is named.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use delegator_domain::task::State;
+use rusqlite::types::Value;
+
+use super::queries::all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::Task;
+
+/// What to list; everything given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Any of these; empty: any state.
+    pub states: Vec<State>,
+    /// In this directory or below it.
+    pub working_dir: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    /// Submitted since.
+    pub since_ms: Option<i64>,
+}
+
+/// Where the next page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    before: i64,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.before)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Cursor, Self::Err> {
+        text.parse().map(|before| Cursor { before })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    pub tasks: Vec<Task>,
+    /// Where to go on, if there is more.
+    pub next: Option<Cursor>,
+}
+
+impl Registry {
+    pub fn list(&self, filter: &Filter, limit: u32, from: Option<Cursor>) -> Result<Page, RegistryError> {
+        let (sql, values) = select(filter, limit.saturating_add(1), from);
+        let mut tasks = self.read(|db| all(db, &sql, rusqlite::params_from_iter(values), row::task_from))?;
+        let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = tasks.len() > shown;
+        tasks.truncate(shown);
+        let next = tasks.last().filter(|_| more).map(|last| Cursor { before: last.seq });
+        Ok(Page { tasks, next })
+    }
+}
+
+/// The statement of a filter. Rows are wide, so the inner select finds numbers from indexes, and the outer reads no more
+/// rows than are shown.
+pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (String, Vec<Value>) {
+    let mut terms = Terms::default();
+    if let Some(dir) = &filter.working_dir {
+        let below = Below::new(dir);
+        terms.add("working_dir >= ?", [below.dir()]);
+        terms.add("working_dir < ?", [below.until()]);
+        terms.add("(working_dir = ? OR working_dir >= ?)", [below.dir(), below.inside()]);
+    }
+    if !filter.states.is_empty() {
+        let marks = vec!["?"; filter.states.len()].join(", ");
+        terms.add(&format!("state IN ({marks})"), filter.states.iter().map(|state| state.name()));
+    }
+    for (key, value) in &filter.labels {
+        let term = "seq IN (SELECT task FROM labels WHERE key = ? AND value = ?)";
+        terms.add(term, [key.as_str(), value.as_str()]);
+    }
+    if let Some(since_ms) = filter.since_ms {
+        terms.add("created_at_ms >= ?", [since_ms]);
+    }
+    if let Some(Cursor { before }) = from {
+        terms.add("seq < ?", [before]);
+    }
+    let index = if filter.working_dir.is_some() {
+        "INDEXED BY tasks_dir"
+    } else if !filter.labels.is_empty() {
+        // A label is rarer than a state or a day.
+        "NOT INDEXED"
+    } else if !filter.states.is_empty() {
+        "INDEXED BY tasks_state"
+    } else if filter.since_ms.is_some() {
+        "INDEXED BY tasks_created"
+    } else {
+        ""
+    };
+    let Terms { sql, mut values } = terms;
+    let wanted = if sql.is_empty() { String::new() } else { format!("WHERE {}", sql.join(" AND ")) };
+    values.push(Value::Integer(limit.into()));
+    let sql = format!(
+        "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq DESC LIMIT ?) \
+         ORDER BY seq DESC"
+    );
+    (sql, values)
+}
+
+#[derive(Debug, Default)]
+struct Terms {
+    sql: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Terms {
+    fn add<V: TermValue>(&mut self, term: &str, values: impl IntoIterator<Item = V>) {
+        self.sql.push(term.to_owned());
+        self.values.extend(values.into_iter().map(TermValue::value));
+    }
+}
+
+trait TermValue {
+    fn value(self) -> Value;
+}
+
+impl TermValue for &str {
+    fn value(self) -> Value {
+        Value::Text(self.to_owned())
+    }
+}
+
+impl TermValue for i64 {
+    fn value(self) -> Value {
+        Value::Integer(self)
+    }
+}
+
+/// The range of paths that are a directory or below it: one range of an index, from which the neighbours that only
+/// begin alike (`/a-b` beside `/a`) are dropped.
+#[derive(Debug)]
+pub(crate) struct Below {
+    dir: String,
+    inside: String,
+    until: String,
+}
+
+impl Below {
+    pub(crate) fn new(dir: &str) -> Below {
+        let dir = dir.trim_end_matches('/');
+        // `0` is the character after `/`. Of the root everything is inside, and nothing is the root itself.
+        let until = if dir.is_empty() { "0".to_owned() } else { format!("{dir}0") };
+        let inside = format!("{dir}/");
+        let dir = if dir.is_empty() { "/".to_owned() } else { dir.to_owned() };
+        Below { dir, inside, until }
+    }
+
+    pub(crate) fn dir(&self) -> &str {
+        &self.dir
+    }
+
+    pub(crate) fn inside(&self) -> &str {
+        &self.inside
+    }
+
+    pub(crate) fn until(&self) -> &str {
+        &self.until
+    }
+}

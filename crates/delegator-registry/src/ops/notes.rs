@@ -1,0 +1,46 @@
+//! Small facts noted along the way; none of them changes a state.
+
+use delegator_domain::task::{State, TaskId};
+
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{Cas, Lost, Nonce};
+
+impl Registry {
+    /// Notes the thread the agent announced. Only the supervisor of the running attempt may.
+    pub fn set_thread(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        thread_id: &str,
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        self.write(|db| {
+            let actual = match row::seen(db, id)? {
+                Some(seen) if seen.state == State::Working && seen.nonce.as_ref() == Some(nonce) => {
+                    let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
+                    db.execute(sql, (thread_id, now_ms, seen.seq))?;
+                    return Ok(Cas::Applied(()));
+                }
+                seen => seen.map(|seen| seen.state),
+            };
+            Ok(Cas::Lost(Lost { actual }))
+        })
+    }
+
+    /// Notes that somebody has seen the result; true the first time.
+    pub fn mark_read(&mut self, id: &TaskId, now_ms: i64) -> Result<bool, RegistryError> {
+        // Asked far more often than true, and the write lock is everybody's.
+        let unread = "SELECT EXISTS (SELECT 1 FROM tasks \
+                      WHERE id = ?1 AND ended_order IS NOT NULL AND read_at_ms IS NULL)";
+        if !self.read(|db| db.query_row(unread, [id.as_str()], |row| row.get(0)))? {
+            return Ok(false);
+        }
+        self.write(|db| {
+            let sql = "UPDATE tasks SET read_at_ms = ?1 \
+                       WHERE id = ?2 AND ended_order IS NOT NULL AND read_at_ms IS NULL";
+            Ok(db.execute(sql, (now_ms, id.as_str()))? == 1)
+        })
+    }
+}

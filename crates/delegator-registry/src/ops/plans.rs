@@ -1,0 +1,102 @@
+//! Every question is held to an index: no plan may walk the table. (A plan depends on the schema and the statement, not
+//! on how much there is; what it takes with 100,000 tasks is measured in `benches/`.)
+
+use delegator_domain::task::State;
+use rusqlite::{Connection, params_from_iter, types::Value};
+
+use super::list::{self, Filter};
+use super::queries;
+use crate::database::migrations;
+
+fn database() -> Connection {
+    let db = Connection::open_in_memory().unwrap();
+    migrations::migrate(&db, 0).unwrap();
+    db
+}
+
+fn plan(db: &Connection, sql: &str, values: Option<Vec<Value>>) -> Vec<String> {
+    let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let values = values.unwrap_or_else(|| vec![Value::Integer(1); statement.parameter_count()]);
+    let steps = statement.query_map(params_from_iter(values), |row| row.get::<_, String>("detail")).unwrap();
+    steps.map(Result::unwrap).collect()
+}
+
+/// No step reads the table itself from end to end, and the index meant for it is used.
+fn assert_led_by(db: &Connection, sql: &str, values: Option<Vec<Value>>, index: &str) {
+    let steps = plan(db, sql, values);
+    assert!(steps.iter().any(|step| step.contains(index)), "{sql}\nwithout {index}: {steps:#?}");
+    for step in &steps {
+        let walks_the_table = step.starts_with("SCAN tasks") && !step.contains("INDEX");
+        assert!(!walks_the_table, "{sql}\n{steps:#?}");
+    }
+}
+
+#[test]
+fn questions_use_their_index() {
+    let db = database();
+    for (sql, index) in [
+        (queries::RECENTLY_ENDED, "INDEX tasks_ended"),
+        (queries::ENDED_COUNTS, "COVERING INDEX tasks_ended"),
+        (queries::COUNTS, "COVERING INDEX tasks_state"),
+        (queries::ACTIVE, "SEARCH tasks USING INDEX tasks_state"),
+        (queries::BY_THREAD, "INDEX tasks_thread"),
+        (queries::BY_THREAD, "INDEX tasks_resumed"),
+        (queries::OLD, "INDEX tasks_ended"),
+        (queries::QUEUE, "SEARCH tasks USING INDEX tasks_state"),
+        (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
+        (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
+        (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
+        (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),
+    ] {
+        assert_led_by(&db, sql, None, index);
+    }
+}
+
+#[test]
+fn the_last_ended_and_the_queue_need_no_sort() {
+    let db = database();
+    for sql in [queries::RECENTLY_ENDED, queries::OLD, queries::QUEUE, queries::PREFIX] {
+        let steps = plan(&db, sql, None);
+        assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}\n{steps:#?}");
+    }
+}
+
+#[test]
+fn lists_use_the_index_of_their_filter() {
+    let db = database();
+    let any = Filter::default;
+    let label = || [("team".to_owned(), "x".to_owned())].into();
+    let failed = || vec![State::Failed, State::Timeout];
+    let dir = || Some("/p".to_owned());
+    for (filter, index) in [
+        (any(), "SEARCH tasks USING INTEGER PRIMARY KEY"),
+        (Filter { states: failed(), ..any() }, "COVERING INDEX tasks_state"),
+        (Filter { working_dir: dir(), ..any() }, "COVERING INDEX tasks_dir"),
+        (
+            Filter { working_dir: dir(), states: failed(), since_ms: Some(1), ..any() },
+            "COVERING INDEX tasks_dir",
+        ),
+        (Filter { since_ms: Some(1), ..any() }, "COVERING INDEX tasks_created"),
+        (Filter { labels: label(), ..any() }, "SEARCH labels USING PRIMARY KEY"),
+        (Filter { labels: label(), states: failed(), ..any() }, "SEARCH labels USING PRIMARY KEY"),
+        (Filter { labels: label(), working_dir: dir(), ..any() }, "COVERING INDEX tasks_dir"),
+    ] {
+        let (sql, values) = list::select(&filter, 5, None);
+        let steps = plan(&db, &sql, Some(values.clone()));
+        // Without any filter the newest are the end of the table itself: read backwards, and no further than the limit.
+        let walks = steps.iter().any(|step| step.starts_with("SCAN tasks") && !step.contains("INDEX"));
+        assert_eq!(walks, filter == any(), "{sql}\n{steps:#?}");
+        if filter != any() {
+            assert_led_by(&db, &sql, Some(values), index);
+        }
+    }
+}
+
+#[test]
+fn forgetting_finds_what_hangs_on_a_task_by_index() {
+    let db = database();
+    for (table, index) in [("transitions", "transitions_task"), ("labels", "labels_task")] {
+        let steps = plan(&db, &format!("SELECT * FROM {table} WHERE task = ?1"), None);
+        assert!(steps.iter().all(|step| step.contains(index)), "{steps:#?}");
+    }
+}

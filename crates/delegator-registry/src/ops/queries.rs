@@ -1,0 +1,239 @@
+//! Questions. None of them reads the whole registry; tests hold each to its index.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::task::{State, TaskId};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use super::list::Below;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{CancelRequest, Identity, Nonce, Task};
+
+/// How much of an id's random part must be given to find it.
+pub const PREFIX_MIN: usize = 8;
+const AMBIGUOUS_AT_MOST: u32 = 10;
+
+/// What the beginning of an id leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    One(TaskId),
+    /// Some of those that begin so.
+    Several(Vec<TaskId>),
+    None,
+    /// Fewer than [`PREFIX_MIN`] digits, or no digits.
+    NotAPrefix,
+}
+
+/// Tasks by state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts(BTreeMap<State, u64>);
+
+impl Counts {
+    pub fn of(&self, state: State) -> u64 {
+        self.0.get(&state).copied().unwrap_or(0)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (State, u64)> + '_ {
+        self.0.iter().map(|(state, count)| (*state, *count))
+    }
+}
+
+/// A starting or working task, with what a rescuer needs to judge it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Active {
+    pub seq: i64,
+    pub id: TaskId,
+    pub state: State,
+    pub nonce: Nonce,
+    pub starts: u32,
+    pub claimed_at_ms: i64,
+    pub started_at_ms: Option<i64>,
+    pub supervisor: Option<Identity>,
+    pub cancel: Option<CancelRequest>,
+}
+
+/// One kept transition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    pub from: Option<State>,
+    pub to: State,
+    pub at_ms: i64,
+    pub cause: String,
+}
+
+/// Ended tasks nobody has looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    pub count: u64,
+    pub ids: Vec<TaskId>,
+}
+
+pub(crate) const RECENTLY_ENDED: &str = "SELECT * FROM tasks INDEXED BY tasks_ended \
+     WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1 ORDER BY ended_order DESC LIMIT ?2";
+/// One pass and no sort, in the order of [`ENDS`].
+pub(crate) const ENDED_COUNTS: &str = "SELECT count(*) FILTER (WHERE state = 'completed'), \
+     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), \
+     count(*) FILTER (WHERE state = 'timeout') FROM tasks INDEXED BY tasks_ended \
+     WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1";
+const ENDS: [State; 4] = [State::Completed, State::Failed, State::Cancelled, State::Timeout];
+pub(crate) const COUNTS: &str = "SELECT state, count(*) AS number FROM tasks GROUP BY state";
+pub(crate) const ACTIVE: &str = "SELECT * FROM tasks WHERE state IN ('starting', 'working') ORDER BY seq";
+pub(crate) const BY_THREAD: &str =
+    "SELECT * FROM tasks WHERE thread_id = ?1 OR resumed_thread = ?1 ORDER BY seq DESC LIMIT ?2";
+pub(crate) const OLD: &str = "SELECT id FROM tasks INDEXED BY tasks_ended \
+     WHERE ended_order IS NOT NULL AND ended_at_ms < ?1 ORDER BY ended_order LIMIT ?2";
+pub(crate) const QUEUE: &str = "SELECT * FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT ?1";
+pub(crate) const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND seq < ?1";
+pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+pub(crate) const UNREAD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_unread \
+     WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
+     AND (working_dir = ?1 OR working_dir >= ?3)";
+pub(crate) const UNREAD_IDS: &str = "SELECT id FROM tasks INDEXED BY tasks_unread \
+     WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
+     AND (working_dir = ?1 OR working_dir >= ?3) ORDER BY seq DESC LIMIT ?4";
+
+impl Registry {
+    pub fn get(&self, id: &TaskId) -> Result<Option<Task>, RegistryError> {
+        self.read(|db| {
+            db.query_row("SELECT * FROM tasks WHERE id = ?1", [id.as_str()], row::task_from).optional()
+        })
+    }
+
+    /// Finds a task by how its id begins, with or without `T-local-`.
+    pub fn find_by_prefix(&self, given: &str) -> Result<Found, RegistryError> {
+        let places = ["T-local-", "T-cloud-"];
+        let named = places.iter().find_map(|place| given.strip_prefix(place).map(|digits| (*place, digits)));
+        let digits = named.map_or(given, |(_, digits)| digits);
+        let is_prefix = (PREFIX_MIN..=32).contains(&digits.len())
+            && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if !is_prefix {
+            return Ok(Found::NotAPrefix);
+        }
+        let mut found: Vec<TaskId> = self.read(|db| {
+            let mut found = Vec::new();
+            for place in places.iter().filter(|place| named.is_none_or(|(named, _)| named == **place)) {
+                let from = format!("{place}{digits}");
+                // The first text after everything that begins so: no digit comes after `g`.
+                let until = format!("{from}g");
+                found.extend(all(db, PREFIX, (&from, &until, AMBIGUOUS_AT_MOST), row::id_from)?);
+            }
+            Ok(found)
+        })?;
+        Ok(match found.len() {
+            0 => Found::None,
+            1 => found.pop().map_or(Found::None, Found::One),
+            _ => Found::Several(found),
+        })
+    }
+
+    /// Tasks that worked on a thread, newest first.
+    pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| all(db, BY_THREAD, (thread_id, limit), row::task_from))
+    }
+
+    /// All tasks by state.
+    pub fn counts(&self) -> Result<Counts, RegistryError> {
+        self.read(|db| Ok(Counts(all(db, COUNTS, (), count_from)?.into_iter().collect())))
+    }
+
+    /// Tasks that have ended since, by state.
+    pub fn ended_counts(&self, since_ms: i64) -> Result<Counts, RegistryError> {
+        self.read(|db| {
+            db.query_row(ENDED_COUNTS, [since_ms], |row| {
+                let count = |(at, state)| Ok((state, row.get::<_, u32>(at)?.into()));
+                ENDS.into_iter().enumerate().map(count).collect::<rusqlite::Result<_>>().map(Counts)
+            })
+        })
+    }
+
+    /// What ended since, the last to end first.
+    pub fn recently_ended(&self, since_ms: i64, limit: u32) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| all(db, RECENTLY_ENDED, (since_ms, limit), row::task_from))
+    }
+
+    /// Every starting or working task.
+    pub fn active(&self) -> Result<Vec<Active>, RegistryError> {
+        self.read(|db| all(db, ACTIVE, (), active_from))
+    }
+
+    /// The queue, next first.
+    pub fn queue(&self, limit: u32) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| all(db, QUEUE, [limit], row::task_from))
+    }
+
+    /// How many tasks wait before this one; `None` if it does not wait.
+    pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
+        self.read(|db| match row::seen(db, id)? {
+            Some(seen) if seen.state == State::Queued => {
+                db.query_row(POSITION, [seen.seq], |row| row.get::<_, u32>(0)).map(|n| Some(n.into()))
+            }
+            _ => Ok(None),
+        })
+    }
+
+    /// Every transition of a task, first to last.
+    pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>, RegistryError> {
+        let sql = "SELECT from_state, to_state, at_ms, cause FROM transitions \
+                   WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";
+        self.read(|db| all(db, sql, [id.as_str()], history_from))
+    }
+
+    /// Ended tasks in or below a directory that nobody has looked at; the newest ids.
+    pub fn unread(&self, under: &str, limit: u32) -> Result<Unread, RegistryError> {
+        let below = Below::new(under);
+        let bounds = (below.dir(), below.until(), below.inside());
+        self.read(|db| {
+            let count = db.query_row(UNREAD, bounds, |row| row.get::<_, u32>(0))?.into();
+            let ids = all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
+            Ok(Unread { count, ids })
+        })
+    }
+
+    /// Tasks that ended before a time, the first to end first.
+    pub fn old(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
+        self.read(|db| all(db, OLD, (before_ms, limit), row::id_from))
+    }
+}
+
+pub(crate) fn all<T>(
+    db: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    db.prepare(sql)?.query_map(values, read)?.collect()
+}
+
+fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
+    Ok((row::state_from(row, "state")?, row.get::<_, u32>("number")?.into()))
+}
+
+fn history_from(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
+    let from: Option<String> = row.get("from_state")?;
+    Ok(HistoryEntry {
+        from: from.as_deref().and_then(State::named),
+        to: row::state_from(row, "to_state")?,
+        at_ms: row.get("at_ms")?,
+        cause: row.get("cause")?,
+    })
+}
+
+fn active_from(row: &Row<'_>) -> rusqlite::Result<Active> {
+    Ok(Active {
+        seq: row.get("seq")?,
+        id: row::id_from(row)?,
+        state: row::state_from(row, "state")?,
+        nonce: row::nonce_from(row)?.ok_or(rusqlite::Error::InvalidColumnType(
+            0,
+            "nonce".to_owned(),
+            rusqlite::types::Type::Null,
+        ))?,
+        starts: row.get("starts")?,
+        claimed_at_ms: row.get("claimed_at_ms")?,
+        started_at_ms: row.get("started_at_ms")?,
+        supervisor: row::identity_from(row)?,
+        cancel: row::cancel_from(row)?,
+    })
+}

@@ -1,0 +1,121 @@
+//! Taking a task on: launch file first, then the row, then the answer.
+
+use delegator_domain::task::{State, TaskId};
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use crate::error::RegistryError;
+use crate::files::durable;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{Idempotency, NewTask, Task};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submitted {
+    pub task: Task,
+    /// The key was known: this is the first task, and nothing new was made.
+    pub replayed: bool,
+}
+
+enum Taken {
+    New(Box<Task>),
+    Before(Box<Task>),
+    Conflict { first: TaskId },
+}
+
+impl Registry {
+    /// Takes a task on. When this returns, the task survives everything; when it fails, there is no task.
+    pub fn submit(&mut self, task: &NewTask, launch: &[u8], now_ms: i64) -> Result<Submitted, RegistryError> {
+        // A replay needs neither space nor a directory, and is answered on a full disk, too.
+        if let Some(key) = &task.idempotency
+            && let Some(taken) = before(&self.db, key).map_err(|error| self.explain(error))?
+        {
+            return answer(taken, task);
+        }
+        self.dir.make_room_for(launch.len())?;
+        self.dir.task(&task.id).create(launch).map_err(|error| self.name_full_disk(error))?;
+        let made = self.write(|db| {
+            let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
+            before.map_or_else(|| insert(db, task, now_ms).map(|task| Taken::New(Box::new(task))), Ok)
+        });
+        if !matches!(made, Ok(Taken::New(_)) | Err(RegistryError::Database { .. })) {
+            // Nobody will come for it. After an error of the disk it stays: whether the row is there will only be known
+            // after a restart, and until then it is a leftover like that of a crash.
+            self.discard(&task.id);
+        }
+        answer(made?, task)
+    }
+
+    /// The space that was free when it was asked for may be gone a moment later.
+    fn name_full_disk(&self, error: RegistryError) -> RegistryError {
+        match error {
+            RegistryError::File { path, source, .. } if durable::is_out_of_space(&source) => {
+                let available = self.dir.free_bytes().unwrap_or(0);
+                RegistryError::DiskFull { path, available, needed: self.dir.options().min_free_bytes }
+            }
+            other => other,
+        }
+    }
+
+    fn discard(&self, id: &TaskId) {
+        let dir = self.dir.task(id);
+        if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
+            let _ = dir.remove(lock);
+        }
+    }
+}
+
+fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {
+    match taken {
+        Taken::New(task) => Ok(Submitted { task: *task, replayed: false }),
+        Taken::Before(task) => Ok(Submitted { task: *task, replayed: true }),
+        Taken::Conflict { first } => {
+            let key = asked.idempotency.as_ref().map(|key| key.key.clone()).unwrap_or_default();
+            Err(RegistryError::IdempotencyConflict { key, first })
+        }
+    }
+}
+
+/// The task that was submitted with this key before.
+fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
+    let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
+    let first = db.query_row(sql, [&asked.key], row::task_from).optional()?;
+    Ok(first.map(|first| {
+        let same = first.idempotency.as_ref().is_some_and(|known| known.request_hash == asked.request_hash);
+        if same { Taken::Before(Box::new(first)) } else { Taken::Conflict { first: first.id } }
+    }))
+}
+
+fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
+    let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
+               allow_parallel_writes, mode, agent, model, title, labels, input, resumed_thread, \
+               idempotency_key, request_hash) \
+               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :parallel, :mode, :agent, :model, \
+               :title, :labels, :input, :resumed_thread, :key, :hash)";
+    let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
+    db.execute(
+        sql,
+        named_params! {
+            ":id": task.id.as_str(),
+            ":state": State::Queued.name(),
+            ":now": now_ms,
+            ":working_dir": task.working_dir,
+            ":work_tree": task.work_tree,
+            ":parallel": task.allow_parallel_writes,
+            ":mode": task.mode.name(),
+            ":agent": task.agent,
+            ":model": task.model,
+            ":title": task.title,
+            ":labels": labels,
+            ":input": task.input.to_string(),
+            ":resumed_thread": task.resumed_thread,
+            ":key": task.idempotency.as_ref().map(|known| &known.key),
+            ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
+        },
+    )?;
+    let seq = db.last_insert_rowid();
+    for (key, value) in &task.labels {
+        db.execute("INSERT INTO labels (key, value, task) VALUES (?1, ?2, ?3)", (key, value, seq))?;
+    }
+    row::remember(db, seq, None, State::Queued, "submitted", now_ms)?;
+    row::task_at(db, seq)
+}

@@ -1,0 +1,116 @@
+//! The registry: one connection to the database of one state directory.
+//!
+//! Every change goes through [`Registry::write`]: it takes the write lock first (`BEGIN IMMEDIATE`), so what is read inside
+//! is what is changed. Connections are cheap; each thread and each process has its own.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::database::open;
+use crate::error::{RegistryError, explain, wants_space};
+use crate::state_dir::StateDir;
+
+#[derive(Debug)]
+pub struct Registry {
+    pub(crate) db: Connection,
+    pub(crate) dir: StateDir,
+}
+
+/// Something to compare: if it differs, something has changed in between. Costs no read of any table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeMark {
+    /// Changes made by others.
+    others: i64,
+    /// Rows changed through this very connection.
+    ours: u64,
+}
+
+impl Registry {
+    /// Opens the registry, creating it where there never was one.
+    pub fn open(dir: &StateDir) -> Result<Registry, RegistryError> {
+        Ok(Registry { db: open::open(dir)?, dir: dir.clone() })
+    }
+
+    /// Opens the registry that is there; `None` where nobody made one yet. Creates nothing: a question asked on a fresh
+    /// machine leaves it fresh. It can write all the same, because whoever looks may have to rescue.
+    pub fn find(dir: &StateDir) -> Result<Option<Registry>, RegistryError> {
+        if open::was_never_there(dir)? {
+            return Ok(None);
+        }
+        Ok(Some(Registry { db: open::open_existing(dir)?, dir: dir.clone() }))
+    }
+
+    pub fn dir(&self) -> &StateDir {
+        &self.dir
+    }
+
+    /// Looks at every page.
+    pub fn check(&self) -> Result<(), RegistryError> {
+        open::quick_check(&self.dir.database(), &self.db)
+    }
+
+    /// How long the log is. It grows beyond some MiB only while somebody reads for long; worth a warning over 64 MiB.
+    pub fn log_bytes(&self) -> u64 {
+        std::fs::metadata(self.dir.beside_database("-wal")).map_or(0, |metadata| metadata.len())
+    }
+
+    /// For waiters: look, compare, and read only if it differs.
+    pub fn change_mark(&self) -> Result<ChangeMark, RegistryError> {
+        let others = self.db.pragma_query_value(None, "data_version", |row| row.get(0));
+        Ok(ChangeMark { others: others.map_err(|error| self.explain(error))?, ours: self.db.total_changes() })
+    }
+
+    pub(crate) fn explain(&self, error: rusqlite::Error) -> RegistryError {
+        match explain(&self.dir.database(), error) {
+            RegistryError::DiskFull { path, .. } => {
+                let available = self.dir.free_bytes().unwrap_or(0);
+                RegistryError::DiskFull { path, available, needed: self.dir.options().min_free_bytes }
+            }
+            other => other,
+        }
+    }
+
+    /// One transaction that changes something.
+    pub(crate) fn write<T>(
+        &mut self,
+        step: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        write(&mut self.db, step).map_err(|error| self.explain(error))
+    }
+
+    /// A transaction that must not fail for want of space: an end. Held-back space is given up for it, slice by slice.
+    pub(crate) fn write_end<T>(
+        &mut self,
+        step: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        loop {
+            match write(&mut self.db, &step) {
+                Err(error) if wants_space(&error) && self.dir.ballast().release_slice().unwrap_or(false) => {}
+                other => return other.map_err(|error| self.explain(error)),
+            }
+        }
+    }
+
+    /// Several reads of one moment.
+    pub(crate) fn read<T>(
+        &self,
+        step: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        let read = || -> rusqlite::Result<T> {
+            let moment = self.db.unchecked_transaction()?;
+            let told = step(&moment)?;
+            moment.finish()?;
+            Ok(told)
+        };
+        read().map_err(|error| self.explain(error))
+    }
+}
+
+fn write<T>(
+    db: &mut Connection,
+    step: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let told = step(&transaction)?;
+    transaction.commit()?;
+    Ok(told)
+}

@@ -1,0 +1,219 @@
+//! Between rows and tasks: the only place that reads a column of `tasks`, and the only one that writes `state`.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::task::{
+    End, ExitStatus, FailureKind, LimitKind, Mode, State, TaskId, Transition, TransitionError, transition,
+};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
+
+use crate::task::{Attempt, CancelRequest, Ended, Idempotency, Identity, Nonce, Task};
+
+/// A stored word that means nothing to us.
+#[derive(Debug, thiserror::Error)]
+#[error("column {column} has {found:?}")]
+struct Unreadable {
+    column: &'static str,
+    found: String,
+}
+
+fn unreadable(column: &'static str, found: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(Unreadable { column, found }))
+}
+
+fn word<T>(row: &Row<'_>, column: &'static str, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    let found: String = row.get(column)?;
+    read(&found).ok_or_else(|| unreadable(column, found))
+}
+
+fn json<T: serde::de::DeserializeOwned>(column: &'static str, text: String) -> rusqlite::Result<T> {
+    serde_json::from_str(&text).map_err(|_| unreadable(column, text))
+}
+
+pub(crate) fn id_from(row: &Row<'_>) -> rusqlite::Result<TaskId> {
+    word(row, "id", |text| text.parse().ok())
+}
+
+pub(crate) fn state_from(row: &Row<'_>, column: &'static str) -> rusqlite::Result<State> {
+    word(row, column, State::named)
+}
+
+pub(crate) fn nonce_from(row: &Row<'_>) -> rusqlite::Result<Option<Nonce>> {
+    let found: Option<String> = row.get("nonce")?;
+    found.map(|text| Nonce::from_text(&text).ok_or_else(|| unreadable("nonce", text))).transpose()
+}
+
+pub(crate) fn mode_from(row: &Row<'_>) -> rusqlite::Result<Mode> {
+    word(row, "mode", Mode::named)
+}
+
+pub(crate) fn identity_from(row: &Row<'_>) -> rusqlite::Result<Option<Identity>> {
+    let Some(boot_id) = row.get("boot_id")? else { return Ok(None) };
+    // Namespace inodes and start times are small; SQLite has no unsigned numbers.
+    let number = |column| -> rusqlite::Result<u64> {
+        let stored: i64 = row.get(column)?;
+        u64::try_from(stored).map_err(|_| unreadable("pid", stored.to_string()))
+    };
+    Ok(Some(Identity {
+        boot_id,
+        pid: row.get("pid")?,
+        start_time: number("start_time")?,
+        pid_ns: number("pid_ns")?,
+    }))
+}
+
+pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelRequest>> {
+    let at_ms: Option<i64> = row.get("cancel_requested_at_ms")?;
+    let reason = row.get("cancel_reason")?;
+    Ok(at_ms.map(|at_ms| CancelRequest { at_ms, reason }))
+}
+
+/// A whole task, from `SELECT *`.
+pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let state = state_from(row, "state")?;
+    let labels: BTreeMap<String, String> = json("labels", row.get("labels")?)?;
+    let key: Option<String> = row.get("idempotency_key")?;
+    let idempotency = match key {
+        Some(key) => Some(Idempotency { key, request_hash: row.get("request_hash")? }),
+        None => None,
+    };
+    Ok(Task {
+        seq: row.get("seq")?,
+        id: id_from(row)?,
+        state,
+        created_at_ms: row.get("created_at_ms")?,
+        claimed_at_ms: row.get("claimed_at_ms")?,
+        started_at_ms: row.get("started_at_ms")?,
+        updated_at_ms: row.get("updated_at_ms")?,
+        working_dir: row.get("working_dir")?,
+        work_tree: row.get("work_tree")?,
+        allow_parallel_writes: row.get("allow_parallel_writes")?,
+        mode: mode_from(row)?,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        title: row.get("title")?,
+        labels,
+        input: json("input", row.get("input")?)?,
+        resumed_thread: row.get("resumed_thread")?,
+        thread_id: row.get("thread_id")?,
+        idempotency,
+        starts: row.get("starts")?,
+        nonce: nonce_from(row)?,
+        supervisor: identity_from(row)?,
+        containment: row.get("containment")?,
+        cancel: cancel_from(row)?,
+        ended: if state.is_terminal() { Some(ended_from(row, state)?) } else { None },
+    })
+}
+
+fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<Ended> {
+    let code: Option<i32> = row.get("exit_code")?;
+    let signal: Option<i32> = row.get("exit_signal")?;
+    let ran_ms: Option<i64> = row.get("ran_ms")?;
+    let kill_incomplete: Option<String> = row.get("kill_incomplete")?;
+    Ok(Ended {
+        at_ms: row.get("ended_at_ms")?,
+        order: row.get("ended_order")?,
+        end: end_from(row, state)?,
+        exit: code.map(ExitStatus::Code).or(signal.map(ExitStatus::Signal)),
+        ran_ms: ran_ms.and_then(|ran_ms| u64::try_from(ran_ms).ok()),
+        summary: row.get("summary")?,
+        kill_incomplete: kill_incomplete.map(|text| json::<Value>("kill_incomplete", text)).transpose()?,
+        read_at_ms: row.get("read_at_ms")?,
+    })
+}
+
+fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<End> {
+    Ok(match state {
+        State::Failed => {
+            let kind: String = row.get("failure_kind")?;
+            End::Failed {
+                // A kind only a newer program knows is still a failure with its message.
+                kind: FailureKind::named(&kind).unwrap_or(FailureKind::Internal),
+                message: row.get("failure_message")?,
+                retry_at: row.get("retry_at")?,
+            }
+        }
+        State::Cancelled => End::Cancelled { reason: row.get("end_reason")? },
+        State::Timeout => End::Timeout(word(row, "limit_kind", |name| {
+            [LimitKind::Idle, LimitKind::Hard].into_iter().find(|kind| kind.name() == name)
+        })?),
+        _ => End::Completed,
+    })
+}
+
+/// The place and state of a task, as seen inside a transaction.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) seq: i64,
+    pub(crate) state: State,
+    pub(crate) nonce: Option<Nonce>,
+    pub(crate) starts: u32,
+    pub(crate) cancel: Option<CancelRequest>,
+}
+
+impl Seen {
+    pub(crate) fn is(&self, attempt: &Attempt) -> bool {
+        self.state == attempt.state && self.nonce.as_ref() == Some(&attempt.nonce)
+    }
+}
+
+pub(crate) fn seen(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<Seen>> {
+    let sql =
+        "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason FROM tasks WHERE id = ?1";
+    db.query_row(sql, [id.as_str()], |row| {
+        Ok(Seen {
+            seq: row.get("seq")?,
+            state: state_from(row, "state")?,
+            nonce: nonce_from(row)?,
+            starts: row.get("starts")?,
+            cancel: cancel_from(row)?,
+        })
+    })
+    .optional()
+}
+
+pub(crate) fn task_at(db: &Connection, seq: i64) -> rusqlite::Result<Task> {
+    db.query_row("SELECT * FROM tasks WHERE seq = ?1", [seq], task_from)
+}
+
+/// Makes a change of state that the table of the domain allows. Every change of `state` there is comes through here.
+/// Gives the number of the kept transition.
+pub(crate) fn apply(
+    db: &Connection,
+    seq: i64,
+    change: Transition,
+    cause: &str,
+    now_ms: i64,
+) -> rusqlite::Result<i64> {
+    let sql = "UPDATE tasks SET state = ?1, updated_at_ms = ?2 WHERE seq = ?3 AND state = ?4";
+    let changed = db.execute(sql, (change.to.name(), now_ms, seq, change.from.name()))?;
+    if changed != 1 {
+        // The caller has read the state under the write lock, so this is no race.
+        return Err(rusqlite::Error::StatementChangedRows(changed));
+    }
+    remember(db, seq, Some(change.from), change.to, cause, now_ms)
+}
+
+/// Keeps a transition; without `from` it is the first.
+pub(crate) fn remember(
+    db: &Connection,
+    seq: i64,
+    from: Option<State>,
+    to: State,
+    cause: &str,
+    now_ms: i64,
+) -> rusqlite::Result<i64> {
+    let sql =
+        "INSERT INTO transitions (task, from_state, to_state, at_ms, cause) VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.execute(sql, (seq, from.map(State::name), to.name(), now_ms, cause))?;
+    Ok(db.last_insert_rowid())
+}
+
+/// A change the code itself asks for: if the table forbids it, that is ours to mend.
+pub(crate) fn lawful(from: State, to: State) -> rusqlite::Result<Transition> {
+    transition(from, to)
+        .map_err(|error: TransitionError| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}

@@ -1,0 +1,244 @@
+//! The state directory: whose it is, who may look into it, and what lies where.
+//!
+//! It is checked through a descriptor of the directory itself, so that what was checked is what is tightened. Nothing in
+//! it is trusted before it is ours: a directory that was open to everybody may hold files planted by others.
+//!
+//! [`StateDir::find`] creates nothing: on a fresh machine a question about tasks is answered with "none", and the machine
+//! stays fresh. It does tighten what it finds, because leaving a secret readable is worse than a changed mode.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::TaskId;
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::{RegistryError, StateDirError};
+use crate::files::ballast::Ballast;
+use crate::files::task_dir::TaskDir;
+use crate::files::{durable, file_system};
+
+const DATABASE: &str = "registry.db";
+
+/// How carefully the database is looked at when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// Only what every use sees: the header, the size, the version.
+    Header,
+    /// Every page, if the file is small enough that nobody notices (256 KiB).
+    IfCheap,
+    /// Every page.
+    Full,
+}
+
+/// What whoever opens a state directory may choose.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// How much space is held back for recording ends.
+    pub held_back_bytes: u64,
+    /// How much must be free, besides that, for a task to be taken on.
+    pub min_free_bytes: u64,
+    pub check: Check,
+    /// Memory for database pages. A supervisor needs next to none.
+    pub cache_kib: u32,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions {
+            held_back_bytes: 2 * 1024 * 1024,
+            min_free_bytes: 16 * 1024 * 1024,
+            check: Check::IfCheap,
+            cache_kib: 2048,
+        }
+    }
+}
+
+/// A state directory that may be used.
+#[derive(Debug, Clone)]
+pub struct StateDir {
+    path: PathBuf,
+    options: OpenOptions,
+    ballast: Ballast,
+}
+
+impl StateDir {
+    /// Opens the directory, making what is missing.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
+        if fs::symlink_metadata(path).is_err() {
+            // Asked of what is there already: a directory must not be left behind on a disk that is then refused.
+            let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
+            refuse_network(above, path)?;
+            durable::make_private_path(path).map_err(StateDirError::io(path, "create"))?;
+        }
+        let dir = StateDir::checked(path, options)?;
+        let tasks = dir.tasks();
+        if fs::symlink_metadata(&tasks).is_err() {
+            durable::make_private_dir(&tasks).map_err(StateDirError::io(&tasks, "create"))?;
+            durable::sync_dir(path).map_err(StateDirError::io(path, "sync"))?;
+        }
+        make_ours(&tasks, Kind::Directory)?;
+        dir.hold_back();
+        Ok(dir)
+    }
+
+    /// Opens the directory if it is there; creates nothing.
+    pub fn find(path: &Path, options: &OpenOptions) -> Result<Option<StateDir>, StateDirError> {
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StateDirError::io(path, "look at")(error)),
+            Ok(_) => {}
+        }
+        let dir = StateDir::checked(path, options)?;
+        match fs::symlink_metadata(dir.tasks()) {
+            Ok(_) => make_ours(&dir.tasks(), Kind::Directory)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(StateDirError::io(&dir.tasks(), "look at")(error)),
+        }
+        Ok(Some(dir))
+    }
+
+    fn checked(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
+        make_ours(path, Kind::Directory)?;
+        refuse_network(path, path)?;
+        let ballast = Ballast::new(path.join("held-back"), options.held_back_bytes);
+        let dir = StateDir { path: path.to_owned(), options: options.clone(), ballast };
+        for file in [dir.database(), dir.beside_database("-wal"), dir.beside_database("-shm")] {
+            match fs::symlink_metadata(&file) {
+                Ok(_) => make_ours(&file, Kind::File)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StateDirError::io(&file, "look at")(error)),
+            }
+        }
+        Ok(dir)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// The directory of one task, whether it exists or not.
+    pub fn task(&self, id: &TaskId) -> TaskDir {
+        TaskDir::new(&self.tasks(), id.clone(), self.ballast.clone())
+    }
+
+    pub(crate) fn tasks(&self) -> PathBuf {
+        self.path.join("tasks")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// `registry.db-wal` and the like.
+    pub(crate) fn beside_database(&self, ending: &str) -> PathBuf {
+        self.path.join(format!("{DATABASE}{ending}"))
+    }
+
+    pub(crate) fn setup_lock(&self) -> PathBuf {
+        self.path.join("setup.lock")
+    }
+
+    pub(crate) fn ballast(&self) -> &Ballast {
+        &self.ballast
+    }
+
+    /// Bytes an ordinary user may still write here.
+    pub fn free_bytes(&self) -> Result<u64, StateDirError> {
+        self.free().map(|free| free.bytes)
+    }
+
+    fn free(&self) -> Result<Free, StateDirError> {
+        let told = rustix::fs::statvfs(&self.path)
+            .map_err(|errno| StateDirError::io(&self.path, "ask for free space on")(errno.into()))?;
+        let bytes = told.f_bavail.saturating_mul(told.f_frsize);
+        // Some file systems do not count files and say 0 of 0.
+        Ok(Free { bytes, files: (told.f_files > 0).then_some(told.f_favail) })
+    }
+
+    /// Refuses a new task when there is no room for it, and holds space back again when there is.
+    pub(crate) fn make_room_for(&self, launch: usize) -> Result<(), RegistryError> {
+        const FILES_OF_A_TASK: u64 = 16;
+        let needed = self.options.min_free_bytes.saturating_add(launch as u64);
+        let free = self.free()?;
+        if free.bytes < needed || free.files.is_some_and(|files| files < FILES_OF_A_TASK) {
+            let available = if free.bytes < needed { free.bytes } else { 0 };
+            return Err(RegistryError::DiskFull { path: self.path.clone(), available, needed });
+        }
+        self.hold_back();
+        Ok(())
+    }
+
+    /// Holds space back if there is plenty. Without it everything works until the disk is full, so a failure to hold
+    /// back stops nobody.
+    fn hold_back(&self) {
+        let missing = self.ballast.missing();
+        if missing == 0 {
+            return;
+        }
+        let plenty = self.options.min_free_bytes.saturating_add(missing);
+        if self.free().is_ok_and(|free| free.bytes >= plenty) {
+            let _ = self.ballast.fill();
+        }
+    }
+}
+
+struct Free {
+    bytes: u64,
+    files: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Directory,
+    File,
+}
+
+/// Refuses what is not ours and takes everybody else's rights away.
+fn make_ours(path: &Path, kind: Kind) -> Result<(), StateDirError> {
+    let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "look at"))?;
+    match kind {
+        Kind::File if !found.is_file() => return Err(StateDirError::Planted { path: path.to_owned() }),
+        Kind::Directory if found.is_symlink() => {
+            return Err(StateDirError::Symlink { path: path.to_owned() });
+        }
+        Kind::Directory if !found.is_dir() => {
+            return Err(StateDirError::NotADirectory { path: path.to_owned() });
+        }
+        _ => {}
+    }
+    let we = rustix::process::geteuid().as_raw();
+    if found.uid() != we {
+        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), we });
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        tighten(path, kind).map_err(StateDirError::io(path, "tighten"))?;
+    }
+    Ok(())
+}
+
+fn tighten(path: &Path, kind: Kind) -> io::Result<()> {
+    match kind {
+        Kind::Directory => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let open = rustix::fs::open(path, flags, Mode::empty())?;
+            Ok(rustix::fs::fchmod(&open, Mode::RWXU)?)
+        }
+        // By name, and never through a descriptor of our own: closing one would drop every lock SQLite holds on the
+        // same file in this process. The directory is ours alone by now, so nobody can exchange the name.
+        Kind::File => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
+    }
+}
+
+fn refuse_network(asked: &Path, path: &Path) -> Result<(), StateDirError> {
+    let asked_of = file_system::network_file_system_at(asked);
+    match asked_of.map_err(StateDirError::io(asked, "ask for the file system of"))? {
+        Some(file_system) => Err(StateDirError::Network { path: path.to_owned(), file_system }),
+        None => Ok(()),
+    }
+}

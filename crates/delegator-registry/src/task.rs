@@ -1,0 +1,180 @@
+//! What is known of a task.
+//!
+//! Facts live in the part of the task's life that owns them: how it ended is there when it has ended. Times are
+//! milliseconds since 1970 by the wall clock of whoever wrote them, and are for showing; order comes from `seq`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use delegator_domain::task::{End, ExitStatus, Mode, State, TaskId};
+use serde_json::Value;
+
+/// A task to be taken on. The task's text is not here: it is in `launch` until the agent has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTask {
+    pub id: TaskId,
+    pub working_dir: String,
+    /// What two writing tasks must not share.
+    pub work_tree: Option<String>,
+    pub allow_parallel_writes: bool,
+    pub mode: Mode,
+    pub agent: String,
+    pub model: Option<String>,
+    /// The first line of the task's text, redacted.
+    pub title: String,
+    pub labels: BTreeMap<String, String>,
+    /// The validated input without the task's text.
+    pub input: Value,
+    /// The thread it continues.
+    pub resumed_thread: Option<String>,
+    pub idempotency: Option<Idempotency>,
+}
+
+/// The same key with the same input is the same task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    pub key: String,
+    pub request_hash: String,
+}
+
+/// A task as it is remembered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// The order of submission.
+    pub seq: i64,
+    pub id: TaskId,
+    pub state: State,
+    pub created_at_ms: i64,
+    pub claimed_at_ms: Option<i64>,
+    pub started_at_ms: Option<i64>,
+    pub updated_at_ms: i64,
+    pub working_dir: String,
+    pub work_tree: Option<String>,
+    pub allow_parallel_writes: bool,
+    pub mode: Mode,
+    pub agent: String,
+    pub model: Option<String>,
+    pub title: String,
+    pub labels: BTreeMap<String, String>,
+    pub input: Value,
+    pub resumed_thread: Option<String>,
+    /// The thread the agent announced.
+    pub thread_id: Option<String>,
+    pub idempotency: Option<Idempotency>,
+    /// How often a supervisor was to be started.
+    pub starts: u32,
+    /// The running attempt, or the last one.
+    pub nonce: Option<Nonce>,
+    pub supervisor: Option<Identity>,
+    pub containment: Option<String>,
+    pub cancel: Option<CancelRequest>,
+    pub ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelRequest {
+    pub at_ms: i64,
+    pub reason: Option<String>,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    pub at_ms: i64,
+    /// Greater for whatever ended later, whatever the clock said.
+    pub order: i64,
+    pub end: End,
+    pub exit: Option<ExitStatus>,
+    /// How long the agent ran, by a clock that does not jump.
+    pub ran_ms: Option<u64>,
+    pub summary: Option<String>,
+    /// What could not be ended.
+    pub kill_incomplete: Option<Value>,
+    /// When somebody looked at the result.
+    pub read_at_ms: Option<i64>,
+}
+
+/// What a supervisor (or a rescuer in its place) knows at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    pub end: End,
+    pub exit: Option<ExitStatus>,
+    pub ran_ms: Option<u64>,
+    pub summary: Option<String>,
+    pub kill_incomplete: Option<Value>,
+}
+
+impl Finish {
+    /// An end of which nothing more is known.
+    pub fn bare(end: End) -> Finish {
+        Finish { end, exit: None, ran_ms: None, summary: None, kill_incomplete: None }
+    }
+}
+
+/// Names one attempt to start a task; fresh for each.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Nonce(String);
+
+impl Nonce {
+    pub fn from_random(bits: [u8; 16]) -> Nonce {
+        Nonce(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Reads back what [`Nonce::as_str`] gave.
+    pub fn from_text(text: &str) -> Option<Nonce> {
+        let is_ours = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_ours.then(|| Nonce(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Nonce({})", self.0)
+    }
+}
+
+/// Which process a supervisor is. A pid alone says nothing: it is reused, and means another process in another namespace
+/// and after a reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    pub boot_id: String,
+    pub pid: u32,
+    /// Clock ticks since boot, from `/proc/<pid>/stat`.
+    pub start_time: u64,
+    /// The inode of the pid namespace.
+    pub pid_ns: u64,
+}
+
+/// What the caller saw: one attempt in one state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub state: State,
+    pub nonce: Nonce,
+}
+
+impl Attempt {
+    pub fn starting(nonce: Nonce) -> Attempt {
+        Attempt { state: State::Starting, nonce }
+    }
+
+    pub fn working(nonce: Nonce) -> Attempt {
+        Attempt { state: State::Working, nonce }
+    }
+}
+
+/// What became of a change that was to be made only if the task was still as the caller saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cas<T> {
+    Applied(T),
+    Lost(Lost),
+}
+
+/// How the task was instead; `None`: there is no such task. The same state as expected: another attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    pub actual: Option<State>,
+}

@@ -1,0 +1,184 @@
+//! Damaged files: reported with the file and the next step, kept, and never an empty registry in their place (F37).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::{End, State};
+use delegator_registry::{Check, Filter, OpenOptions, Registry, RegistryError, StateDir, set_aside_damaged};
+
+use crate::support::{World, ended, submit};
+
+/// A registry with some tasks, closed, so that everything is in the file.
+fn filled() -> (World, PathBuf) {
+    let world = World::new();
+    let mut registry = world.registry();
+    for _ in 0..20 {
+        ended(&mut registry, End::Completed, 2_000);
+    }
+    submit(&mut registry);
+    drop(registry);
+    let file = world.path().join("registry.db");
+    assert!(!world.path().join("registry.db-wal").exists(), "closing did not write the log back");
+    (world, file)
+}
+
+fn open_checked(path: &Path, check: Check) -> Result<Registry, RegistryError> {
+    Registry::open(&StateDir::open(path, &OpenOptions { check, ..OpenOptions::default() }).unwrap())
+}
+
+#[track_caller]
+fn assert_damaged(world: &World, file: &Path) {
+    let before = fs::read(file).ok();
+    for check in [Check::IfCheap, Check::Full] {
+        let error = open_checked(&world.path(), check).map(drop).unwrap_err();
+        let told = error.to_string();
+        assert!(matches!(error, RegistryError::Damaged { .. }), "{error:?}");
+        assert!(told.contains(file.to_str().unwrap()) && told.contains("set it aside"), "{told}");
+    }
+    assert!(fs::read(file).ok() == before, "a damaged file was changed");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_damaged() {
+    let (world, file) = filled();
+    fs::write(&file, "not a database, but long enough to be read as the head of one".repeat(100)).unwrap();
+    assert_damaged(&world, &file);
+}
+
+#[test]
+fn an_empty_file_is_damaged() {
+    let (world, file) = filled();
+    fs::write(&file, "").unwrap();
+    assert_damaged(&world, &file);
+}
+
+#[test]
+fn a_truncated_file_is_damaged_wherever_it_was_cut() {
+    let (world, file) = filled();
+    let whole = fs::read(&file).unwrap();
+    for length in [1, 100, 4_096, 4_097, whole.len() / 2, whole.len() - 4_096] {
+        fs::write(&file, &whole[..length]).unwrap();
+        assert_damaged(&world, &file);
+    }
+}
+
+#[test]
+fn a_missing_file_beside_its_tasks_is_damage() {
+    let (world, file) = filled();
+    fs::remove_file(&file).unwrap();
+    assert_damaged(&world, &file);
+    let dir = StateDir::find(&world.path(), &OpenOptions::default()).unwrap().unwrap();
+    assert!(matches!(Registry::find(&dir), Err(RegistryError::Damaged { .. })));
+}
+
+#[test]
+fn anothers_database_is_damaged() {
+    let (world, file) = filled();
+    fs::remove_file(&file).unwrap();
+    rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE cookies (name TEXT)").unwrap();
+    assert_damaged(&world, &file);
+}
+
+/// SQLite keeps no sums of its pages, so a flipped bit in a text cannot be seen. What can: nothing panics, and nothing
+/// that is damaged reads as a registry with other tasks.
+#[test]
+fn flipped_bytes_are_found_or_change_no_state() {
+    let (world, file) = filled();
+    let whole = fs::read(&file).unwrap();
+    let pages = whole.len() / 4_096;
+    let mut found = 0;
+    for page in 0..pages {
+        // The head of a page: what it is, how many cells it has, where they begin.
+        for offset in [0, 3, 4, 5, 8] {
+            let mut flipped = whole.clone();
+            let head = if page == 0 { 100 } else { 0 };
+            flipped[page * 4_096 + head + offset] ^= 0x5a;
+            fs::write(&file, &flipped).unwrap();
+            let answer = open_checked(&world.path(), Check::Full).and_then(|registry| {
+                let page = registry.list(&Filter::default(), 100, None)?;
+                Ok((page.tasks.len(), registry.counts()?.of(State::Completed)))
+            });
+            match answer {
+                Ok(told) => assert_eq!(told, (21, 20), "page {page}, byte {offset}"),
+                Err(RegistryError::Damaged { .. }) => found += 1,
+                Err(other) => panic!("page {page}, byte {offset}: {other:?}"),
+            }
+            for ending in ["-wal", "-shm"] {
+                let _ = fs::remove_file(world.path().join(format!("registry.db{ending}")));
+            }
+        }
+    }
+    assert!(found > pages, "only {found} of {} flips were found", pages * 5);
+}
+
+#[test]
+fn a_file_for_newer_programs_is_refused() {
+    let (world, file) = filled();
+    let change = |sql: &str| rusqlite::Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+    change("PRAGMA user_version = 99");
+    let error = open_checked(&world.path(), Check::IfCheap).map(drop).unwrap_err();
+    let told = error.to_string();
+    assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 99, knows: 1, .. }), "{error:?}");
+    assert!(told.contains(file.to_str().unwrap()) && told.contains("Use the newer program"), "{told}");
+    change("UPDATE meta SET value = 99 WHERE key = 'schema_version'");
+    assert!(open_checked(&world.path(), Check::IfCheap).is_ok(), "a newer file that we may write");
+    change("UPDATE meta SET value = 2 WHERE key = 'min_writer_version'");
+    let error = open_checked(&world.path(), Check::IfCheap).map(drop).unwrap_err();
+    assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 2, .. }), "{error:?}");
+}
+
+#[test]
+fn what_is_set_aside_is_kept_and_only_what_is_damaged() {
+    let (world, file) = filled();
+    let dir = world.dir();
+    assert!(matches!(set_aside_damaged(&dir, 77), Err(RegistryError::NotDamaged { .. })));
+    fs::write(&file, "broken").unwrap();
+    fs::write(world.path().join("registry.db-wal"), "old log").unwrap();
+    let told = set_aside_damaged(&dir, 77).unwrap();
+    let aside = world.path().join("registry.db.damaged-77");
+    assert!(told.kept.contains(&aside), "{told:?}");
+    assert_eq!(fs::read(&aside).unwrap(), b"broken");
+    assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 21, "results were touched");
+    let registry = world.registry();
+    assert_eq!(registry.list(&Filter::default(), 9, None).unwrap().tasks, []);
+    // The old tasks have no row now; their results are still not thrown away by cleaning.
+    fs::write(&file, "broken again").unwrap();
+    drop(registry);
+    fs::write(&file, "broken again").unwrap();
+    assert_eq!(set_aside_damaged(&dir, 77).unwrap().kept, [world.path().join("registry.db.damaged-77x")]);
+}
+
+#[test]
+fn a_lost_registry_can_be_begun_anew_when_asked() {
+    let (world, file) = filled();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(set_aside_damaged(&world.dir(), 1).unwrap().kept, Vec::<PathBuf>::new());
+    assert_eq!(world.registry().counts().unwrap().iter().count(), 0);
+}
+
+#[test]
+fn what_a_crash_during_creation_left_is_no_obstacle() {
+    let world = World::new();
+    world.dir();
+    for ending in [".new", ".new-wal", ".new-shm"] {
+        fs::write(world.path().join(format!("registry.db{ending}")), "half").unwrap();
+    }
+    submit(&mut world.registry());
+    assert_eq!(world.registry().counts().unwrap().of(State::Queued), 1);
+}
+
+#[test]
+fn what_was_not_closed_is_all_there() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = ended(&mut registry, End::Completed, 2_000);
+    // As after a kill: the files as they are, the log not written back.
+    let copy = world.folder.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::create_dir(copy.join("tasks")).unwrap();
+    for name in ["registry.db", "registry.db-wal"] {
+        fs::copy(world.path().join(name), copy.join(name)).unwrap();
+    }
+    let after = open_checked(&copy, Check::Full).unwrap();
+    assert_eq!(after.get(&id).unwrap(), registry.get(&id).unwrap());
+}

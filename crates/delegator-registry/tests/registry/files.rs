@@ -1,0 +1,126 @@
+//! The directory of a task: locks, streams, reports, removal (F39).
+
+#![expect(clippy::disallowed_methods, reason = "what a child inherits can only be seen with a child")]
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use delegator_registry::{LockAttempt, LockGuard, Registry, TaskDir, TaskFile};
+
+use crate::support::{World, fresh_id, submit};
+
+fn task_dir(world: &World) -> (Registry, TaskDir) {
+    let mut registry = world.registry();
+    let id = submit(&mut registry).id;
+    let dir = registry.dir().task(&id);
+    (registry, dir)
+}
+
+fn locked(dir: &TaskDir) -> LockGuard {
+    match dir.try_lock().unwrap() {
+        LockAttempt::Locked(guard) => guard,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_lock_is_held_by_one_until_it_is_dropped() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    let guard = locked(&dir);
+    assert_eq!(guard.task(), dir.id());
+    assert!(matches!(dir.try_lock().unwrap(), LockAttempt::Held));
+    drop(guard);
+    locked(&dir);
+    let nobody = world.dir().task(&fresh_id());
+    assert!(matches!(nobody.try_lock().unwrap(), LockAttempt::Gone));
+    assert!(!nobody.exists());
+}
+
+#[test]
+fn a_removed_directory_cannot_be_locked_through_an_old_file() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    let guard = locked(&dir);
+    fs::create_dir(dir.path().join("nested")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+    dir.remove(guard).unwrap();
+    assert!(!dir.exists());
+    assert!(fs::metadata("/etc/passwd").is_ok());
+    assert!(matches!(dir.try_lock().unwrap(), LockAttempt::Gone));
+}
+
+#[test]
+fn a_child_inherits_nothing_of_ours() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    let _guard = locked(&dir);
+    let _events = dir.open_append(TaskFile::Events).unwrap();
+    let mut agent = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let open: Vec<_> = fs::read_dir(format!("/proc/{}/fd", agent.id()))
+        .unwrap()
+        .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
+        .collect();
+    drop(agent.stdin.take());
+    agent.wait().unwrap();
+    assert!(open.len() >= 3, "{open:?}");
+    assert!(!open.iter().any(|path| path.starts_with(world.path())), "{open:?}");
+}
+
+#[test]
+fn a_launch_is_read_until_it_is_removed() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    assert_eq!(dir.read_launch().unwrap().as_deref(), Some(&b"launch"[..]));
+    assert!(dir.remove_launch().unwrap());
+    assert!(!dir.remove_launch().unwrap());
+    assert_eq!(dir.read_launch().unwrap(), None);
+}
+
+#[test]
+fn snapshots_and_reports_are_replaced_whole() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    assert_eq!((dir.read_snapshot().unwrap(), dir.read_report().unwrap()), (None, None));
+    for bytes in [&b"one"[..], b"two"] {
+        dir.write_snapshot(bytes).unwrap();
+        dir.write_report(bytes).unwrap();
+        assert_eq!(dir.read_snapshot().unwrap().as_deref(), Some(bytes));
+        assert_eq!(dir.read_report().unwrap().as_deref(), Some(bytes));
+    }
+}
+
+#[test]
+fn a_torn_last_line_is_cut_and_nothing_else() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    let guard = locked(&dir);
+    assert_eq!(dir.cut_torn_tail(TaskFile::Events, &guard).unwrap(), 0, "no file");
+    let long = "x".repeat(200_000);
+    for (written, whole) in [("", ""), ("{}\n", "{}\n"), ("{}\n{\"a", "{}\n"), ("torn", "")] {
+        fs::write(dir.file(TaskFile::Events), written).unwrap();
+        let cut = dir.cut_torn_tail(TaskFile::Events, &guard).unwrap();
+        assert_eq!(cut as usize, written.len() - whole.len());
+        assert_eq!(fs::read_to_string(dir.file(TaskFile::Events)).unwrap(), whole);
+    }
+    let mut events = dir.open_append(TaskFile::Events).unwrap();
+    write!(events, "{{}}\n{long}").unwrap();
+    assert_eq!(dir.cut_torn_tail(TaskFile::Events, &guard).unwrap(), 200_000);
+    assert_eq!(fs::read_to_string(dir.file(TaskFile::Events)).unwrap(), "{}\n");
+}
+
+#[test]
+fn the_place_of_a_socket_is_read_by_everybody() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    assert_eq!(dir.published_socket().unwrap(), None);
+    dir.publish_socket("/run/x.sock".as_ref()).unwrap();
+    assert_eq!(dir.published_socket().unwrap(), Some("/run/x.sock".into()));
+    let elsewhere = world.folder.path().join("x.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&elsewhere).unwrap();
+    dir.publish_socket(&elsewhere).unwrap();
+    let guard = locked(&dir);
+    dir.remove(guard).unwrap();
+    assert!(!elsewhere.exists(), "the socket outlived its task");
+}

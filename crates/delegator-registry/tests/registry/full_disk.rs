@@ -1,0 +1,138 @@
+//! A full disk: no task is taken on, every end is recorded. On a small file system in a mount namespace of our own.
+
+#![expect(clippy::disallowed_methods, reason = "a small disk needs a mount, and a mount another process")]
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+
+use delegator_domain::task::{End, State};
+use delegator_registry::{Attempt, Cas, Finish, OpenOptions, Registry, RegistryError, StateDir};
+
+use crate::support::{new_task, slots, submit, working};
+
+const SMALL_DISK: &str = "REGISTRY_TEST_SMALL_DISK";
+const HELD_BACK: u64 = 1024 * 1024;
+
+/// Runs the test named `inner` of this program on a disk of 8 MiB. Shows nothing where no mount may be made.
+#[expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
+fn on_a_small_disk(inner: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let namespaces: &[&str] = if rustix::process::geteuid().is_root() {
+        &["--mount"]
+    } else {
+        &["--user", "--map-root-user", "--mount"]
+    };
+    let may =
+        Command::new("unshare").args(namespaces).args(["mount", "-t", "tmpfs", "none"]).arg(&disk).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        eprintln!("{inner} was not run: no mount may be made here");
+        return;
+    }
+    let script = "mount -t tmpfs -o size=8m none \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
+    let output = Command::new("unshare")
+        .args(namespaces)
+        .args(["sh", "-c", script, "sh"])
+        .arg(&disk)
+        .arg(std::env::current_exe().unwrap())
+        .arg(inner)
+        .env(SMALL_DISK, &disk)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn fill(disk: &Path) {
+    let mut file = fs::File::create(disk.join("junk")).unwrap();
+    let block = vec![1; 4_096];
+    let error = loop {
+        if let Err(error) = file.write_all(&block) {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+}
+
+fn open(disk: &Path, held_back_bytes: u64) -> Registry {
+    let options = OpenOptions { held_back_bytes, min_free_bytes: 1024 * 1024, ..OpenOptions::default() };
+    Registry::open(&StateDir::open(&disk.join("state"), &options).unwrap()).unwrap()
+}
+
+fn held_back(disk: &Path) -> u64 {
+    fs::metadata(disk.join("state/held-back")).unwrap().len()
+}
+
+fn finish_all(registry: &mut Registry, tasks: &[delegator_registry::Claimed]) -> Result<(), RegistryError> {
+    for claimed in tasks {
+        let attempt = Attempt::working(claimed.nonce.clone());
+        let finish = Finish { summary: Some("x".repeat(500)), ..Finish::bare(End::Completed) };
+        let done = registry.finish(&claimed.task.id, &attempt, &finish, &slots(0), 5)?;
+        assert_eq!(done, Cas::Applied(vec![]));
+    }
+    Ok(())
+}
+
+#[test]
+fn ends_with_held_back_space() {
+    let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
+    let disk = Path::new(&disk);
+    let mut registry = open(disk, HELD_BACK);
+    assert_eq!(held_back(disk), HELD_BACK);
+    let tasks: Vec<_> = (0..10).map(|_| working(&mut registry)).collect();
+    let waiting = submit(&mut registry).id;
+    fill(disk);
+    let refused = registry.submit(&new_task(), b"launch", 1);
+    assert!(matches!(refused, Err(RegistryError::DiskFull { .. })), "{refused:?}");
+    let report = registry.dir().task(&tasks[0].task.id);
+    report.write_report(&[b'x'; 100_000]).unwrap();
+    finish_all(&mut registry, &tasks).unwrap();
+    registry.request_cancel(&waiting, None, 6).unwrap();
+    assert!(held_back(disk) < HELD_BACK, "nothing was given up");
+    assert!(held_back(disk) > 0, "everything was given up at once");
+    // Opening takes space, too: the index of the log.
+    drop(registry);
+    fill(disk);
+    let mut registry = open(disk, HELD_BACK);
+    assert_eq!(registry.counts().unwrap().of(State::Completed), 10);
+    assert_eq!(registry.get(&waiting).unwrap().unwrap().state, State::Cancelled);
+    assert_eq!(report.read_report().unwrap().unwrap().len(), 100_000);
+    fs::remove_file(disk.join("junk")).unwrap();
+    submit(&mut registry);
+    assert_eq!(held_back(disk), HELD_BACK, "not held back again");
+    registry.check().unwrap();
+}
+
+/// The same without held-back space fails: so it is that space that helps.
+#[test]
+fn ends_without_held_back_space() {
+    let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
+    let disk = Path::new(&disk);
+    let mut registry = open(disk, 0);
+    let tasks: Vec<_> = (0..10).map(|_| working(&mut registry)).collect();
+    fill(disk);
+    let failed = finish_all(&mut registry, &tasks);
+    assert!(matches!(failed, Err(RegistryError::DiskFull { .. })), "{failed:?}");
+    fs::remove_file(disk.join("junk")).unwrap();
+    // What was told to have failed has not happened, and can be done again.
+    let left = tasks
+        .iter()
+        .filter(|claimed| registry.get(&claimed.task.id).unwrap().unwrap().state == State::Working);
+    let left: Vec<_> = left.cloned().collect();
+    assert!(!left.is_empty());
+    finish_all(&mut registry, &left).unwrap();
+    registry.check().unwrap();
+}
+
+#[test]
+fn an_end_is_recorded_on_a_full_disk() {
+    on_a_small_disk("full_disk::ends_with_held_back_space");
+}
+
+#[test]
+fn without_held_back_space_an_end_fails_and_says_so() {
+    on_a_small_disk("full_disk::ends_without_held_back_space");
+}

@@ -1,0 +1,177 @@
+//! Finding tasks again.
+
+use delegator_domain::task::{End, Place, State, TaskId};
+use delegator_registry::{Cas, Cursor, Filter, Found, NewTask, Registry};
+
+use crate::support::{World, begin, ended, finish, new_task, slots, submit, working};
+
+fn with_bits(registry: &mut Registry, place: Place, bits: [u8; 16]) -> TaskId {
+    let id = TaskId::from_random(place, bits);
+    registry.submit(&NewTask { id: id.clone(), ..new_task() }, b"", 1).unwrap();
+    id
+}
+
+#[test]
+fn an_id_is_found_by_its_beginning() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let one = with_bits(&mut registry, Place::Local, [0xaa; 16]);
+    let mut near = [0xbb; 16];
+    let two = with_bits(&mut registry, Place::Local, near);
+    near[15] = 0xff;
+    let three = with_bits(&mut registry, Place::Local, near);
+    let found = |given: &str| registry.find_by_prefix(given).unwrap();
+    assert_eq!(found("aaaaaaaa"), Found::One(one.clone()));
+    assert_eq!(found("T-local-aaaaaaaa"), Found::One(one.clone()));
+    assert_eq!(found("T-cloud-aaaaaaaa"), Found::None);
+    assert_eq!(found(one.as_str()), Found::One(one));
+    assert_eq!(found("bbbbbbbb"), Found::Several(vec![two.clone(), three.clone()]));
+    assert_eq!(found(two.as_str()), Found::One(two));
+    assert_eq!(found(&format!("{}ff", "b".repeat(30))), Found::One(three));
+    assert_eq!(found("cccccccc"), Found::None);
+    for no_prefix in ["", "aaaaaaa", "T-local-", "AAAAAAAA", "../../aa", "%%%%%%%%", &"a".repeat(33)] {
+        assert_eq!(found(no_prefix), Found::NotAPrefix, "{no_prefix}");
+    }
+}
+
+#[test]
+fn many_alike_are_told_in_part() {
+    let world = World::new();
+    let mut registry = world.registry();
+    for last in 0..12 {
+        let mut bits = [0xee; 16];
+        bits[15] = last;
+        with_bits(&mut registry, Place::Cloud, bits);
+    }
+    assert!(matches!(registry.find_by_prefix("eeeeeeee").unwrap(), Found::Several(some) if some.len() == 10));
+}
+
+#[test]
+fn filters_hold_together() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let mut add = |dir: &str, label: &str, at_ms| {
+        let labels = [("team".to_owned(), label.to_owned()), ("all".to_owned(), "yes".to_owned())].into();
+        let task = NewTask { working_dir: dir.to_owned(), labels, ..new_task() };
+        registry.submit(&task, b"", at_ms).unwrap().task.id
+    };
+    let a = add("/p", "x", 100);
+    let b = add("/p/sub", "y", 200);
+    let c = add("/p-q", "x", 300);
+    let d = add("/pa", "y", 400);
+    registry.request_cancel(&b, None, 500).unwrap();
+    let listed = |filter: Filter| -> Vec<TaskId> {
+        registry.list(&filter, 10, None).unwrap().tasks.into_iter().map(|task| task.id).collect()
+    };
+    let label = |value: &str| [("team".to_owned(), value.to_owned())].into();
+    let in_dir = |dir: &str| Some(dir.to_owned());
+    let any = Filter::default;
+    assert_eq!(listed(any()), [d.clone(), c.clone(), b.clone(), a.clone()]);
+    assert_eq!(listed(Filter { working_dir: in_dir("/p"), ..any() }), [b.clone(), a.clone()]);
+    assert_eq!(listed(Filter { working_dir: in_dir("/p/"), ..any() }), [b.clone(), a.clone()]);
+    assert_eq!(listed(Filter { working_dir: in_dir("/"), ..any() }).len(), 4);
+    assert_eq!(listed(Filter { working_dir: in_dir("/p/su"), ..any() }), []);
+    assert_eq!(listed(Filter { states: vec![State::Cancelled, State::Failed], ..any() }), [b]);
+    assert_eq!(listed(Filter { labels: label("x"), ..any() }), [c.clone(), a.clone()]);
+    assert_eq!(listed(Filter { since_ms: Some(300), ..any() }), [d, c]);
+    let both =
+        Filter { labels: [label("x"), [("all".to_owned(), "no".to_owned())].into()].concat(), ..any() };
+    assert_eq!(listed(both), []);
+    let all_at_once = Filter {
+        states: vec![State::Queued],
+        working_dir: in_dir("/p"),
+        labels: label("x"),
+        since_ms: Some(50),
+    };
+    assert_eq!(listed(all_at_once), [a]);
+}
+
+trait Concat {
+    fn concat(self) -> std::collections::BTreeMap<String, String>;
+}
+
+impl Concat for [std::collections::BTreeMap<String, String>; 2] {
+    fn concat(self) -> std::collections::BTreeMap<String, String> {
+        self.into_iter().flatten().collect()
+    }
+}
+
+#[test]
+fn pages_join_without_a_gap_while_tasks_arrive() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let mut expected: Vec<_> = (0..7).map(|_| submit(&mut registry).id).collect();
+    expected.reverse();
+    for filter in [Filter::default(), Filter { states: vec![State::Queued], ..Filter::default() }] {
+        let mut seen = Vec::new();
+        let mut from: Option<Cursor> = None;
+        loop {
+            let page = registry.list(&filter, 3, from).unwrap();
+            seen.extend(page.tasks.into_iter().map(|task| task.id));
+            submit(&mut registry);
+            let Some(next) = page.next else { break };
+            from = Some(next.to_string().parse().unwrap());
+        }
+        assert!(seen.ends_with(&expected), "{seen:?}");
+        seen.sort();
+        seen.dedup();
+        assert!(seen.len() == 7 || seen.len() == 10, "{}", seen.len());
+    }
+    let exactly = registry.list(&Filter::default(), 14, None).unwrap();
+    assert_eq!((exactly.tasks.len(), exactly.next), (14, None), "a full last page is the last");
+    assert!("x".parse::<Cursor>().is_err());
+}
+
+#[test]
+fn what_ended_last_comes_first_whatever_the_clock_says() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let first = ended(&mut registry, End::Completed, 9_000);
+    // Two hours back.
+    let second = ended(&mut registry, End::Cancelled { reason: None }, 2_000);
+    let old = ended(&mut registry, End::Completed, 10);
+    let told: Vec<_> = registry.recently_ended(1_000, 9).unwrap().into_iter().map(|task| task.id).collect();
+    assert_eq!(told, [second.clone(), first]);
+    assert_eq!(registry.recently_ended(1_000, 1).unwrap()[0].id, second);
+    let counts = registry.ended_counts(1_000).unwrap();
+    assert_eq!((counts.of(State::Completed), counts.of(State::Cancelled)), (1, 1));
+    assert_eq!(registry.counts().unwrap().of(State::Completed), 2);
+    assert_eq!(registry.old(1_000, 9).unwrap(), [old]);
+}
+
+#[test]
+fn a_thread_leads_to_its_tasks() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let first = working(&mut registry);
+    let noted = registry.set_thread(&first.task.id, &first.nonce, "thread-1", 5).unwrap();
+    assert_eq!(noted, Cas::Applied(()));
+    finish(&mut registry, &first, End::Completed, 6);
+    let resume = NewTask { resumed_thread: Some("thread-1".to_owned()), ..new_task() };
+    registry.submit(&resume, b"", 7).unwrap();
+    let told: Vec<_> = registry.by_thread("thread-1", 9).unwrap().into_iter().map(|task| task.id).collect();
+    assert_eq!(told, [resume.id, first.task.id]);
+    assert_eq!(registry.by_thread("thread-2", 9).unwrap(), []);
+}
+
+#[test]
+fn the_active_are_listed_with_whom_to_look_for() {
+    let world = World::new();
+    let mut registry = world.registry();
+    ended(&mut registry, End::Completed, 5);
+    submit(&mut registry);
+    submit(&mut registry);
+    let starting = registry.claim_next(&slots(9), 1_001).unwrap().unwrap();
+    let at_work = registry.claim_next(&slots(9), 1_001).unwrap().unwrap();
+    begin(&mut registry, &at_work);
+    submit(&mut registry);
+    let active = registry.active().unwrap();
+    assert_eq!(active.len(), 2);
+    assert_eq!(
+        (active[0].state, &active[0].nonce, &active[0].supervisor),
+        (State::Starting, &starting.nonce, &None)
+    );
+    assert_eq!((active[1].state, active[1].started_at_ms), (State::Working, Some(1_002)));
+    assert_eq!(active[1].supervisor, Some(crate::support::identity(7)));
+    assert_eq!(registry.queue(9).unwrap().len(), 1);
+}

@@ -1,0 +1,179 @@
+//! Taking tasks on, and what a crash in the middle leaves.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use delegator_domain::task::{End, State};
+use delegator_registry::{
+    Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, Registry, RegistryError,
+    StateDir, TaskFile,
+};
+
+use crate::support::{World, ended, fresh_id, new_task, submit, working};
+
+fn with_key(key: &str, hash: &str) -> NewTask {
+    let idempotency = Some(Idempotency { key: key.to_owned(), request_hash: hash.to_owned() });
+    NewTask { idempotency, ..new_task() }
+}
+
+#[test]
+fn what_is_submitted_is_what_is_remembered() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let asked = NewTask {
+        model: Some("gpt-5".to_owned()),
+        labels: [("team".to_owned(), "core \"x\" ü".to_owned())].into(),
+        input: serde_json::json!({"b": 1, "a": [null, "é"]}),
+        resumed_thread: Some("thread-0".to_owned()),
+        ..with_key("k", "h")
+    };
+    let told = registry.submit(&asked, b"prompt\0bytes\xff", 1_234).unwrap();
+    assert!(!told.replayed);
+    let task = world.registry().get(&asked.id).unwrap().unwrap();
+    assert_eq!(task, told.task);
+    assert_eq!((task.state, task.created_at_ms, task.starts), (State::Queued, 1_234, 0));
+    assert_eq!((&task.labels, &task.input, &task.model), (&asked.labels, &asked.input, &asked.model));
+    assert_eq!((&task.resumed_thread, &task.idempotency), (&asked.resumed_thread, &asked.idempotency));
+    assert_eq!((task.mode, &task.title, &task.agent), (asked.mode, &asked.title, &asked.agent));
+    let launch = registry.dir().task(&asked.id).read_launch().unwrap();
+    assert_eq!(launch.as_deref(), Some(&b"prompt\0bytes\xff"[..]));
+}
+
+#[test]
+fn the_same_key_is_the_same_task_as_long_as_it_exists() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let first = registry.submit(&with_key("k", "h"), b"", 1).unwrap().task;
+    let again = registry.submit(&with_key("k", "h"), b"", 2).unwrap();
+    assert_eq!((again.replayed, &again.task), (true, &first));
+    let other = registry.submit(&with_key("k", "other"), b"", 3);
+    assert!(
+        matches!(&other, Err(RegistryError::IdempotencyConflict { first: id, .. }) if *id == first.id),
+        "{other:?}"
+    );
+    assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 1, "a replay left a directory");
+    registry.request_cancel(&first.id, None, 4).unwrap();
+    assert!(registry.submit(&with_key("k", "h"), b"", 5).unwrap().replayed, "an ended task still exists");
+    registry.forget(std::slice::from_ref(&first.id)).unwrap();
+    assert!(!registry.submit(&with_key("k", "other"), b"", 6).unwrap().replayed);
+}
+
+#[test]
+fn an_id_is_never_used_twice() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let task = new_task();
+    registry.submit(&task, b"first", 1).unwrap();
+    assert!(matches!(registry.submit(&task, b"second", 2), Err(RegistryError::File { .. })));
+    assert_eq!(registry.dir().task(&task.id).read_launch().unwrap().as_deref(), Some(&b"first"[..]));
+}
+
+#[test]
+fn no_task_is_taken_on_without_room() {
+    let world = World::new();
+    world.registry();
+    let options = OpenOptions { min_free_bytes: u64::MAX / 2, ..OpenOptions::default() };
+    let mut registry = Registry::open(&StateDir::open(&world.path(), &options).unwrap()).unwrap();
+    let refused = registry.submit(&new_task(), b"", 1);
+    assert!(matches!(refused, Err(RegistryError::DiskFull { .. })), "{refused:?}");
+    assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 0);
+}
+
+fn future_ms() -> i64 {
+    i64::MAX
+}
+
+#[test]
+fn a_crash_between_launch_and_row_is_found_and_cleaned() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let kept = submit(&mut registry).id;
+    // What a submit leaves that dies before its row is committed.
+    let id = fresh_id();
+    let dir = registry.dir().task(&id);
+    fs::create_dir(dir.path()).unwrap();
+    fs::write(dir.file(TaskFile::Launch), "secret").unwrap();
+    fs::create_dir(world.path().join("tasks/not-a-task")).unwrap();
+    assert_eq!(registry.orphans(0).unwrap(), [], "it may be a submit under way");
+    let found = registry.orphans(future_ms()).unwrap();
+    assert_eq!(found, [Leftover { id, kind: LeftoverKind::NeverSubmitted }]);
+    assert_eq!(registry.remove_orphans(&found).unwrap(), found);
+    assert!(!dir.exists());
+    assert!(registry.dir().task(&kept).exists());
+    assert_eq!(registry.orphans(future_ms()).unwrap(), []);
+}
+
+#[test]
+fn an_orphan_is_judged_by_its_age() {
+    let world = World::new();
+    let registry = world.registry();
+    let dir = registry.dir().task(&fresh_id());
+    fs::create_dir(dir.path()).unwrap();
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+    fs::File::open(dir.path()).unwrap().set_modified(at).unwrap();
+    assert_eq!(registry.orphans(1_000_000).unwrap(), []);
+    assert_eq!(registry.orphans(1_000_001).unwrap().len(), 1);
+}
+
+#[test]
+fn results_without_a_row_are_reported_and_kept() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let dir = registry.dir().task(&fresh_id());
+    fs::create_dir(dir.path()).unwrap();
+    fs::write(dir.file(TaskFile::Events), "{}\n").unwrap();
+    let found = registry.orphans(future_ms()).unwrap();
+    assert_eq!(found[0].kind, LeftoverKind::Unclaimed);
+    assert_eq!(registry.remove_orphans(&found).unwrap(), []);
+    assert!(dir.file(TaskFile::Events).exists());
+}
+
+#[test]
+fn secrets_of_an_ended_task_are_found() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = ended(&mut registry, End::Completed, 2_000);
+    let launch = registry.dir().task(&id).file(TaskFile::Launch);
+    fs::write(&launch, "secret").unwrap();
+    let found = registry.orphans(0).unwrap();
+    assert_eq!(found, [Leftover { id, kind: LeftoverKind::LaunchOfEnded }]);
+    registry.remove_orphans(&found).unwrap();
+    assert!(!launch.exists());
+}
+
+#[test]
+fn what_has_ended_is_forgotten_and_what_lives_is_untouched() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let done = ended(&mut registry, End::Completed, 2_000);
+    let recent = ended(&mut registry, End::Completed, 9_000);
+    let alive = working(&mut registry).task.id;
+    let waiting = submit(&mut registry).id;
+    let nobody = fresh_id();
+    assert_eq!(registry.old(9_000, 10).unwrap(), std::slice::from_ref(&done));
+    let told = registry.forget(&[done.clone(), alive.clone(), waiting.clone(), nobody.clone()]).unwrap();
+    assert_eq!(told.forgotten, std::slice::from_ref(&done));
+    assert_eq!((told.alive, told.unknown), (vec![alive.clone(), waiting.clone()], vec![nobody]));
+    assert_eq!(registry.get(&done).unwrap(), None);
+    assert_eq!(registry.history_of(&done).unwrap(), []);
+    assert!(!registry.dir().task(&done).exists());
+    for kept in [&recent, &alive, &waiting] {
+        assert!(registry.get(kept).unwrap().is_some() && registry.dir().task(kept).exists());
+    }
+}
+
+#[test]
+fn forgetting_is_finished_later_when_the_supervisor_is_still_leaving() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = ended(&mut registry, End::Completed, 2_000);
+    let dir = registry.dir().task(&id);
+    let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("nobody else is here") };
+    assert_eq!(registry.forget(std::slice::from_ref(&id)).unwrap().forgotten, [id]);
+    assert!(dir.exists(), "a supervisor is still in it");
+    assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Forgotten);
+    drop(lock);
+    assert_eq!(registry.finish_forgetting().unwrap(), 1);
+    assert!(!dir.exists());
+    assert_eq!(registry.finish_forgetting().unwrap(), 0);
+}

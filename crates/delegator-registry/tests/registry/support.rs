@@ -1,0 +1,134 @@
+//! A state directory of its own for each test, and the way of a task through it.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use delegator_domain::task::{End, Mode, Place, TaskId};
+use delegator_registry::{
+    Attempt, Began, Cas, Claimed, Finish, Identity, NewTask, Nonce, OpenOptions, Promotion, Registry,
+    StateDir, Task,
+};
+use tempfile::TempDir;
+
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(crate) fn dir(&self) -> StateDir {
+        StateDir::open(&self.path(), &OpenOptions::default()).unwrap()
+    }
+
+    pub(crate) fn registry(&self) -> Registry {
+        registry_at(&self.path())
+    }
+}
+
+pub(crate) fn registry_at(path: &Path) -> Registry {
+    Registry::open(&StateDir::open(path, &OpenOptions::default()).unwrap()).unwrap()
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Sixteen bytes nobody else has: this process, and a number.
+pub(crate) fn fresh_bits() -> [u8; 16] {
+    let mut bits = [0; 16];
+    bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+    // The counting digits last, so that the beginnings differ, too.
+    bits.reverse();
+    bits
+}
+
+pub(crate) fn fresh_id() -> TaskId {
+    TaskId::from_random(Place::Local, fresh_bits())
+}
+
+pub(crate) fn fresh_nonce() -> Nonce {
+    Nonce::from_random(fresh_bits())
+}
+
+pub(crate) fn new_task() -> NewTask {
+    NewTask {
+        id: fresh_id(),
+        working_dir: "/home/me/project".to_owned(),
+        work_tree: Some("/home/me/project".to_owned()),
+        allow_parallel_writes: false,
+        mode: Mode::WorkspaceWrite,
+        agent: "codex".to_owned(),
+        model: None,
+        title: "mend the parser".to_owned(),
+        labels: BTreeMap::new(),
+        input: serde_json::json!({"mode": "workspace-write"}),
+        resumed_thread: None,
+        idempotency: None,
+    }
+}
+
+pub(crate) fn slots(max_concurrent: usize) -> Promotion<'static> {
+    Promotion { max_concurrent, may_start: &|_, _| true, fresh_nonce: &fresh_nonce }
+}
+
+pub(crate) fn identity(pid: u32) -> Identity {
+    Identity { boot_id: "b00t".to_owned(), pid, start_time: 4711, pid_ns: 4_026_531_836 }
+}
+
+pub(crate) fn submit(registry: &mut Registry) -> Task {
+    registry.submit(&new_task(), b"launch", 1_000).unwrap().task
+}
+
+pub(crate) fn submit_and_claim(registry: &mut Registry) -> Claimed {
+    submit(registry);
+    registry.claim_next(&slots(usize::MAX), 1_001).unwrap().unwrap()
+}
+
+/// A task that works.
+pub(crate) fn working(registry: &mut Registry) -> Claimed {
+    let claimed = submit_and_claim(registry);
+    begin(registry, &claimed);
+    claimed
+}
+
+pub(crate) fn begin(registry: &mut Registry, claimed: &Claimed) {
+    let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &identity(7), Some("subreaper"), 1_002);
+    assert_eq!(began.unwrap(), Began::Working);
+}
+
+/// A task that has ended.
+pub(crate) fn ended(registry: &mut Registry, end: End, now_ms: i64) -> TaskId {
+    let claimed = working(registry);
+    finish(registry, &claimed, end, now_ms);
+    claimed.task.id
+}
+
+pub(crate) fn finish(registry: &mut Registry, claimed: &Claimed, end: End, now_ms: i64) {
+    let attempt = Attempt::working(claimed.nonce.clone());
+    let done = registry.finish(&claimed.task.id, &attempt, &Finish::bare(end), &slots(0), now_ms);
+    assert!(matches!(done, Ok(Cas::Applied(_))), "{done:?}");
+}
+
+/// Every file and directory below, with its mode.
+pub(crate) fn modes_below(folder: &Path) -> Vec<(PathBuf, u32)> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        let metadata = std::fs::symlink_metadata(&path).unwrap();
+        if metadata.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        found.push((path, metadata.permissions().mode() & 0o777));
+    }
+    found
+}
