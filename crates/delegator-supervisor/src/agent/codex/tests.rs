@@ -1,0 +1,199 @@
+//! The words for every kind of request, and what can never be among them.
+
+use std::path::PathBuf;
+
+use delegator_domain::task::{EnvPolicy, Mode};
+use proptest::prelude::*;
+
+use super::*;
+
+const NEWEST: CodexVersion = CodexVersion::NEWEST_MEASURED;
+const THREAD: &str = "01a1dc9f-8855-72c2-8e67-f1efc63e6b3b";
+
+fn request() -> LaunchRequest {
+    LaunchRequest {
+        program: PathBuf::from("/usr/bin/codex"),
+        task: "fix the tests".to_owned(),
+        mode: Mode::ReadOnly,
+        preview: false,
+        workdir: PathBuf::from("/home/dev/project"),
+        model: None,
+        profile: None,
+        reasoning_effort: None,
+        images: Vec::new(),
+        add_dirs: Vec::new(),
+        output_schema: None,
+        skip_git_repo_check: false,
+        env_policy: EnvPolicy::InheritNone,
+        marker: "T-local-0:0".to_owned(),
+        resume: None,
+        project_trust: ProjectTrust::Untrusted,
+    }
+}
+
+fn full() -> LaunchRequest {
+    LaunchRequest {
+        mode: Mode::WorkspaceWrite,
+        model: Some("gpt-5.5".to_owned()),
+        profile: Some("fast".to_owned()),
+        reasoning_effort: Some("high".to_owned()),
+        images: vec!["/tmp/a.png".into(), "/tmp/b c.png".into()],
+        add_dirs: vec!["/srv/shared".into()],
+        output_schema: Some("/state/schema.json".into()),
+        skip_git_repo_check: true,
+        env_policy: EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned(), "A*".to_owned()]),
+        resume: Some(THREAD.to_owned()),
+        ..request()
+    }
+}
+
+/// One word a line, as a person would check them.
+fn words(request: &LaunchRequest, version: CodexVersion) -> String {
+    let plan = plan(request, version).expect("a plan");
+    let words: Vec<String> = plan.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join("\n")
+}
+
+#[test]
+fn every_mode() {
+    for mode in [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess] {
+        let request = LaunchRequest { mode, ..request() };
+        insta::assert_snapshot!(format!("mode_{}", mode.name()), words(&request, NEWEST));
+    }
+}
+
+#[test]
+fn a_preview_reads_and_says_so() {
+    let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
+    insta::assert_snapshot!(words(&request, NEWEST));
+    let stdin = String::from_utf8(plan(&request, NEWEST).unwrap().stdin).unwrap();
+    assert_eq!(stdin, format!("{PREVIEW_INSTRUCTION}fix the tests"));
+}
+
+#[test]
+fn every_policy() {
+    let named = EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned()]);
+    for (name, env_policy) in
+        [("none", EnvPolicy::InheritNone), ("all", EnvPolicy::InheritAll), ("list", named)]
+    {
+        insta::assert_snapshot!(
+            format!("policy_{name}"),
+            words(&LaunchRequest { env_policy, ..request() }, NEWEST)
+        );
+    }
+}
+
+#[test]
+fn everything_at_once() {
+    insta::assert_snapshot!(words(&full(), NEWEST));
+}
+
+#[test]
+fn every_generation() {
+    let plain = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
+    for minor in [40, 50, 66, 98, 146, 147, 148, 166, 999] {
+        insta::assert_snapshot!(format!("codex_0_{minor}"), words(&plain, CodexVersion::new(0, minor, 0)));
+    }
+}
+
+#[test]
+fn flags_come_before_resume_and_the_prompt_last() {
+    let words = words(&full(), NEWEST);
+    assert!(words.ends_with(&format!("resume\n{THREAD}\n-")), "{words}");
+}
+
+#[test]
+fn what_a_version_cannot_do_is_an_error() {
+    let old = CodexVersion::new(0, 40, 0);
+    for (request, ability) in [
+        (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, Ability::AddDir),
+        (LaunchRequest { output_schema: Some("/x".into()), ..request() }, Ability::OutputSchema),
+    ] {
+        assert_eq!(plan(&request, old), Err(PlanError::TooOld { version: old, ability }));
+    }
+}
+
+#[test]
+fn what_cannot_be_said_safely_is_an_error() {
+    let refused = [
+        LaunchRequest { resume: Some("--last".to_owned()), ..request() },
+        LaunchRequest { resume: Some(String::new()), ..request() },
+        LaunchRequest { images: vec!["/tmp/a,b.png".into()], ..request() },
+        LaunchRequest { model: Some("a\0b".to_owned()), ..request() },
+    ];
+    for request in refused {
+        assert!(matches!(plan(&request, NEWEST), Err(PlanError::Value { .. })), "{request:?}");
+    }
+}
+
+#[test]
+fn the_users_word_on_trust_is_kept() {
+    let asked = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
+    let level = |trust| {
+        let words = words(&LaunchRequest { project_trust: trust, ..asked.clone() }, NEWEST);
+        words.split_once("trust_level=").map(|(_, level)| level.lines().next().unwrap_or_default().to_owned())
+    };
+    assert_eq!(level(ProjectTrust::Untrusted).as_deref(), Some("\"untrusted\"}}"));
+    assert_eq!(level(ProjectTrust::Trusted).as_deref(), Some("\"trusted\"}}"));
+    assert_eq!(level(ProjectTrust::AsConfigured), None);
+}
+
+fn hostile_text() -> impl Strategy<Value = String> {
+    prop_oneof!["-{1,2}[a-z=-]{0,12}", "[^\0]{1,20}", "[\"\\\\'={}\\[\\]\n, -]{1,10}"]
+}
+
+proptest! {
+    #[test]
+    fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
+        let request = LaunchRequest { task: task.clone(), preview, ..full() };
+        let plan = plan(&request, NEWEST).unwrap();
+        // No window of it either: a beginning, a middle or an end would be as bad.
+        let chars: Vec<char> = task.chars().collect();
+        for window in chars.windows(12) {
+            let part: String = window.iter().collect();
+            for word in &plan.args {
+                prop_assert!(!word.to_string_lossy().contains(&part), "{word:?}");
+            }
+            for (_, value) in &plan.env {
+                prop_assert!(!value.contains(&part));
+            }
+        }
+        prop_assert!(plan.stdin.ends_with(task.as_bytes()));
+    }
+
+    #[test]
+    fn no_value_becomes_a_flag(
+        model in hostile_text(), profile in hostile_text(), effort in hostile_text(), path in hostile_text(),
+        name in hostile_text(), workdir in hostile_text(),
+    ) {
+        prop_assume!(!path.contains(','));
+        let request = LaunchRequest {
+            model: Some(model.clone()),
+            profile: Some(profile),
+            reasoning_effort: Some(effort.clone()),
+            images: vec![path.clone().into()],
+            add_dirs: vec![path.into()],
+            env_policy: EnvPolicy::AllowList(vec![name]),
+            workdir: workdir.into(),
+            ..full()
+        };
+        let plan = plan(&request, NEWEST).unwrap();
+        let plain = super::plan(&full(), NEWEST).unwrap();
+        let flag = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+        // The same flags and keys in the same places, less one image.
+        let flags: Vec<String> = plan.args.iter().map(flag).collect();
+        let mut expected: Vec<String> = plain.args.iter().map(flag).collect();
+        let image = expected.iter().position(|word| word == "--image").unwrap();
+        expected.remove(image);
+        prop_assert_eq!(flags, expected);
+        let model_word = format!("--model={model}");
+        prop_assert!(plan.args.contains(&OsString::from(model_word)));
+        for word in plan.args.iter().filter(|word| word.to_string_lossy().starts_with("model_reasoning")) {
+            let text = word.to_string_lossy();
+            let value = text.split_once('=').unwrap().1;
+            // A basic string of TOML is one of JSON as long as nothing else is escaped.
+            let read: String = serde_json::from_str(value).unwrap();
+            prop_assert_eq!(&read, &effort);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What is special about an agent: how it is found, started and cleaned up after.
+
+pub mod codex;
+pub mod environment;
+pub mod leftovers;
+pub mod locate;
+pub mod probe;
+mod toml_text;
+pub mod version;
+
+pub use codex::{LaunchPlan, LaunchRequest, PlanError, ProjectTrust, plan};
+pub use environment::{Variables, agent_environment, task_marker};
+pub use locate::{LocateError, Located, locate};
+pub use probe::{ProbeError, probe_version};
+pub use version::CodexVersion;

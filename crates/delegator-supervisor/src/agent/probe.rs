@@ -1,0 +1,112 @@
+//! Asks a program for its version, and does not wait for ever.
+
+#![expect(clippy::disallowed_methods, reason = "this room starts programs")]
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::environment::Variables;
+use super::version::CodexVersion;
+use crate::process::identity::open_pidfd;
+use crate::run::wait::{Readiness, wait_readable};
+
+const MOST_OUTPUT: usize = 16 << 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error("it cannot be started: {0}")]
+    Spawn(#[source] io::Error),
+    #[error("it did not tell its version within {} s", .0.as_secs_f32())]
+    TooSlow(Duration),
+    #[error("it does not say which version it is: {output:?}")]
+    Unreadable { output: String },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Runs `program --version` with that environment.
+pub fn probe_version(
+    program: &Path,
+    environment: &Variables,
+    limit: Duration,
+) -> Result<CodexVersion, ProbeError> {
+    let mut command = Command::new(program);
+    command.arg("--version").env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    command.current_dir("/").process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(ProbeError::Spawn)?;
+    let outcome = read_answer(&mut child, limit);
+    // It has answered, or never will.
+    let _ = child.kill();
+    child.wait()?;
+    let output = outcome?;
+    CodexVersion::from_output(&output).ok_or(ProbeError::Unreadable { output })
+}
+
+fn read_answer(child: &mut Child, limit: Duration) -> Result<String, ProbeError> {
+    let until = Instant::now() + limit;
+    let Some(mut stdout) = child.stdout.take() else { return Ok(String::new()) };
+    let mut answer = Vec::new();
+    let mut part = [0; 1024];
+    let gone = || io::Error::other("it was never there");
+    let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?.ok_or_else(gone)?;
+    while answer.len() < MOST_OUTPUT {
+        // A background process may hold the pipe: the end of the program is an end too.
+        let ready = wait_readable(&[&stdout, &pidfd], until)?;
+        match ready {
+            Readiness::TimeOut => return Err(ProbeError::TooSlow(limit)),
+            Readiness::Ready(first) if !first[0] => break,
+            Readiness::Ready(_) => {}
+        }
+        match stdout.read(&mut part)? {
+            0 => break,
+            count => answer.extend_from_slice(&part[..count]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn script(folder: &Path, text: &str) -> std::path::PathBuf {
+        let path = folder.join("agent");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn probe(text: &str, limit: Duration) -> Result<CodexVersion, ProbeError> {
+        let folder = tempfile::tempdir().unwrap();
+        let program = script(folder.path(), text);
+        let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        loop {
+            // Another test may be between fork and exec with this file open for writing.
+            match probe_version(&program, &path, limit) {
+                Err(ProbeError::Spawn(error)) if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_is_read() {
+        let generous = Duration::from_secs(20);
+        let version = probe("[ \"$1\" = --version ] && echo codex-cli 0.150.2", generous).unwrap();
+        assert_eq!(version, CodexVersion::new(0, 150, 2));
+        // Its child keeps the pipe open.
+        let version = probe("echo codex-cli 0.150.2; sleep 3 & exit 0", generous).unwrap();
+        assert_eq!(version, CodexVersion::new(0, 150, 2));
+        assert!(matches!(probe("echo hello", generous), Err(ProbeError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_silent_program_is_given_up() {
+        assert!(matches!(probe("exec sleep 60", Duration::from_millis(200)), Err(ProbeError::TooSlow(_))));
+    }
+}

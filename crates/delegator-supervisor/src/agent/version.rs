@@ -1,0 +1,123 @@
+//! Versions of Codex, and what each of them understands.
+//!
+//! The table was measured on the released programs (an unknown feature name after `--disable` is a fatal error, an
+//! unknown configuration key is not). A version newer than all of them is taken to understand what the newest did.
+
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodexVersion {
+    pub major: u32,
+    pub minor: u32,
+    pub patch: u32,
+}
+
+/// Something that not every version can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    ExecResume,
+    OutputSchema,
+    /// Dialect 001; before it `--json` prints the internal protocol.
+    ThreadEvents,
+    DisableFeature,
+    AddDir,
+    UntrustedProjects,
+    ShellSnapshots,
+    /// The setting that brings back the plan; before it, plans are always told.
+    PlanSetting,
+    UnboundedRetries,
+}
+
+impl Ability {
+    /// The first version that has it.
+    pub fn since(self) -> CodexVersion {
+        let minor = match self {
+            Ability::ExecResume => 35,
+            Ability::OutputSchema => 41,
+            Ability::ThreadEvents => 44,
+            Ability::DisableFeature => 47,
+            Ability::AddDir => 48,
+            Ability::UntrustedProjects => 59,
+            Ability::ShellSnapshots => 67,
+            Ability::PlanSetting => 146,
+            Ability::UnboundedRetries => 148,
+        };
+        CodexVersion::new(0, minor, 0)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Ability::ExecResume => "resume",
+            Ability::OutputSchema => "output_schema",
+            Ability::ThreadEvents => "thread events",
+            Ability::DisableFeature => "--disable",
+            Ability::AddDir => "add_dirs",
+            Ability::UntrustedProjects => "untrusted projects",
+            Ability::ShellSnapshots => "shell snapshots",
+            Ability::PlanSetting => "the plan setting",
+            Ability::UnboundedRetries => "unbounded retries",
+        }
+    }
+}
+
+impl CodexVersion {
+    /// The newest one whose behaviour was measured.
+    pub const NEWEST_MEASURED: CodexVersion = CodexVersion::new(0, 166, 0);
+    /// The oldest one whose behaviour was measured.
+    pub const OLDEST_MEASURED: CodexVersion = CodexVersion::new(0, 40, 0);
+
+    pub const fn new(major: u32, minor: u32, patch: u32) -> CodexVersion {
+        CodexVersion { major, minor, patch }
+    }
+
+    /// Reads what `codex --version` prints: `codex-cli 0.166.0`, with or without an `-alpha.3` behind it.
+    pub fn from_output(output: &str) -> Option<CodexVersion> {
+        output.lines().flat_map(str::split_whitespace).find_map(CodexVersion::from_word)
+    }
+
+    fn from_word(word: &str) -> Option<CodexVersion> {
+        let word = word.strip_prefix('v').unwrap_or(word);
+        let plain = word.split(['-', '+']).next()?;
+        let mut numbers = plain.split('.').map(|number| number.parse::<u32>().ok());
+        let version = CodexVersion::new(numbers.next()??, numbers.next()??, numbers.next()??);
+        numbers.next().is_none().then_some(version)
+    }
+
+    pub fn can(self, ability: Ability) -> bool {
+        self >= ability.since()
+    }
+
+    /// Newer than anything measured: it is tried, and `doctor` says so.
+    pub fn is_untested(self) -> bool {
+        let newest = Self::NEWEST_MEASURED;
+        (self.major, self.minor) > (newest.major, newest.minor)
+    }
+}
+
+impl fmt::Display for CodexVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_the_program_prints() {
+        let version = CodexVersion::new(0, 166, 0);
+        assert_eq!(CodexVersion::from_output("codex-cli 0.166.0\n"), Some(version));
+        assert_eq!(CodexVersion::from_output("WARNING: odd (1.2)\ncodex-cli 0.166.0-alpha.3"), Some(version));
+        assert_eq!(CodexVersion::from_output("usage: codex [0.1]"), None);
+        assert_eq!(CodexVersion::from_output(""), None);
+    }
+
+    #[test]
+    fn newer_versions_can_what_the_newest_can() {
+        let future = CodexVersion::new(1, 0, 0);
+        assert!(future.can(Ability::UnboundedRetries) && future.is_untested());
+        assert!(!CodexVersion::new(0, 166, 9).is_untested());
+        assert!(!CodexVersion::new(0, 147, 0).can(Ability::UnboundedRetries));
+    }
+}

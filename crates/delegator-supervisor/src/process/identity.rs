@@ -1,0 +1,126 @@
+//! Which process is meant, beyond its number.
+//!
+//! A pid is reused; (boot, pid, start time, pid namespace) is not. A [`Handle`] is a pidfd opened first and compared
+//! with the identity second, so whatever happens afterwards it can only ever reach that one process.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use super::stat::read_stat;
+use crate::run::wait::{Readiness, wait_readable};
+
+/// One process, for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub boot_id: String,
+    pub pid: i32,
+    pub start_time: u64,
+    /// The namespace in which `pid` is that number.
+    pub pid_namespace: u64,
+}
+
+impl ProcessIdentity {
+    /// Nothing if there is no such process.
+    pub fn of(pid: i32) -> io::Result<Option<ProcessIdentity>> {
+        let Some(stat) = read_stat(pid) else { return Ok(None) };
+        let (boot_id, pid_namespace) = here()?;
+        Ok(Some(ProcessIdentity { boot_id, pid, start_time: stat.start, pid_namespace }))
+    }
+
+    pub fn of_self() -> io::Result<ProcessIdentity> {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        ProcessIdentity::of(me)?.ok_or_else(|| io::Error::other("/proc does not show this process"))
+    }
+
+    /// Whether it lives: here, now, under the same number, and not as a zombie.
+    pub fn is_alive(&self) -> bool {
+        let is_here =
+            here().is_ok_and(|(boot, namespace)| boot == self.boot_id && namespace == self.pid_namespace);
+        is_here && read_stat(self.pid).is_some_and(|stat| stat.start == self.start_time && !stat.is_dead())
+    }
+
+    /// The way to watch and signal it; nothing if it is gone.
+    pub fn open(&self) -> io::Result<Option<Handle>> {
+        let Some(pidfd) = open_pidfd(self.pid)? else { return Ok(None) };
+        Ok(self.is_alive().then_some(Handle { pidfd }))
+    }
+}
+
+/// A living process that was checked to be the one that is meant.
+#[derive(Debug)]
+pub struct Handle {
+    pidfd: OwnedFd,
+}
+
+impl Handle {
+    /// False if it is gone.
+    pub fn signal(&self, signal: Signal) -> io::Result<bool> {
+        match pidfd_send_signal(&self.pidfd, signal) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::SRCH) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether it ended before that time.
+    pub fn wait_until(&self, until: Instant) -> io::Result<bool> {
+        Ok(matches!(wait_readable(&[&self.pidfd], until)?, Readiness::Ready(_)))
+    }
+}
+
+/// Readable when the process has ended.
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+pub(crate) fn open_pidfd(pid: i32) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => Ok(Some(pidfd)),
+        Err(rustix::io::Errno::SRCH | rustix::io::Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn here() -> io::Result<(String, u64)> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let namespace = std::fs::metadata("/proc/self/ns/pid")?.ino();
+    Ok((boot.trim().to_owned(), namespace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_more_than_a_number() {
+        let me = ProcessIdentity::of_self().unwrap();
+        assert!(me.is_alive());
+        assert!(me.open().unwrap().is_some());
+        let others = [
+            ProcessIdentity { start_time: me.start_time + 1, ..me.clone() },
+            ProcessIdentity { boot_id: "another".to_owned(), ..me.clone() },
+            ProcessIdentity { pid_namespace: 1, ..me.clone() },
+            ProcessIdentity { pid: i32::MAX, ..me.clone() },
+            ProcessIdentity { pid: -1, ..me.clone() },
+            ProcessIdentity { pid: 0, ..me.clone() },
+        ];
+        for other in others {
+            assert!(!other.is_alive() && other.open().unwrap().is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_identity_reads_back() {
+        let me = ProcessIdentity::of_self().unwrap();
+        let text = serde_json::to_string(&me).unwrap();
+        assert_eq!(serde_json::from_str::<ProcessIdentity>(&text).unwrap(), me);
+    }
+}

@@ -1,0 +1,94 @@
+//! Processes that carry a task's mark in their environment.
+//!
+//! The subreaper sees everything that descends from the agent. The mark finds the rest: what a daemon started on the
+//! agent's behalf, and everything that is left of a task whose supervisor was killed.
+
+use std::fs::File;
+use std::io::Read;
+
+use delegator_domain::task::TaskId;
+
+use super::stat::{ProcessStat, read_stat};
+use super::tree::for_each_pid;
+use crate::agent::environment::MARKER;
+
+/// Every living process with that task's mark, ourselves excepted.
+pub fn marked(task: &TaskId) -> Vec<ProcessStat> {
+    let needle = format!("{MARKER}={task}:").into_bytes();
+    let me = rustix::process::getpid().as_raw_nonzero().get();
+    let mut buffer = vec![0; 4096];
+    let mut found = Vec::new();
+    for_each_pid(|pid| {
+        if pid == me || !carries(pid, &needle, &mut buffer) {
+            return;
+        }
+        // Read between two looks at the environment, the record is that of the process that carries the mark.
+        if let Some(stat) = read_stat(pid).filter(|stat| !stat.is_dead())
+            && carries(pid, &needle, &mut buffer)
+        {
+            found.push(stat);
+        }
+    });
+    found
+}
+
+fn carries(pid: i32, needle: &[u8], buffer: &mut [u8]) -> bool {
+    File::open(format!("/proc/{pid}/environ")).is_ok_and(|file| contains_variable(file, needle, buffer))
+}
+
+/// Whether a NUL-separated list has an entry that begins with `needle`.
+fn contains_variable(mut list: impl Read, needle: &[u8], buffer: &mut [u8]) -> bool {
+    // What has been read and not been looked at stays at the front; the first entry has no NUL before it.
+    let mut kept = 1;
+    buffer[0] = 0;
+    loop {
+        match list.read(&mut buffer[kept..]) {
+            Ok(0) | Err(_) => return false,
+            Ok(count) => kept += count,
+        }
+        let here = memchr::memmem::find_iter(&buffer[..kept], needle);
+        if here.into_iter().any(|at| at > 0 && buffer[at - 1] == 0) {
+            return true;
+        }
+        let overlap = needle.len().min(kept);
+        buffer.copy_within(kept - overlap..kept, 0);
+        kept = overlap;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a few bytes at a time.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let count = self.1.min(into.len()).min(self.0.len());
+            into[..count].copy_from_slice(&self.0[..count]);
+            self.0 = &self.0[count..];
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn only_a_variable_of_that_name_counts() {
+        let needle = b"DELEGATOR_TASK=T-local-1:";
+        let cases: [(&[u8], bool); 6] = [
+            (b"DELEGATOR_TASK=T-local-1:0", true),
+            (b"PATH=/bin\0DELEGATOR_TASK=T-local-1:2\0A=B", true),
+            (b"OLD_DELEGATOR_TASK=T-local-1:0", false),
+            (b"X=DELEGATOR_TASK=T-local-1:0\0", false),
+            (b"DELEGATOR_TASK=T-local-12:0\0", false),
+            (b"", false),
+        ];
+        for (list, expected) in cases {
+            for step in 1..40 {
+                let mut buffer = vec![0; 64];
+                let found = contains_variable(Slow(list, step), needle, &mut buffer);
+                assert_eq!(found, expected, "{} by {step}", String::from_utf8_lossy(list));
+            }
+        }
+    }
+}

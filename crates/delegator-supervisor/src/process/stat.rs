@@ -1,0 +1,83 @@
+//! `/proc/<pid>/stat`.
+
+use std::fs::File;
+use std::io::Read;
+
+/// What the kernel says about a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessStat {
+    pub pid: i32,
+    pub parent: i32,
+    /// `Z` and `X` are dead.
+    pub state: u8,
+    /// Ticks between the boot and its start.
+    pub start: u64,
+    /// Ticks of processor time it used itself.
+    pub own_ticks: u64,
+    /// Those of its children that it waited for.
+    pub reaped_ticks: u64,
+    /// At most 15 bytes.
+    pub name: String,
+}
+
+impl ProcessStat {
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    fn parse(text: &[u8]) -> Option<ProcessStat> {
+        // The name may contain anything, brackets too.
+        let open = memchr::memchr(b'(', text)?;
+        let close = memchr::memrchr(b')', text)?;
+        let pid = std::str::from_utf8(text.get(..open)?).ok()?.trim().parse().ok()?;
+        let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+        let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(ProcessStat {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            state: *fields.first()?.as_bytes().first()?,
+            start: number(19)?,
+            own_ticks: number(11)? + number(12)?,
+            reaped_ticks: number(13)? + number(14)?,
+            name,
+        })
+    }
+}
+
+/// Nothing if there is no such process.
+pub fn read_stat(pid: i32) -> Option<ProcessStat> {
+    let mut buffer = [0; 1024];
+    let mut filled = 0;
+    let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]).ok()? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    ProcessStat::parse(&buffer[..filled])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_be_hostile() {
+        let line = b"42 (a) R 1 (b) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 70 80 20 0 1 0 999 1 2";
+        let stat = ProcessStat::parse(line).unwrap();
+        assert_eq!((stat.pid, stat.parent, stat.state, stat.start), (42, 7, b'S', 999));
+        assert_eq!((stat.own_ticks, stat.reaped_ticks, stat.name.as_str()), (11, 150, "a) R 1 (b"));
+        assert_eq!(ProcessStat::parse(b"42 (a"), None);
+        assert_eq!(ProcessStat::parse(b""), None);
+    }
+
+    #[test]
+    fn we_exist() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(read_stat(me).unwrap().pid, me);
+        assert_eq!(read_stat(i32::MAX), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! After an agent's end nothing of it stays alive.
+//!
+//! Leftovers get SIGTERM, half a second, then SIGKILL again and again until none is left. Programs the user exempted
+//! (a shared build daemon) are left alone with what is below them, and listed. The time is bounded: what cannot be
+//! killed is told, not waited for.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::TaskId;
+use rustix::process::{Signal, WaitOptions};
+use serde::Serialize;
+
+use super::identity::open_pidfd;
+use super::marks::marked;
+use super::stat::{ProcessStat, read_stat};
+use super::tree::{Sent, Step, signal_checked, walk};
+use crate::run::wait::wait_any;
+
+/// How long a sweep may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SweepLimits {
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// After SIGKILL.
+    pub longest: Duration,
+}
+
+impl Default for SweepLimits {
+    fn default() -> Self {
+        Self { grace: Duration::from_millis(500), longest: Duration::from_secs(5) }
+    }
+}
+
+/// A process that was found by a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Leftover {
+    pub pid: i32,
+    pub program: String,
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SweepReport {
+    /// How many processes were found alive and are no longer.
+    pub ended: usize,
+    /// Whether any of them needed SIGKILL.
+    pub killed: bool,
+    /// Still alive: `kill_incomplete`.
+    pub survivors: Vec<Leftover>,
+    /// Left alone because the user said so.
+    pub exempt: Vec<Leftover>,
+}
+
+/// Where leftovers are looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// Everything below this process is meant.
+    pub(crate) root: Option<i32>,
+    /// Everything with this mark is meant, with what is below it.
+    pub(crate) mark: Option<&'a TaskId>,
+    pub(crate) exempt: &'a [String],
+}
+
+/// Ends what is left of a task whose supervisor is gone.
+pub fn sweep_marked(task: &TaskId, exempt: &[String], limits: SweepLimits) -> io::Result<SweepReport> {
+    sweep(Scope { root: None, mark: Some(task), exempt }, limits, &mut |_, _| {})
+}
+
+/// Reaps every child that has ended. True when there are no children at all.
+pub(crate) fn reap(on_end: &mut dyn FnMut(i32, rustix::process::WaitStatus)) -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => on_end(pid.as_raw_nonzero().get(), status),
+            Ok(None) => return false,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+type OnEnd<'a> = &'a mut dyn FnMut(i32, rustix::process::WaitStatus);
+
+pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) -> io::Result<SweepReport> {
+    let kill_at = Instant::now() + limits.grace;
+    let give_up_at = kill_at + limits.longest;
+    let mut report = SweepReport::default();
+    let mut met = HashSet::new();
+    let mut termed = HashSet::new();
+    let mut empty_rounds = 0;
+    let mut look_for_marks = true;
+    let survivors = loop {
+        let no_children = scope.root.is_none() || reap(on_end);
+        // A mark on something outside the tree is rare and dear to look for: first and last only.
+        let found = Found::look(scope, scope.root.is_none() || look_for_marks || empty_rounds > 0);
+        report.exempt = found.exempt;
+        let members = found.members;
+        if members.is_empty() {
+            empty_rounds += 1;
+            if empty_rounds > 1 || (no_children && look_for_marks) {
+                break members;
+            }
+            look_for_marks = true;
+            continue;
+        }
+        look_for_marks = false;
+        empty_rounds = 0;
+        met.extend(members.iter().map(|stat| (stat.pid, stat.start)));
+        let now = Instant::now();
+        if now >= give_up_at {
+            break members;
+        }
+        let is_time_to_kill = now >= kill_at;
+        for stat in &members {
+            if is_time_to_kill {
+                report.killed |= signal_checked(stat, Signal::KILL)? == Sent::Yes;
+            } else if termed.insert((stat.pid, stat.start)) {
+                signal_checked(stat, Signal::TERM)?;
+            }
+        }
+        let until = if is_time_to_kill { give_up_at } else { kill_at };
+        wait_for_one(&members, until.min(now + Duration::from_millis(100)))?;
+    };
+    report.ended = met.len() - survivors.len();
+    report.survivors = survivors.iter().map(leftover).collect();
+    Ok(report)
+}
+
+/// Sends a signal to everything in scope once, but for one process.
+pub(crate) fn signal_all_but(pid: i32, scope: Scope<'_>, signal: Signal) -> io::Result<()> {
+    for stat in Found::look(scope, false).members.into_iter().filter(|stat| stat.pid != pid) {
+        signal_checked(&stat, signal)?;
+    }
+    Ok(())
+}
+
+struct Found {
+    members: Vec<ProcessStat>,
+    exempt: Vec<Leftover>,
+}
+
+impl Found {
+    fn look(scope: Scope<'_>, with_marks: bool) -> Found {
+        let mut found = Found { members: Vec::new(), exempt: Vec::new() };
+        let mut known = HashSet::new();
+        if let Some(root) = scope.root {
+            found.look_below(root, scope.exempt, &mut known);
+        }
+        if let Some(task) = scope.mark.filter(|_| with_marks) {
+            let ancestors = ancestors();
+            for stat in marked(task) {
+                if ancestors.contains(&stat.pid) || known.contains(&stat.pid) {
+                    continue;
+                }
+                let pid = stat.pid;
+                if found.take(&stat, scope.exempt, &mut known) == Step::Down {
+                    found.look_below(pid, scope.exempt, &mut known);
+                }
+            }
+        }
+        found
+    }
+
+    fn look_below(&mut self, root: i32, exempt: &[String], known: &mut HashSet<i32>) {
+        walk(root, |stat| self.take(stat, exempt, known));
+    }
+
+    fn take(&mut self, stat: &ProcessStat, exempt: &[String], known: &mut HashSet<i32>) -> Step {
+        if !known.insert(stat.pid) {
+            return Step::Skip;
+        }
+        if stat.is_dead() {
+            return Step::Down;
+        }
+        if is_exempt(stat, exempt) {
+            self.exempt.push(leftover(stat));
+            // What belongs to it is not ours either, marked or not.
+            walk(stat.pid, |below| {
+                known.insert(below.pid);
+                Step::Down
+            });
+            return Step::Skip;
+        }
+        self.members.push(stat.clone());
+        Step::Down
+    }
+}
+
+/// Those we descend from are never leftovers of ours, whatever they carry.
+fn ancestors() -> HashSet<i32> {
+    let mut pid = rustix::process::getpid().as_raw_nonzero().get();
+    let mut found = HashSet::new();
+    while pid > 0 && found.insert(pid) {
+        pid = read_stat(pid).map_or(0, |stat| stat.parent);
+    }
+    found
+}
+
+fn is_exempt(stat: &ProcessStat, exempt: &[String]) -> bool {
+    if exempt.is_empty() {
+        return false;
+    }
+    let program = std::fs::read_link(format!("/proc/{}/exe", stat.pid)).ok();
+    let program = program.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
+    exempt.iter().any(|name| *name == stat.name || Some(name.as_str()) == program)
+}
+
+fn leftover(stat: &ProcessStat) -> Leftover {
+    Leftover { pid: stat.pid, program: stat.name.clone() }
+}
+
+/// Waits until one of them has ended; with very many, until one of the first.
+fn wait_for_one(members: &[ProcessStat], until: Instant) -> io::Result<()> {
+    const MOST: usize = 32;
+    let mut watched: Vec<OwnedFd> = Vec::new();
+    for stat in members.iter().take(MOST) {
+        match open_pidfd(stat.pid)? {
+            Some(pidfd) => watched.push(pidfd),
+            None => return Ok(()),
+        }
+    }
+    wait_any(&watched, until)
+}

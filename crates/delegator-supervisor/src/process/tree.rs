@@ -1,0 +1,128 @@
+//! What descends from a process.
+//!
+//! The kernel lists the children of every thread, so a walk costs what the tree costs and not what the machine runs.
+//! Where it does not (`CONFIG_PROC_CHILDREN` is off), the whole of `/proc` is read once per walk.
+//!
+//! A listed child is believed only when its own record names the parent it was listed under, or us: everything
+//! orphaned below a child subreaper comes to it. A list read while processes end may miss one; who wants to be sure
+//! that nothing is left asks `wait`.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::identity::open_pidfd;
+use super::stat::{ProcessStat, read_stat};
+
+/// Whether to go on below a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Down,
+    Skip,
+}
+
+/// Shows every process below `root`, dead ones too, parents before their children.
+pub(crate) fn walk(root: i32, mut visit: impl FnMut(&ProcessStat) -> Step) {
+    let listed = if has_children_lists() { None } else { Some(all_by_parent()) };
+    let mut open = vec![root];
+    let mut seen = HashSet::from([root]);
+    while let Some(parent) = open.pop() {
+        let children = match &listed {
+            Some(listed) => listed.get(&parent).cloned().unwrap_or_default(),
+            None => children(parent),
+        };
+        for pid in children {
+            let Some(stat) = read_stat(pid) else { continue };
+            let descends = stat.parent == parent || stat.parent == root;
+            if !descends || !seen.insert(pid) {
+                continue;
+            }
+            match visit(&stat) {
+                Step::Down => open.push(pid),
+                Step::Skip => {}
+            }
+        }
+    }
+}
+
+fn has_children_lists() -> bool {
+    std::fs::metadata("/proc/thread-self/children").is_ok()
+}
+
+fn children(parent: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{parent}/task")) else { return found };
+    for thread in threads.flatten() {
+        let Ok(list) = std::fs::read_to_string(thread.path().join("children")) else { continue };
+        found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    found
+}
+
+fn all_by_parent() -> HashMap<i32, Vec<i32>> {
+    let mut by_parent: HashMap<i32, Vec<i32>> = HashMap::new();
+    for_each_pid(|pid| {
+        if let Some(stat) = read_stat(pid) {
+            by_parent.entry(stat.parent).or_default().push(pid);
+        }
+    });
+    by_parent
+}
+
+pub(crate) fn for_each_pid(mut visit: impl FnMut(i32)) {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return };
+    for entry in entries.flatten() {
+        if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+            visit(pid);
+        }
+    }
+}
+
+/// What a tree uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TreeUse {
+    /// Living processes, the agent included.
+    pub(crate) processes: usize,
+    /// Processor time of what descends from the agent, in ticks; its own is not counted, that of those it (or we)
+    /// waited for is.
+    pub(crate) ticks: u64,
+}
+
+/// Looks at everything below `me`, of which `agent` is the first child.
+pub(crate) fn tree_use(me: i32, agent: i32) -> TreeUse {
+    let reaped_by_us = read_stat(me).map_or(0, |stat| stat.reaped_ticks);
+    let mut used = TreeUse { processes: 0, ticks: reaped_by_us };
+    walk(me, |stat| {
+        used.processes += usize::from(!stat.is_dead());
+        used.ticks += stat.reaped_ticks;
+        if stat.pid != agent {
+            used.ticks += stat.own_ticks;
+        }
+        Step::Down
+    });
+    used
+}
+
+/// What became of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Yes,
+    Gone,
+    NotAllowed,
+}
+
+/// Signals the process that `stat` was read from, or nobody: the pidfd is opened first and checked second.
+pub(crate) fn signal_checked(stat: &ProcessStat, signal: Signal) -> io::Result<Sent> {
+    let Some(pidfd) = open_pidfd(stat.pid)? else { return Ok(Sent::Gone) };
+    let is_same = read_stat(stat.pid).is_some_and(|now| now.start == stat.start && !now.is_dead());
+    if !is_same {
+        return Ok(Sent::Gone);
+    }
+    match pidfd_send_signal(&pidfd, signal) {
+        Ok(()) => Ok(Sent::Yes),
+        Err(rustix::io::Errno::SRCH) => Ok(Sent::Gone),
+        Err(rustix::io::Errno::PERM) => Ok(Sent::NotAllowed),
+        Err(error) => Err(error.into()),
+    }
+}

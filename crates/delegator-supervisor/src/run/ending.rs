@@ -1,0 +1,128 @@
+//! How an agent is ended: signals, each with the time it is given.
+//!
+//! [`Ending`] is pure: it is told the time and says which step is due. That the process is gone ends it early.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndSignal {
+    Interrupt,
+    Terminate,
+    Kill,
+}
+
+impl EndSignal {
+    pub fn name(self) -> &'static str {
+        match self {
+            EndSignal::Interrupt => "SIGINT",
+            EndSignal::Terminate => "SIGTERM",
+            EndSignal::Kill => "SIGKILL",
+        }
+    }
+
+    pub(crate) fn signal(self) -> Signal {
+        match self {
+            EndSignal::Interrupt => Signal::INT,
+            EndSignal::Terminate => Signal::TERM,
+            EndSignal::Kill => Signal::KILL,
+        }
+    }
+}
+
+/// Who gets a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    Agent,
+    /// The agent and everything that descends from it.
+    Tree,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndingStep {
+    pub signal: EndSignal,
+    pub target: Target,
+    /// How long the next step waits.
+    pub grace: Duration,
+}
+
+/// The steps in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndingRecipe {
+    pub steps: Vec<EndingStep>,
+}
+
+/// A killed process is gone at once, or stuck in the kernel.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+
+impl EndingRecipe {
+    /// SIGINT to the agent, SIGTERM to the tree, SIGKILL to the tree.
+    pub fn gentle(after_interrupt: Duration, after_terminate: Duration) -> EndingRecipe {
+        let step = |signal, target, grace| EndingStep { signal, target, grace };
+        EndingRecipe {
+            steps: vec![
+                step(EndSignal::Interrupt, Target::Agent, after_interrupt),
+                step(EndSignal::Terminate, Target::Tree, after_terminate),
+                step(EndSignal::Kill, Target::Tree, AFTER_KILL),
+            ],
+        }
+    }
+
+    /// SIGKILL to the tree at once: for what must not go on.
+    pub fn kill() -> EndingRecipe {
+        let step = EndingStep { signal: EndSignal::Kill, target: Target::Tree, grace: AFTER_KILL };
+        EndingRecipe { steps: vec![step] }
+    }
+}
+
+/// An ending under way.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    recipe: EndingRecipe,
+    next: usize,
+    due: Duration,
+}
+
+impl Ending {
+    pub(crate) fn begin(recipe: EndingRecipe, now: Duration) -> Ending {
+        Ending { recipe, next: 0, due: now }
+    }
+
+    /// The step that is due, once.
+    pub(crate) fn step(&mut self, now: Duration) -> Option<EndingStep> {
+        let step = *self.recipe.steps.get(self.next).filter(|_| now >= self.due)?;
+        self.next += 1;
+        self.due = now + step.grace;
+        Some(step)
+    }
+
+    /// When something is to be done next.
+    pub(crate) fn due(&self) -> Duration {
+        self.due
+    }
+
+    /// All was tried, and all graces are over.
+    pub(crate) fn is_exhausted(&self, now: Duration) -> bool {
+        self.next >= self.recipe.steps.len() && now >= self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_has_its_time() {
+        let seconds = Duration::from_secs;
+        let mut ending = Ending::begin(EndingRecipe::gentle(seconds(5), seconds(5)), seconds(10));
+        let mut signal = |at: u64| ending.step(seconds(at)).map(|step| step.signal);
+        assert_eq!(signal(10), Some(EndSignal::Interrupt));
+        assert_eq!(signal(14), None);
+        assert_eq!(signal(15), Some(EndSignal::Terminate));
+        assert_eq!(signal(19), None);
+        assert_eq!(signal(21), Some(EndSignal::Kill));
+        assert_eq!(signal(30), None);
+        assert!(!ending.is_exhausted(seconds(22)) && ending.is_exhausted(seconds(23)));
+    }
+}

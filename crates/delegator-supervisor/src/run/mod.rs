@@ -1,0 +1,16 @@
+//! One run, from start to end.
+
+pub mod ending;
+mod feed;
+pub mod limits;
+mod output;
+pub mod ports;
+mod spawn;
+mod store;
+mod supervise;
+pub(crate) mod wait;
+
+pub use ending::{EndSignal, EndingRecipe, EndingStep, Target};
+pub use limits::{IdleCounts, LimitWarning, Limits};
+pub use ports::{CancelRequest, Ended, Partial, Ports, RunSpec, Snapshot, Stream, StreamSummary};
+pub use supervise::supervise;

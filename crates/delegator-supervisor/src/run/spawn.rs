@@ -1,0 +1,53 @@
+//! Starts the agent: in the directory that was checked, with the submitter's umask, in a process group of its own.
+
+#![expect(clippy::disallowed_methods, reason = "this room starts programs")]
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+use super::ports::{Ports, RunSpec};
+use super::wait::wait_readable;
+
+/// A program that is being written will soon have been.
+const BUSY_RETRIES: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+/// Our own files are nobody else's business.
+const OUR_UMASK: u32 = 0o077;
+
+pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
+    let mut command = Command::new(&spec.plan.program);
+    command.args(&spec.plan.args).env_clear();
+    command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
+    command.envs(spec.plan.env.iter().map(|(name, value)| (name, value)));
+    // The descriptor itself is not inherited, but open when the child changes its directory.
+    command.current_dir(format!("/proc/self/fd/{}", spec.workdir.as_raw_fd()));
+    command.process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for _ in 0..BUSY_RETRIES {
+        match spawn_with_umask(&mut command, spec.umask) {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                let until = Instant::now() + BUSY_PAUSE;
+                // Nothing tells when a file is closed; somebody who wakes us may cut this short.
+                match ports.wake_fd() {
+                    Some(wake) => wait_readable(&[&wake], until)?,
+                    None => wait_readable(&[], until)?,
+                };
+            }
+            outcome => return outcome,
+        }
+    }
+    spawn_with_umask(&mut command, spec.umask)
+}
+
+fn spawn_with_umask(command: &mut Command, mask: u32) -> io::Result<Child> {
+    umask(Mode::from_raw_mode(mask & 0o777));
+    let child = command.spawn();
+    umask(Mode::from_raw_mode(OUR_UMASK));
+    child
+}

@@ -1,0 +1,328 @@
+//! A stored stream: readable at any time, bounded at last.
+//!
+//! Part 0 is the beginning and grows by whole lines. Once it is full the stream goes on in numbered parts, of which the
+//! last two are kept; at the end they are put behind the beginning, with a line between that tells what is missing.
+//! So every file is in order at any moment, memory holds nothing of it, and no line is torn.
+//!
+//! ```text
+//! unit = most / 8     part 0: 3..4 units     two parts: 1..4 units     a line: at most 1 unit
+//! ```
+//!
+//! A line longer than [`LineLimits::whole`] becomes its head and tail with the number of bytes between them; in a JSON
+//! string that is JSON still.
+//!
+//! Nothing here can end a task: when the disk fails, the rest is counted and dropped, and the problem is told.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+use delegator_transcript::LineLimits;
+
+use super::ports::{Ports, Stream, StreamSummary};
+
+pub(crate) struct Store<'a> {
+    ports: &'a dyn Ports,
+    stream: Stream,
+    unit: u64,
+    line: LineLimits,
+    head: Option<File>,
+    head_size: u64,
+    /// The part before the current one.
+    before: Option<Part>,
+    current: Option<Part>,
+    /// Bytes of the line that has begun; they are at the end of the current file.
+    line_length: usize,
+    cut: Option<CutLine>,
+    taken: u64,
+    dropped: u64,
+    problem: Option<String>,
+}
+
+struct Part {
+    number: u32,
+    file: File,
+    size: u64,
+}
+
+struct CutLine {
+    omitted: u64,
+    tail: Vec<u8>,
+}
+
+impl<'a> Store<'a> {
+    pub(crate) fn open(ports: &'a dyn Ports, stream: Stream, most: u64) -> Store<'a> {
+        let unit = (most / 8).max(1024);
+        let whole = usize::try_from(unit).unwrap_or(usize::MAX).min(LineLimits::STANDARD.whole);
+        let line = LineLimits {
+            whole,
+            head: LineLimits::STANDARD.head.min(whole / 2),
+            tail: LineLimits::STANDARD.tail.min(whole / 4),
+        };
+        let (head, problem) = match ports.create(stream, 0) {
+            Ok(file) => (Some(file), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Store {
+            ports,
+            stream,
+            unit,
+            line,
+            head,
+            head_size: 0,
+            before: None,
+            current: None,
+            line_length: 0,
+            cut: None,
+            taken: 0,
+            dropped: 0,
+            problem,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.taken += bytes.len() as u64;
+        let result = self.try_append(bytes);
+        self.note(result);
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.problem.get_or_insert_with(|| error.to_string());
+        }
+    }
+
+    fn try_append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.problem.is_some() {
+            return Ok(());
+        }
+        // Everything from `unwritten` to `at` goes out in one write.
+        let (mut unwritten, mut at) = (0, 0);
+        while at < bytes.len() {
+            let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|offset| at + offset);
+            let next = line_end.map_or(bytes.len(), |end| end + 1);
+            let mut content = &bytes[at..line_end.unwrap_or(next)];
+            if self.cut.is_none() && self.line_length + content.len() > self.line.whole {
+                // Its head may not be there yet.
+                let missing = self.line.head.saturating_sub(self.line_length).min(content.len());
+                self.write(&bytes[unwritten..at + missing])?;
+                self.line_length += missing;
+                content = &content[missing..];
+                self.begin_cut()?;
+            }
+            if let Some(cut) = &mut self.cut {
+                cut.push(content, self.line.tail);
+                unwritten = next;
+                if line_end.is_some() {
+                    self.finish_cut()?;
+                    self.write(b"\n")?;
+                }
+            }
+            self.line_length = if line_end.is_some() { 0 } else { self.line_length + content.len() };
+            if line_end.is_some() && self.size() + (next - unwritten) as u64 >= self.room() {
+                self.write(&bytes[unwritten..next])?;
+                unwritten = next;
+                self.next_part()?;
+            }
+            at = next;
+        }
+        self.write(&bytes[unwritten..])
+    }
+
+    fn size(&self) -> u64 {
+        self.current.as_ref().map_or(self.head_size, |part| part.size)
+    }
+
+    /// How much goes into the current file, give or take a line.
+    fn room(&self) -> u64 {
+        if self.current.is_some() { self.unit } else { 3 * self.unit }
+    }
+
+    fn file(&mut self) -> Option<(&File, &mut u64)> {
+        match (&mut self.current, &self.head) {
+            (Some(part), _) => Some((&part.file, &mut part.size)),
+            (None, Some(head)) => Some((head, &mut self.head_size)),
+            (None, None) => None,
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some((file, size)) = self.file().filter(|_| !bytes.is_empty()) {
+            file.write_all_at(bytes, *size)?;
+            *size += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn next_part(&mut self) -> io::Result<()> {
+        let number = self.current.as_ref().map_or(1, |part| part.number + 1);
+        let file = self.ports.create(self.stream, number)?;
+        let full = self.current.replace(Part { number, file, size: 0 });
+        if let Some(oldest) = std::mem::replace(&mut self.before, full) {
+            self.dropped += oldest.size;
+            self.ports.remove(self.stream, oldest.number)?;
+        }
+        Ok(())
+    }
+
+    /// The line in the file gets too long: its head stays, its end becomes the first of the tail.
+    fn begin_cut(&mut self) -> io::Result<()> {
+        let (length, limits) = (self.line_length, self.line);
+        let mut cut = CutLine { omitted: 0, tail: Vec::new() };
+        if let Some((file, size)) = self.file() {
+            let start = size.saturating_sub(length as u64);
+            let mut near = [0; 32];
+            let head = length.min(limits.head);
+            let looked_at = near.len().min(head);
+            file.read_exact_at(&mut near[..looked_at], start + (head - looked_at) as u64)?;
+            let head = head - torn_end(&near[..looked_at]);
+            let mut rest = vec![0; (length - head).min(limits.tail)];
+            let rest_at = *size - rest.len() as u64;
+            file.read_exact_at(&mut rest, rest_at)?;
+            file.set_len(start + head as u64)?;
+            *size = start + head as u64;
+            cut.omitted = (length - head - rest.len()) as u64;
+            cut.push(&rest, limits.tail);
+        }
+        self.cut = Some(cut);
+        Ok(())
+    }
+
+    fn finish_cut(&mut self) -> io::Result<()> {
+        let Some(cut) = self.cut.take() else { return Ok(()) };
+        let excess = cut.tail.len().saturating_sub(self.line.tail);
+        let mut tail = &cut.tail[excess..];
+        tail = &tail[torn_start(tail)..];
+        let omitted = cut.omitted + (cut.tail.len() - tail.len()) as u64;
+        let gap = format!(" [{omitted} bytes omitted] ");
+        self.write(gap.as_bytes())?;
+        self.write(tail)
+    }
+
+    /// The stream is over: the parts become one file again.
+    pub(crate) fn finish(&mut self) {
+        let result = self.join();
+        self.note(result);
+    }
+
+    fn join(&mut self) -> io::Result<()> {
+        if self.cut.is_some() && self.problem.is_none() {
+            self.finish_cut()?;
+        }
+        let parts = [self.before.take(), self.current.take()];
+        if self.dropped > 0 {
+            self.write(gap_line(self.stream, self.dropped).as_bytes())?;
+        }
+        for part in parts.into_iter().flatten() {
+            let Part { number, mut file, .. } = part;
+            file.seek(SeekFrom::Start(0))?;
+            let mut buffer = [0; 8192];
+            loop {
+                match file.read(&mut buffer)? {
+                    0 => break,
+                    count => self.write(&buffer[..count])?,
+                }
+            }
+            self.ports.remove(self.stream, number)?;
+        }
+        Ok(())
+    }
+
+    /// The last bytes of what is stored, from the beginning of a character on.
+    pub(crate) fn tail(&self, most: usize) -> String {
+        let Some(file) = &self.head else { return String::new() };
+        let length = usize::try_from(self.head_size).unwrap_or(usize::MAX).min(most);
+        let mut bytes = vec![0; length];
+        if file.read_exact_at(&mut bytes, self.head_size - length as u64).is_err() {
+            return String::new();
+        }
+        let is_cut = self.head_size > length as u64;
+        let broken = bytes.iter().take(3).take_while(|&&byte| is_cut && byte & 0xC0 == 0x80).count();
+        String::from_utf8_lossy(&bytes[broken..]).into_owned()
+    }
+
+    pub(crate) fn summary(&self, received: u64) -> StreamSummary {
+        StreamSummary {
+            received,
+            stored: self.head_size,
+            truncated: self.dropped > 0 || self.head_size < self.taken,
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+fn gap_line(stream: Stream, bytes: u64) -> String {
+    match stream {
+        Stream::Events => format!("{{\"type\":\"delegator.omitted\",\"bytes\":{bytes}}}\n"),
+        Stream::Stderr => format!("[{bytes} bytes omitted]\n"),
+    }
+}
+
+impl CutLine {
+    fn push(&mut self, bytes: &[u8], keep: usize) {
+        let from = bytes.len().saturating_sub(keep);
+        if self.tail.len() + bytes.len() - from > 2 * keep {
+            let excess = self.tail.len().saturating_sub(keep).min(self.tail.len());
+            self.tail.drain(..excess);
+            self.omitted += excess as u64;
+        }
+        self.omitted += from as u64;
+        self.tail.extend_from_slice(&bytes[from..]);
+    }
+}
+
+/// How many of the last bytes may be the beginning of an escape or a character.
+fn torn_end(bytes: &[u8]) -> usize {
+    let window = bytes.len().saturating_sub(LONGEST_ESCAPE);
+    let mut end = bytes.len();
+    if let Some(first) = memchr::memchr(b'\\', &bytes[window..]) {
+        end = window + first;
+        end -= bytes[..end].iter().rev().take_while(|&&byte| byte == b'\\').count();
+        // Half a pair is no character.
+        if end >= 6 && is_surrogate(&bytes[end - 6..end], b"89abAB") {
+            end -= 6;
+        }
+    }
+    let last = bytes[..end].iter().rev().take(4).position(|&byte| byte & 0xC0 != 0x80);
+    if let Some(back) = last.map(|back| back + 1) {
+        let needed = match bytes[end - back] {
+            0..=0x7F => 1,
+            0x80..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0.. => 4,
+        };
+        if needed > back {
+            end -= back;
+        }
+    }
+    bytes.len() - end
+}
+
+/// How many of the first bytes may be the end of an escape or a character.
+fn torn_start(bytes: &[u8]) -> usize {
+    let backslashes = bytes.iter().take_while(|&&byte| byte == b'\\').count();
+    // The first byte after them is escaped, or may be; then the rest of its character.
+    let first = backslashes + 1;
+    let more = bytes.iter().skip(first).take_while(|&&byte| byte & 0xC0 == 0x80).count();
+    let start = (first + more).min(bytes.len());
+    let second_half = (start..bytes.len().min(start + LONGEST_ESCAPE))
+        .find(|&at| bytes.get(at..at + 6).is_some_and(|escape| is_surrogate(escape, b"cdefCDEF")));
+    match second_half {
+        Some(at) if at < start + 6 || !is_surrogate(&bytes[at - 6..at], b"89abAB") => at + 6,
+        _ => start,
+    }
+}
+
+/// Two escapes of six bytes.
+const LONGEST_ESCAPE: usize = 12;
+
+fn is_surrogate(escape: &[u8], halves: &[u8]) -> bool {
+    escape.len() == 6
+        && escape.starts_with(b"\\u")
+        && matches!(escape[2], b'd' | b'D')
+        && halves.contains(&escape[3])
+}
+
+#[cfg(test)]
+mod tests;

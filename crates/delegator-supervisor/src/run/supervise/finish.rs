@@ -1,0 +1,131 @@
+//! The end of a run: everything that is known, put together and redacted.
+
+use std::io;
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{End, FailureKind};
+use delegator_transcript::{Account, RecentLine, Report};
+
+use super::super::ports::{Ended, Partial, RunSpec, StreamSummary};
+use super::Run;
+use crate::agent::leftovers::remove_shell_snapshots;
+use crate::process::SweepReport;
+use crate::verdict::{Facts, verdict};
+
+const LAST_BYTES: usize = 64 << 10;
+
+impl Run<'_> {
+    pub(super) fn finish(mut self, swept: io::Result<SweepReport>) -> Ended {
+        self.events.finish();
+        self.complaints.finish();
+        if !self.stdin_told {
+            self.ports.on_stdin_delivered();
+        }
+        let report = self.events.account.report();
+        let judged = verdict(&Facts {
+            cause: self.cause.as_ref(),
+            exit: self.exit,
+            report: &report,
+            stderr: &self.complaints.digest,
+            asked_thread: self.spec.plan.expected_thread.as_deref(),
+        });
+        let redactor = &self.spec.redactor;
+        let mut warnings = judged.warnings;
+        let sweep = swept.unwrap_or_else(|error| {
+            warnings.push(format!("the sweep failed: {error}"));
+            SweepReport::default()
+        });
+        if !sweep.survivors.is_empty() {
+            let pids: Vec<String> = sweep.survivors.iter().map(|left| left.pid.to_string()).collect();
+            warnings.push(format!("kill_incomplete: still alive are {}", pids.join(", ")));
+        }
+        let was_forced = self.cause.is_some() || self.exit.is_none();
+        warnings.extend(self.remove_leftovers(&report, was_forced));
+        let stdout = self.events.store().summary(self.events.pipe.received());
+        let stderr = self.complaints.store().summary(self.complaints.pipe.received());
+        for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
+            let problem = summary.problem.as_ref();
+            warnings.extend(problem.map(|problem| format!("not all of {name} was stored: {problem}")));
+        }
+        let partial = Partial {
+            last_events: report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect(),
+            last_output: self.events.store().tail(LAST_BYTES),
+            last_stderr: self.complaints.store().tail(LAST_BYTES),
+        };
+        let ended = self.ended.unwrap_or_default();
+        Ended {
+            end: redacted_end(redactor, judged.end),
+            exit: self.exit,
+            thread_id: report.thread_id.clone(),
+            report_json: redacted_json(redactor, &report),
+            report,
+            warnings: warnings.iter().map(|text| redactor.redact_str(text).into_owned()).collect(),
+            partial,
+            stdout,
+            stderr,
+            signals: self.signals,
+            sweep,
+            elapsed: ended,
+            quiet: self.watch.quiet(ended),
+            stdin_delivered: self.feed.is_delivered(),
+        }
+    }
+
+    fn remove_leftovers(&self, report: &Report, was_forced: bool) -> Option<String> {
+        let home = self.spec.codex_home.as_deref().filter(|_| was_forced)?;
+        let thread = report.thread_id.as_deref()?;
+        let error = remove_shell_snapshots(home, thread).err()?;
+        Some(format!("a shell snapshot was left in {}: {error}", home.display()))
+    }
+}
+
+/// The end of a run that never began.
+pub(super) fn not_started(spec: &RunSpec, problem: &str) -> Ended {
+    let report = Account::new(spec.fold.clone()).report();
+    let program = spec.plan.program.display();
+    let message = format!("{program} cannot be started: {problem}");
+    let end = End::Failed { kind: FailureKind::SpawnFailed, message, retry_at: None };
+    Ended {
+        end: redacted_end(&spec.redactor, end),
+        exit: None,
+        thread_id: None,
+        report_json: redacted_json(&spec.redactor, &report),
+        report,
+        warnings: Vec::new(),
+        partial: Partial::default(),
+        stdout: StreamSummary::default(),
+        stderr: StreamSummary::default(),
+        signals: Vec::new(),
+        sweep: SweepReport::default(),
+        elapsed: std::time::Duration::ZERO,
+        quiet: std::time::Duration::ZERO,
+        stdin_delivered: false,
+    }
+}
+
+fn redacted_end(redactor: &Redactor, end: End) -> End {
+    let redact = |text: String| redactor.redact_str(&text).into_owned();
+    match end {
+        End::Failed { kind, message, retry_at } => {
+            End::Failed { kind, message: redact(message), retry_at: retry_at.map(redact) }
+        }
+        End::Cancelled { reason } => End::Cancelled { reason: reason.map(redact) },
+        End::Completed | End::Timeout(_) => end,
+    }
+}
+
+fn redacted_json(redactor: &Redactor, report: &Report) -> String {
+    let text = serde_json::to_string(report).unwrap_or_else(|_| "null".to_owned());
+    redactor.redact_str(&text).into_owned()
+}
+
+/// Of a line that is cut, what could be the beginning of a secret goes too.
+fn redacted_line(redactor: &Redactor, line: &RecentLine) -> RecentLine {
+    let mut stream = redactor.stream();
+    let mut text = Vec::with_capacity(line.text.len());
+    stream.push(line.text.as_bytes(), &mut text);
+    if line.bytes <= line.text.len() as u64 {
+        stream.finish(&mut text);
+    }
+    RecentLine { number: line.number, bytes: line.bytes, text: String::from_utf8_lossy(&text).into_owned() }
+}

@@ -1,0 +1,39 @@
+//! Waiting for something to happen, with an end to it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// What a wait brought: which of the descriptors are ready, or that none was in time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Ready(Vec<bool>),
+    TimeOut,
+}
+
+pub(crate) fn wait_readable(fds: &[&dyn AsFd], until: Instant) -> io::Result<Readiness> {
+    let mut polled: Vec<PollFd<'_>> =
+        fds.iter().map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match poll(&mut polled, Some(&timespec(left))) {
+            Ok(0) => return Ok(Readiness::TimeOut),
+            Ok(_) => return Ok(Readiness::Ready(polled.iter().map(|fd| !fd.revents().is_empty()).collect())),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits for the first of them, or the time.
+pub(crate) fn wait_any(fds: &[OwnedFd], until: Instant) -> io::Result<()> {
+    let fds: Vec<&dyn AsFd> = fds.iter().map(|fd| fd as &dyn AsFd).collect();
+    wait_readable(&fds, until).map(|_| ())
+}
+
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    Timespec { tv_sec, tv_nsec: i64::from(duration.subsec_nanos()) }
+}

@@ -1,0 +1,220 @@
+//! What a message of an agent is about.
+//!
+//! Agents say in prose what callers want to branch on. The phrases are those of Codex, as recorded and as found in its
+//! source; the first class that knows one of them wins, so the order goes from the particular to the general.
+
+use delegator_domain::task::FailureKind;
+
+/// What a failure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    UntrustedDirectory,
+    ThreadNotFound,
+    UsageLimit,
+    Auth,
+    BadModel,
+    RateLimit,
+    Sandbox,
+    Network,
+}
+
+impl Class {
+    pub fn failure(self) -> FailureKind {
+        match self {
+            Class::UntrustedDirectory => FailureKind::UntrustedDirectory,
+            Class::ThreadNotFound => FailureKind::ThreadNotFound,
+            Class::UsageLimit => FailureKind::UsageLimit,
+            Class::Auth => FailureKind::Auth,
+            Class::BadModel => FailureKind::BadModel,
+            Class::RateLimit => FailureKind::RateLimit,
+            Class::Sandbox => FailureKind::Sandbox,
+            Class::Network => FailureKind::Network,
+        }
+    }
+}
+
+/// A phrase is all of its words, in lower case, anywhere in the text.
+const PHRASES: [(Class, &[&[&str]]); 8] = [
+    (Class::UntrustedDirectory, &[&["not inside a trusted directory"]]),
+    (
+        Class::ThreadNotFound,
+        &[
+            &["no rollout found for thread"],
+            &["thread/resume", "not found"],
+            &["no saved session found"],
+            &["conversation not found"],
+            &["session not found"],
+        ],
+    ),
+    (
+        Class::UsageLimit,
+        &[
+            &["usage limit"],
+            &["usage_limit_reached"],
+            &["out of credits"],
+            &["spend cap"],
+            &["quota exceeded"],
+            &["exceeded your current quota"],
+            &["insufficient_quota"],
+        ],
+    ),
+    (
+        Class::Auth,
+        &[
+            &["401 unauthorized"],
+            &["not signed in"],
+            &["not logged in"],
+            &["codex login"],
+            &["incorrect api key"],
+            &["invalid api key"],
+            &["invalid_api_key"],
+            &["missing environment variable"],
+            &["missing bearer"],
+            &["token", "expired"],
+            &["token", "could not be refreshed"],
+            &["sign in again"],
+            &["403 forbidden"],
+        ],
+    ),
+    (
+        Class::BadModel,
+        &[
+            &["model_not_found"],
+            &["unknown model"],
+            &["unsupported model"],
+            &["model", "does not exist"],
+            &["model", "is not supported"],
+            &["model", "not found"],
+            &["model", "not available"],
+            &["model", "do not have access"],
+            &["model", "requires a newer version"],
+        ],
+    ),
+    (
+        Class::RateLimit,
+        &[
+            &["429"],
+            &["rate limit"],
+            &["rate_limit"],
+            &["too many requests"],
+            &["at capacity"],
+            &["overloaded"],
+            &["experiencing high demand"],
+        ],
+    ),
+    (
+        Class::Sandbox,
+        &[
+            &["bubblewrap"],
+            &["bwrap"],
+            &["landlock"],
+            &["seccomp"],
+            &["creating new namespace"],
+            &["user namespace"],
+            &["refusing to create helper binaries"],
+            &["sandbox", "failed"],
+            &["sandbox", "not available"],
+            &["sandbox", "unavailable"],
+            &["sandbox", "not supported"],
+            &["sandbox", "error"],
+        ],
+    ),
+    (
+        Class::Network,
+        &[
+            &["stream disconnected"],
+            &["waiting for network"],
+            &["connection failed"],
+            &["connection refused"],
+            &["connection reset"],
+            &["error sending request"],
+            &["network error"],
+            &["network is unreachable"],
+            &["dns error"],
+            &["failed to lookup address"],
+            &["idle timeout waiting for"],
+            &["request timed out"],
+            &["failed to connect"],
+            &["502 bad gateway"],
+            &["503 service unavailable"],
+            &["504 gateway timeout"],
+        ],
+    ),
+];
+
+pub fn classify(message: &str) -> Option<Class> {
+    let text = message.to_lowercase();
+    let is_about =
+        |phrases: &[&[&str]]| phrases.iter().any(|words| words.iter().all(|word| text.contains(word)));
+    PHRASES.iter().find(|(_, phrases)| is_about(phrases)).map(|(class, _)| *class)
+}
+
+/// When to try again, in the words of the message: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`.
+pub fn retry_time(message: &str) -> Option<String> {
+    let lower = message.to_ascii_lowercase();
+    let start =
+        ["try again at ", "try again in "].iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
+    let rest = &message[start..];
+    // A full stop ends the sentence; one inside a number does not.
+    let end = rest.char_indices().find(|&(at, char)| {
+        let next = rest[at + char.len_utf8()..].chars().next();
+        char == '\n'
+            || (matches!(char, '.' | '"' | ')') && next.is_none_or(|next| !next.is_ascii_alphanumeric()))
+    });
+    let time = rest[..end.map_or(rest.len(), |(at, _)| at)].trim();
+    (!time.is_empty() && time.len() <= 64).then(|| time.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_retry_is_read() {
+        let cases = [
+            ("You've hit your usage limit. Try again at 3:51 PM.", Some("3:51 PM")),
+            (
+                "You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at Sep \
+                 23rd, 2026 8:13 AM.",
+                Some("Sep 23rd, 2026 8:13 AM"),
+            ),
+            ("Rate limit reached. Please try again in 1.898s. Visit https://x.y", Some("1.898s")),
+            ("limit; try again in 2 days 3 hours", Some("2 days 3 hours")),
+            ("You've hit your usage limit. Try again later.", None),
+            ("try again at ", None),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(retry_time(message).as_deref(), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let cases = [
+            (
+                "unexpected status 401 Unauthorized: Incorrect API key provided, url: http://x",
+                Some(Class::Auth),
+            ),
+            ("Not signed in. Please run 'codex login' to sign in with ChatGPT", Some(Class::Auth)),
+            ("Missing environment variable: `OPENAI_API_KEY`.", Some(Class::Auth)),
+            ("Your access token could not be refreshed", Some(Class::Auth)),
+            ("You've hit your usage limit. Try again at 3:51 PM.", Some(Class::UsageLimit)),
+            ("Your workspace is out of credits. Add credits to continue.", Some(Class::UsageLimit)),
+            ("Quota exceeded. Check your plan and billing details.", Some(Class::UsageLimit)),
+            ("exceeded retry limit, last status: 429 Too Many Requests", Some(Class::RateLimit)),
+            ("Selected model is at capacity. Please try a different model.", Some(Class::RateLimit)),
+            ("The 'gpt-9' model is not supported when using Codex", Some(Class::BadModel)),
+            ("{\"error\":{\"code\":\"model_not_found\"}}", Some(Class::BadModel)),
+            ("stream disconnected before completion: Transport error", Some(Class::Network)),
+            ("Reconnecting... waiting for network (Connection failed)", Some(Class::Network)),
+            ("bwrap: No permissions to create new namespace", Some(Class::Sandbox)),
+            ("error applying Landlock ruleset", Some(Class::Sandbox)),
+            ("Not inside a trusted directory and --skip-git-repo-check", Some(Class::UntrustedDirectory)),
+            ("Codex ran out of room in the model's context window.", None),
+            ("Incomplete response returned, reason: max_output_tokens", None),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(classify(message), expected, "{message}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What matters of standard error: refused calls, and the last complaints.
+//!
+//! Codex logs there (`2026-… ERROR codex_core::…`), prints `Error: …` when it cannot start, and otherwise chats. A call
+//! it refuses leaves no event, only a line of its router here. Memory is bounded whatever comes.
+
+use std::collections::VecDeque;
+
+use super::classify::classify;
+
+const ROUTER: &str = "ERROR codex_core::tools::router: ";
+const MOST_REFUSALS: usize = 20;
+const LONGEST: usize = 1024;
+
+/// What standard error says, in short.
+#[derive(Debug, Clone, Default)]
+pub struct StderrDigest {
+    refused: VecDeque<String>,
+    refused_count: u64,
+    /// The last line that is about something we know.
+    classified: Option<String>,
+    /// The last line that is meant as an error, else the last line at all.
+    last_error: Option<String>,
+    last_line: Option<String>,
+    active_writer: bool,
+    no_sandbox_helper: bool,
+    /// The line before was the router's: what follows without a time stamp belongs to it.
+    in_router: bool,
+}
+
+impl StderrDigest {
+    pub fn of(text: &str) -> StderrDigest {
+        let mut digest = StderrDigest::default();
+        for line in text.lines() {
+            digest.line(line);
+        }
+        digest
+    }
+
+    /// Takes the next line. Says whether it is a sign of work: logs and troubles with the connection are none.
+    pub fn line(&mut self, line: &str) -> bool {
+        let line = line.trim_end();
+        if line.trim_start().is_empty() || is_chatter(line) {
+            return false;
+        }
+        if let Some((_, call)) = line.split_once(ROUTER) {
+            self.in_router = true;
+            self.refuse(call.strip_prefix("error=").unwrap_or(call));
+            return true;
+        }
+        let is_log = is_log_line(line);
+        if self.in_router && !is_log && !line.starts_with("Error: ") {
+            return false;
+        }
+        self.in_router = false;
+        if line.contains("Refusing to create helper binaries") {
+            self.no_sandbox_helper = true;
+            return false;
+        }
+        self.active_writer |= line.contains("already has an active writer");
+        let is_error = line.starts_with("Error: ") || line.starts_with("error: ") || line.contains(" ERROR ");
+        let class = classify(line);
+        if class.is_some() {
+            self.classified = Some(shortened(line));
+        }
+        if is_error {
+            self.last_error = Some(shortened(line));
+        }
+        self.last_line = Some(shortened(line));
+        !is_log && class.is_none()
+    }
+
+    fn refuse(&mut self, call: &str) {
+        self.refused_count += 1;
+        if self.refused.len() == MOST_REFUSALS {
+            self.refused.pop_front();
+        }
+        self.refused.push_back(shortened(call));
+    }
+
+    /// Calls of the agent that were refused or could not be read, as warnings.
+    pub fn refused_calls(&self) -> Vec<String> {
+        let shown = self.refused.iter().map(|call| format!("the agent's call was refused: {call}"));
+        let more = self.refused_count - self.refused.len() as u64;
+        shown.chain((more > 0).then(|| format!("{more} more calls were refused"))).collect()
+    }
+
+    pub fn last_complaint(&self) -> Option<&str> {
+        self.last_error.as_deref().or(self.last_line.as_deref())
+    }
+
+    /// The last line whose meaning is known.
+    pub fn classified(&self) -> Option<&str> {
+        self.classified.as_deref()
+    }
+
+    /// Another process works on the thread.
+    pub fn is_active_writer(&self) -> bool {
+        self.active_writer
+    }
+
+    /// Commands in the sandbox will fail, see [`crate::agent::environment::codex_home_is_temporary`].
+    pub fn has_no_sandbox_helper(&self) -> bool {
+        self.no_sandbox_helper
+    }
+}
+
+/// Lines that come with every run, or with every end.
+fn is_chatter(line: &str) -> bool {
+    ["Reading additional input from stdin...", "Reading prompt from stdin..."].contains(&line)
+        || line.contains("failed to record rollout items")
+}
+
+/// `2026-11-15T00:38:42.656307Z ERROR …`
+fn is_log_line(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    bytes.len() > 20 && bytes[..4].iter().all(u8::is_ascii_digit) && bytes[4] == b'-' && bytes[10] == b'T'
+}
+
+fn shortened(text: &str) -> String {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}

@@ -1,0 +1,165 @@
+//! How agents end, and how they are ended.
+
+use crate::world::{Case, World, exists, wait_until};
+
+#[test]
+fn a_turn_that_goes_well_is_completed() {
+    let world = World::new();
+    let end = world.script("begin; item 0 hello; end");
+    assert_eq!((end["state"].as_str(), end["code"].as_i64()), (Some("completed"), Some(0)), "{end}");
+    assert_eq!(end["report"]["final_message"]["text"], "hello");
+    assert_eq!(end["signals"].as_array().unwrap().len(), 0);
+    assert_eq!(world.read("events.jsonl").lines().count(), 4);
+    let log = world.read("log");
+    assert!(log.starts_with("started {\"boot_id\""), "{log}");
+    assert!(
+        log.contains("\nthread t-1\n") && log.contains("\nstdin\n") && log.contains("\nsnapshot {"),
+        "{log}"
+    );
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn every_exit_code_and_signal_is_told() {
+    let world = World::new();
+    let step = if cfg!(debug_assertions) { 5 } else { 1 };
+    let codes: Vec<i64> = (0..=255).step_by(step).collect();
+    // Not those that only stop, go on, or are ignored.
+    let signals: Vec<i64> =
+        (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)).collect();
+    let mut cases: Vec<Case> = codes.iter().map(|code| world.case(&format!("exit {code}"))).collect();
+    cases
+        .extend(signals.iter().map(|signal| world.case(&format!("ulimit -c 0; kill -{signal} $$; sleep 9"))));
+    let all = world.start(&cases).wait();
+    let ends = all["ends"].as_array().unwrap();
+    for (end, code) in ends.iter().zip(&codes) {
+        let kind = if *code == 0 { "no_terminal_event" } else { "agent_exit" };
+        assert_eq!((end["code"].as_i64(), end["kind"].as_str()), (Some(*code), Some(kind)), "{end}");
+    }
+    for (end, signal) in ends[codes.len()..].iter().zip(&signals) {
+        assert_eq!((end["signal"].as_i64(), end["kind"].as_str()), (Some(*signal), Some("killed")), "{end}");
+    }
+    let killed = ends.iter().find(|end| end["signal"] == 9).unwrap();
+    assert_eq!(killed["message"], "killed by SIGKILL, maybe because memory ran out");
+}
+
+#[test]
+fn many_runs_leave_no_descriptors_behind() {
+    let counted = |runs: usize| {
+        let world = World::new();
+        let cases = vec![world.case("begin; sleep 300 & end"); runs];
+        let all = world.start(&cases).wait();
+        assert!(all["ends"].as_array().unwrap().iter().all(|end| end["state"] == "completed"), "{all}");
+        all["fds"].as_u64().unwrap()
+    };
+    assert_eq!(counted(1), counted(15));
+}
+
+#[test]
+fn a_cancelled_agent_gets_sigint_first() {
+    let world = World::new();
+    let script =
+        "trap 'item 1 interrupted; exit 1' INT; begin; touch $FOLDER/ready; while :; do sleep 0.05; done";
+    let mut supervisor = world.start(&[world.case(script)]);
+    wait_until("it runs", || exists(&world.path("ready")));
+    supervisor.cancel();
+    let end = supervisor.end();
+    assert_eq!(
+        (end["state"].as_str(), end["message"].as_str()),
+        (Some("cancelled"), Some("told to")),
+        "{end}"
+    );
+    assert_eq!(end["signals"], serde_json::json!(["SIGINT"]));
+    assert!(world.read("events.jsonl").contains("interrupted"));
+}
+
+#[test]
+fn an_agent_that_ignores_everything_is_killed() {
+    let world = World::new();
+    let script = "trap '' INT TERM; begin; (trap '' INT TERM; touch $FOLDER/ready; while :; do sleep 1; done) & \
+                  while :; do sleep 1; done";
+    let mut supervisor = world.start(&[world.case(script)]);
+    wait_until("it runs", || exists(&world.path("ready")));
+    supervisor.cancel();
+    supervisor.cancel();
+    let end = supervisor.end();
+    assert_eq!(end["state"], "cancelled", "{end}");
+    assert_eq!(end["signals"], serde_json::json!(["SIGINT", "SIGTERM", "SIGKILL"]));
+    assert_eq!((end["signal"].as_i64(), end["sweep"]["survivors"].as_array().unwrap().len()), (Some(9), 0));
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn an_end_that_races_with_a_limit_is_one_end() {
+    let world = World::new();
+    let mut cases = Vec::new();
+    let races = if cfg!(debug_assertions) { 60 } else { 500 };
+    for race in 0..races {
+        let mut case = world.case("begin; sleep 0.05; end");
+        case.hard_ms = 45 + race % 20;
+        cases.push(case);
+    }
+    let all = world.start(&cases).wait();
+    for end in all["ends"].as_array().unwrap() {
+        match end["state"].as_str().unwrap() {
+            "completed" => {
+                assert!(end["code"] == 0 && end["signals"].as_array().unwrap().is_empty(), "{end}")
+            }
+            "timeout" => assert!(end["kind"] == "hard" && end["signals"][0] == "SIGINT", "{end}"),
+            other => panic!("{other}: {end}"),
+        }
+    }
+}
+
+#[test]
+fn another_thread_than_the_one_asked_for_is_ended() {
+    let world = World::new();
+    let mut case = world.case("begin; sleep 300");
+    case.expected_thread = Some("t-2".to_owned());
+    let end = world.run(&case);
+    assert_eq!(
+        (end["kind"].as_str(), end["signals"][0].as_str()),
+        (Some("wrong_thread"), Some("SIGINT")),
+        "{end}"
+    );
+    world.assert_nothing_is_left();
+    let world = World::new();
+    let mut case = world.case("begin; end");
+    case.expected_thread = Some("t-1".to_owned());
+    assert_eq!(world.run(&case)["state"], "completed");
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_told() {
+    let world = World::new();
+    let mut missing = world.case("");
+    missing.program = "/no/such/agent".into();
+    let mut plain = world.case("");
+    plain.program = world.program("plain", "x", 0o600);
+    let mut foreign = world.case("");
+    foreign.program = world.program("foreign", "neither a script nor a program\n", 0o755);
+    let mut busy = world.case("");
+    busy.program = world.program("busy", "#!/bin/sh\n", 0o755);
+    let writer = std::fs::OpenOptions::new().write(true).open(&busy.program).unwrap();
+    let all = world.start(&[missing, plain, foreign, busy, world.case("begin; end")]).wait();
+    drop(writer);
+    let ends = all["ends"].as_array().unwrap();
+    for (end, words) in ends.iter().zip(["No such file", "Permission denied", "format error", "busy"]) {
+        assert_eq!(end["kind"], "spawn_failed", "{end}");
+        assert!(end["message"].as_str().unwrap().contains(words), "{end}");
+    }
+    assert_eq!(ends[4]["state"], "completed", "the next one runs");
+}
+
+#[test]
+fn a_forced_end_leaves_no_shell_snapshot() {
+    let world = World::new();
+    let folder = world.path("codex-home/shell_snapshots");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("t-1.17.sh"), "export SECRET=1").unwrap();
+    std::fs::write(folder.join("t-2.17.sh"), "export SECRET=1").unwrap();
+    let mut case = world.case("begin; sleep 300");
+    case.hard_ms = 300;
+    assert_eq!(world.run(&case)["state"], "timeout");
+    assert!(!folder.join("t-1.17.sh").exists() && folder.join("t-2.17.sh").exists());
+}

@@ -1,0 +1,78 @@
+//! What an agent finds around it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::World;
+
+#[test]
+fn the_environment_is_exactly_what_was_given() {
+    let world = World::new();
+    let mut case = world.case("");
+    // No shell: it would add variables of its own.
+    case.program = "/usr/bin/env".into();
+    case.args = Vec::new();
+    world.run(&case);
+    let seen = world.read("events.jsonl");
+    let mut seen: Vec<&str> = seen.lines().collect();
+    seen.sort_unstable();
+    let folder = format!("FOLDER={}", world.path("").display());
+    let marker = format!("DELEGATOR_TASK={}:0", world.task);
+    assert_eq!(seen, [marker.as_str(), folder.trim_end_matches('/'), "PATH=/usr/local/bin:/usr/bin:/bin"]);
+}
+
+#[test]
+fn the_directory_is_the_one_that_was_checked() {
+    let world = World::new();
+    let mut case = world.case("pwd > $FOLDER/pwd; touch made; begin; end");
+    // Swapped for another after the check.
+    case.rename_workdir = Some("moved".to_owned());
+    assert_eq!(world.run(&case)["state"], "completed");
+    assert!(world.path("moved/made").exists() && !world.path("work/made").exists());
+    assert_eq!(world.read("pwd").trim(), world.path("moved").canonicalize().unwrap().to_str().unwrap());
+}
+
+#[test]
+fn the_umask_is_the_submitters_and_our_files_are_ours() {
+    let world = World::new();
+    let mut case = world.case("touch $FOLDER/made; begin; end");
+    case.umask = 0o002;
+    assert_eq!(world.run(&case)["state"], "completed");
+    let mode = |name: &str| std::fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("made"), 0o664);
+    assert_eq!((mode("events.jsonl"), mode("stderr.log")), (0o600, 0o600));
+}
+
+#[test]
+fn the_longest_task_arrives_byte_for_byte() {
+    let world = World::new();
+    let mut case = world.case("cat > $FOLDER/seen; begin; end");
+    case.stdin = "😀".repeat(100_000);
+    let end = world.run(&case);
+    assert_eq!(
+        (end["state"].as_str(), end["stdin_delivered"].as_bool()),
+        (Some("completed"), Some(true)),
+        "{end}"
+    );
+    assert_eq!(world.read("seen"), case.stdin);
+}
+
+#[test]
+fn an_agent_need_not_read() {
+    let world = World::new();
+    let text = "x".repeat(400_000);
+    let scripts = [
+        "begin; item 0 unread; end",
+        "dd bs=1 count=1 >/dev/null 2>&1; exec <&-; begin; item 0 closed; sleep 0.2; end",
+        // It answers more than a pipe holds before it reads: neither may wait for the other.
+        "begin; head -c 300000 /dev/zero | tr '\\0' ' '; echo; cat > /dev/null; end",
+    ];
+    let mut cases: Vec<_> = scripts.iter().map(|script| world.case(script)).collect();
+    for case in &mut cases {
+        case.stdin.clone_from(&text);
+    }
+    let all = world.start(&cases).wait();
+    for (end, delivered) in all["ends"].as_array().unwrap().iter().zip([false, false, true]) {
+        assert_eq!(end["state"], "completed", "{end}");
+        assert_eq!(end["stdin_delivered"], delivered, "{end}");
+    }
+}

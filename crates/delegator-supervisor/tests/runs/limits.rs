@@ -1,0 +1,117 @@
+//! Limits: 1 s of silence, 3 s in all.
+
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{World, exists, wait_until};
+
+fn limited(world: &World, script: &str) -> Value {
+    let mut case = world.case(script);
+    (case.idle_ms, case.hard_ms) = (1000, 3000);
+    world.run(&case)
+}
+
+fn assert_limit(end: &Value, kind: &str, at_least: u64) {
+    assert_eq!((end["state"].as_str(), end["kind"].as_str()), (Some("timeout"), Some(kind)), "{end}");
+    let elapsed = end["elapsed_ms"].as_u64().unwrap();
+    assert!((at_least..at_least + 6000).contains(&elapsed), "{elapsed}");
+}
+
+#[test]
+fn silence_is_idle() {
+    let world = World::new();
+    let end = limited(&world, "begin; item 0 before; sleep 300");
+    assert_limit(&end, "idle", 1000);
+    assert!(end["quiet_ms"].as_u64().unwrap() >= 1000, "{end}");
+    assert_eq!(end["partial"]["last_events"].as_array().unwrap().len(), 3);
+    assert!(end["partial"]["last_output"].as_str().unwrap().contains("before"));
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn trying_to_connect_is_idle() {
+    let world = World::new();
+    let retry = r#"{"type":"error","message":"Reconnecting... waiting for network"}"#;
+    let end = limited(&world, &format!("begin; while :; do echo '{retry}'; sleep 0.2; done"));
+    assert_limit(&end, "idle", 1000);
+}
+
+#[test]
+fn logs_are_no_work_and_words_are() {
+    let world = World::new();
+    let log = "2026-11-15T00:36:35.833423Z ERROR codex_api::endpoint: failed to connect";
+    let end = limited(&world, &format!("begin; while :; do echo '{log}' >&2; sleep 0.2; done"));
+    assert_limit(&end, "idle", 1000);
+    let end = limited(&world, "begin; while :; do echo 'compiling' >&2; sleep 0.2; done");
+    assert_limit(&end, "hard", 3000);
+}
+
+#[test]
+fn constant_output_is_not_idle() {
+    let world = World::new();
+    let end = limited(&world, "begin; while :; do item 0 on; sleep 0.2; done");
+    assert_limit(&end, "hard", 3000);
+}
+
+#[test]
+fn a_working_child_is_not_idle() {
+    let world = World::new();
+    assert_limit(&limited(&world, "begin; sh -c 'while :; do :; done' & wait"), "hard", 3000);
+    // Escaped, and one after the other: reaped processor time counts too.
+    let script =
+        "begin; setsid sh -c 'while :; do timeout 0.1 sh -c \"while :; do :; done\"; done' & sleep 300";
+    assert_limit(&limited(&world, script), "hard", 3000);
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn an_agent_that_spins_by_itself_is_idle() {
+    let world = World::new();
+    assert_limit(&limited(&world, "begin; while :; do :; done"), "idle", 1000);
+}
+
+#[test]
+fn only_output_counts_where_that_is_asked_for() {
+    let world = World::new();
+    let mut case = world.case("begin; sh -c 'while :; do :; done' & wait");
+    (case.idle_ms, case.hard_ms, case.output_only) = (1000, 3000, true);
+    assert_limit(&world.run(&case), "idle", 1000);
+}
+
+#[test]
+fn the_hard_limit_holds_in_a_flood() {
+    let world = World::new();
+    let mut case = world.case("begin; exec yes '{\"type\":\"item.updated\"}'");
+    (case.idle_ms, case.hard_ms, case.max_stream_bytes) = (1000, 1500, 1 << 20);
+    let end = world.run(&case);
+    assert_limit(&end, "hard", 1500);
+    assert!(world.read("events.jsonl").len() <= 1 << 20);
+    assert_eq!(end["stdout"]["truncated"], true);
+}
+
+#[test]
+fn a_pause_of_ours_is_nobodys_silence() {
+    let world = World::new();
+    let script = "begin; touch $FOLDER/ready; for n in 1 2 3 4 5 6 7 8 9; do item $n on; sleep 0.3; done; end; \
+                  touch $FOLDER/done";
+    let mut case = world.case(script);
+    (case.idle_ms, case.hard_ms) = (1000, 3000);
+    let supervisor = world.start(&[case]);
+    wait_until("it runs", || exists(&world.path("ready")));
+    kill_process(supervisor.pid(), Signal::STOP).unwrap();
+    wait_until("the agent is done", || exists(&world.path("done")));
+    kill_process(supervisor.pid(), Signal::CONT).unwrap();
+    let end = supervisor.end();
+    assert_eq!(end["state"], "completed", "{end}");
+    // Longer than idle, with nothing to hear.
+    let world = World::new();
+    let mut case = world.case("begin; touch $FOLDER/ready; sleep 0.7; touch $FOLDER/asleep; sleep 2.4; end");
+    (case.idle_ms, case.hard_ms) = (2000, 30_000);
+    let supervisor = world.start(&[case]);
+    wait_until("it runs", || exists(&world.path("asleep")));
+    kill_process(supervisor.pid(), Signal::STOP).unwrap();
+    let since = std::time::Instant::now();
+    wait_until("time has passed", || since.elapsed().as_millis() > 2500);
+    kill_process(supervisor.pid(), Signal::CONT).unwrap();
+    assert_eq!(supervisor.end()["state"], "completed");
+}

@@ -1,0 +1,22 @@
+//! Real agents (shell scripts), really supervised, each in a supervisor process of its own.
+//!
+//! `supervise` takes over its process, so the tests start this very program again as the supervisor: the test
+//! `as_supervisor` does nothing unless it is told a folder, and then runs what it finds there.
+
+#![expect(clippy::disallowed_methods, reason = "tests start programs and read their environment")]
+#![expect(clippy::unwrap_used, reason = "a world that cannot be built is a failure")]
+
+mod endings;
+mod environment;
+mod limits;
+mod streams;
+mod supervisor;
+mod sweeping;
+mod world;
+
+#[test]
+fn as_supervisor() {
+    if let Some(folder) = std::env::var_os(world::FOLDER) {
+        supervisor::run_all(std::path::Path::new(&folder));
+    }
+}

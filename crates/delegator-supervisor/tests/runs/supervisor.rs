@@ -1,0 +1,183 @@
+//! The supervisor's side: cases from files, ends into files.
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{End, ExitStatus};
+use delegator_supervisor::agent::LaunchPlan;
+use delegator_supervisor::process::{ProcessIdentity, SweepLimits};
+use delegator_supervisor::run::{
+    CancelRequest, Ended, EndingRecipe, IdleCounts, LimitWarning, Limits, Ports, RunSpec, Snapshot, Stream,
+    supervise,
+};
+use delegator_transcript::FoldOptions;
+use serde_json::{Value, json};
+
+use crate::world::Case;
+
+pub(crate) fn run_all(folder: &Path) {
+    let cases: Vec<Case> =
+        serde_json::from_slice(&std::fs::read(folder.join("cases.json")).unwrap()).unwrap();
+    let stdin = io::stdin();
+    rustix::fs::fcntl_setfl(&stdin, rustix::fs::OFlags::NONBLOCK).unwrap();
+    let mut ends = Vec::new();
+    for case in cases {
+        let ports = Files { folder: folder.to_path_buf(), stdin: &stdin, has_stdin: Cell::new(true) };
+        let ended = supervise(spec(case, folder), &ports);
+        ends.push(told(&ended));
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
+    let result = json!({
+        "ends": ends,
+        "peak": peak,
+        "fds": std::fs::read_dir("/proc/self/fd").unwrap().count(),
+        "no_children": rustix::process::wait(rustix::process::WaitOptions::NOHANG).is_err(),
+    });
+    std::fs::write(folder.join("ended.new"), result.to_string()).unwrap();
+    std::fs::rename(folder.join("ended.new"), folder.join("ended.json")).unwrap();
+}
+
+fn spec(case: Case, folder: &Path) -> RunSpec {
+    let millis = Duration::from_millis;
+    let grace = millis(case.grace_ms);
+    let workdir = File::open(folder.join("work")).unwrap();
+    if let Some(renamed) = &case.rename_workdir {
+        std::fs::rename(folder.join("work"), folder.join(renamed)).unwrap();
+        std::fs::create_dir(folder.join("work")).unwrap();
+    }
+    RunSpec {
+        task: case.task.parse().unwrap(),
+        plan: LaunchPlan {
+            program: case.program,
+            args: case.args.into_iter().map(Into::into).collect(),
+            env: vec![("DELEGATOR_TASK".to_owned(), format!("{}:0", case.task))],
+            stdin: case.stdin.into_bytes(),
+            ending: EndingRecipe::gentle(grace, grace),
+            expected_thread: case.expected_thread,
+        },
+        environment: case.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        workdir: workdir.into(),
+        umask: case.umask,
+        limits: Limits {
+            idle: millis(case.idle_ms),
+            hard: millis(case.hard_ms),
+            idle_counts: if case.output_only { IdleCounts::Output } else { IdleCounts::Activity },
+        },
+        max_stream_bytes: case.max_stream_bytes,
+        max_processes: case.max_processes,
+        sweep_exempt: case.exempt,
+        sweep: SweepLimits::default(),
+        redactor: Redactor::builder().secret(case.secret).build(),
+        fold: FoldOptions::default(),
+        codex_home: Some(folder.join("codex-home")),
+    }
+}
+
+struct Files<'a> {
+    folder: PathBuf,
+    stdin: &'a io::Stdin,
+    has_stdin: Cell<bool>,
+}
+
+impl Files<'_> {
+    fn path(&self, stream: Stream, part: u32) -> PathBuf {
+        let name = match stream {
+            Stream::Events => "events.jsonl",
+            Stream::Stderr => "stderr.log",
+        };
+        let end = if part == 0 { String::new() } else { format!(".{part}") };
+        self.folder.join(format!("{name}{end}"))
+    }
+
+    fn log(&self, line: &str) {
+        let mut file = OpenOptions::new().create(true).append(true).open(self.folder.join("log")).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
+impl Ports for Files<'_> {
+    fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        options.open(self.path(stream, part))
+    }
+
+    fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {
+        std::fs::remove_file(self.path(stream, part))
+    }
+
+    fn cancel_requested(&self) -> Option<CancelRequest> {
+        let mut byte = [0];
+        match self.stdin.lock().read(&mut byte) {
+            Ok(1) => Some(CancelRequest { reason: Some("told to".to_owned()) }),
+            Ok(_) => {
+                self.has_stdin.set(false);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.has_stdin.get().then(|| self.stdin.as_fd())
+    }
+
+    fn on_started(&self, agent: &ProcessIdentity) {
+        self.log(&format!("started {}", serde_json::to_string(agent).unwrap()));
+    }
+
+    fn on_stdin_delivered(&self) {
+        self.log("stdin");
+    }
+
+    fn on_thread(&self, thread_id: &str) {
+        self.log(&format!("thread {thread_id}"));
+    }
+
+    fn on_snapshot(&self, snapshot: &Snapshot) {
+        self.log(&format!("snapshot {}", serde_json::to_string(snapshot).unwrap()));
+    }
+
+    fn on_warning(&self, warning: LimitWarning) {
+        self.log(&format!("warning {}", warning.kind.name()));
+    }
+}
+
+fn told(ended: &Ended) -> Value {
+    let (kind, message) = match &ended.end {
+        End::Failed { kind, message, .. } => (Some(kind.name()), message.clone()),
+        End::Timeout(kind) => (Some(kind.name()), String::new()),
+        End::Cancelled { reason } => (None, reason.clone().unwrap_or_default()),
+        End::Completed => (None, String::new()),
+    };
+    let (code, signal) = match ended.exit {
+        Some(ExitStatus::Code(code)) => (Some(code), None),
+        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    };
+    json!({
+        "state": ended.end.state().name(),
+        "kind": kind,
+        "message": message,
+        "code": code,
+        "signal": signal,
+        "signals": ended.signals.iter().map(|signal| signal.name()).collect::<Vec<_>>(),
+        "thread": ended.thread_id,
+        "report": serde_json::from_str::<Value>(&ended.report_json).unwrap(),
+        "warnings": ended.warnings,
+        "partial": ended.partial,
+        "stdout": ended.stdout,
+        "stderr": ended.stderr,
+        "sweep": ended.sweep,
+        "elapsed_ms": u64::try_from(ended.elapsed.as_millis()).unwrap(),
+        "quiet_ms": u64::try_from(ended.quiet.as_millis()).unwrap(),
+        "stdin_delivered": ended.stdin_delivered,
+    })
+}

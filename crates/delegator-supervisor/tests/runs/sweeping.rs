@@ -1,0 +1,120 @@
+//! Nothing that descends from an agent survives its end.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::world::{World, exists, wait_until};
+use delegator_supervisor::process::{SweepLimits, read_stat, sweep_marked};
+
+fn is_alive(pid: i32) -> bool {
+    read_stat(pid).is_some_and(|stat| !stat.is_dead())
+}
+
+#[test]
+fn whoever_escapes_is_found() {
+    let world = World::new();
+    let script = r#"begin
+        note() { sh -c 'echo $$ >> $FOLDER/pids; exec "$@"' note "$@"; }
+        setsid sh -c 'echo $$ >> $FOLDER/pids; exec sleep 301' &
+        (setsid sh -c 'echo $$ >> $FOLDER/pids; trap "" TERM HUP INT; (echo $$ >> $FOLDER/pids; sleep 302) & wait; sleep 303' &)
+        env -i FOLDER=$FOLDER /usr/bin/setsid /bin/sh -c 'echo $$ >> $FOLDER/pids; exec /bin/sleep 304' </dev/null >/dev/null 2>&1 &
+        (nohup sh -c 'echo $$ >> $FOLDER/pids; exec sleep 305' >/dev/null 2>&1 &)
+        while [ "$(wc -l < $FOLDER/pids)" -lt 5 ]; do sleep 0.02; done
+        end"#;
+    let end = world.script(script);
+    assert_eq!(end["state"], "completed", "{end}");
+    assert!(end["sweep"]["ended"].as_u64().unwrap() >= 4, "{end}");
+    assert_eq!(end["sweep"]["killed"], true);
+    for pid in world.read("pids").lines() {
+        assert!(!is_alive(pid.parse().unwrap()), "{pid}");
+    }
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn too_many_processes_are_ended() {
+    let world = World::new();
+    let mut case = world.case("begin; n=0; while [ $n -lt 200 ]; do sleep 300 & n=$((n+1)); done; wait");
+    case.max_processes = 50;
+    let end = world.run(&case);
+    assert_eq!(
+        (end["state"].as_str(), end["kind"].as_str()),
+        (Some("failed"), Some("too_many_processes")),
+        "{end}"
+    );
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn a_tree_that_doubles_itself_is_put_out() {
+    let world = World::new();
+    // Nine generations, so that a machine with other work to do survives the test.
+    let script =
+        "begin; grow() { if [ $1 -gt 0 ]; then grow $(($1-1)) & grow $(($1-1)) & fi; sleep 300; }; grow 9";
+    let mut case = world.case(script);
+    case.max_processes = 300;
+    let end = world.run(&case);
+    assert_eq!(end["kind"], "too_many_processes", "{end}");
+    assert_eq!(end["sweep"]["survivors"].as_array().unwrap().len(), 0, "{end}");
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn exempt_programs_are_left_alone_and_listed() {
+    let world = World::new();
+    std::fs::copy("/bin/sleep", world.path("builddaemon")).unwrap();
+    let script = "begin; setsid $FOLDER/builddaemon 300 >/dev/null 2>&1 & sleep 301 & \
+                  until [ -e /proc/$!/exe ]; do :; done; sleep 0.3; end";
+    let mut case = world.case(script);
+    case.exempt = vec!["builddaemon".to_owned()];
+    let mut supervisor = world.start(&[case]);
+    wait_until("it ended", || exists(&world.path("ended.json")));
+    let end: serde_json::Value = serde_json::from_str(&world.read("ended.json")).unwrap();
+    let end = &end["ends"][0];
+    assert_eq!(
+        (end["state"].as_str(), end["sweep"]["ended"].as_u64()),
+        (Some("completed"), Some(1)),
+        "{end}"
+    );
+    assert_eq!(end["sweep"]["exempt"][0]["program"], "builddaemon");
+    let pid = i32::try_from(end["sweep"]["exempt"][0]["pid"].as_i64().unwrap()).unwrap();
+    assert!(is_alive(pid));
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    supervisor.forget();
+}
+
+#[test]
+fn what_a_lost_supervisor_left_is_found_by_its_mark() {
+    let world = World::new();
+    let script = "begin; setsid sleep 300 & (setsid sleep 301 &); touch $FOLDER/ready; sleep 302";
+    let mut supervisor = world.start(&[world.case(script)]);
+    wait_until("it runs", || exists(&world.path("ready")));
+    kill_process(supervisor.pid(), Signal::KILL).unwrap();
+    supervisor.forget();
+    let report = sweep_marked(&world.task, &[], SweepLimits::default()).unwrap();
+    assert!(report.ended >= 3 && report.survivors.is_empty(), "{report:?}");
+    world.assert_nothing_is_left();
+    assert_eq!(sweep_marked(&world.task, &[], SweepLimits::default()).unwrap().ended, 0);
+}
+
+#[test]
+fn what_cannot_be_killed_is_told_and_not_waited_for() {
+    let world = World::new();
+    // It makes its parent somebody else's process.
+    std::fs::copy("/usr/bin/setpriv", world.path("setpriv")).unwrap();
+    let set_user_id = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    std::fs::set_permissions(world.path("setpriv"), set_user_id).unwrap();
+    let script =
+        "begin; $FOLDER/setpriv --reuid=0 sleep 300 >/dev/null 2>&1 & sleep 0.3; touch $FOLDER/ready; wait";
+    let Some(mut supervisor) = world.start_as_nobody(&[world.case(script)]) else { return };
+    wait_until("it runs", || exists(&world.path("ready")));
+    supervisor.cancel();
+    wait_until("it ended", || exists(&world.path("ended.json")));
+    supervisor.forget();
+    let end: serde_json::Value = serde_json::from_str(&world.read("ended.json")).unwrap();
+    let end = &end["ends"][0];
+    assert_eq!(end["state"], "cancelled", "{end}");
+    let pid = i32::try_from(end["sweep"]["survivors"][0]["pid"].as_i64().unwrap()).unwrap();
+    assert!(end["warnings"][0].as_str().unwrap().contains(&pid.to_string()), "{end}");
+    assert!(is_alive(pid));
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}

@@ -1,0 +1,197 @@
+//! The tests' side: a folder, a script, a supervisor process, and patience.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{Place, TaskId};
+use delegator_supervisor::process::marks::marked;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Tells the program that it is a supervisor.
+pub(crate) const FOLDER: &str = "SUPERVISOR_TEST_FOLDER";
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) task: String,
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) stdin: String,
+    pub(crate) grace_ms: u64,
+    pub(crate) idle_ms: u64,
+    pub(crate) hard_ms: u64,
+    pub(crate) output_only: bool,
+    pub(crate) umask: u32,
+    pub(crate) max_stream_bytes: u64,
+    pub(crate) max_processes: usize,
+    pub(crate) exempt: Vec<String>,
+    pub(crate) secret: String,
+    pub(crate) expected_thread: Option<String>,
+    pub(crate) rename_workdir: Option<String>,
+}
+
+/// What a script may use: a turn that goes well is `begin; end`.
+const PRELUDE: &str = r#"
+begin() { echo '{"type":"thread.started","thread_id":"t-1"}'; echo '{"type":"turn.started"}'; }
+end() { echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'; }
+item() { echo '{"type":"item.completed","item":{"id":"item_'$1'","type":"agent_message","text":"'$2'"}}'; }
+"#;
+
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    pub(crate) task: TaskId,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let mut bits = [0; 16];
+        bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        World { folder, task: TaskId::from_random(Place::Local, bits) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.path(name)).unwrap_or_default()).into_owned()
+    }
+
+    /// A case that runs a script, with short limits.
+    pub(crate) fn case(&self, script: &str) -> Case {
+        Case {
+            task: self.task.as_str().to_owned(),
+            program: "/bin/sh".into(),
+            args: vec!["-c".to_owned(), format!("{PRELUDE}\n{script}")],
+            environment: vec![
+                ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+                ("FOLDER".to_owned(), self.folder.path().display().to_string()),
+            ],
+            stdin: String::new(),
+            grace_ms: 400,
+            idle_ms: 20_000,
+            hard_ms: 40_000,
+            output_only: false,
+            umask: 0o022,
+            max_stream_bytes: 64 << 20,
+            max_processes: 4096,
+            exempt: Vec::new(),
+            secret: String::new(),
+            expected_thread: None,
+            rename_workdir: None,
+        }
+    }
+
+    pub(crate) fn start(&self, cases: &[Case]) -> Supervisor<'_> {
+        self.start_with(Command::new(std::env::current_exe().unwrap()), cases)
+    }
+
+    /// As somebody who may do nothing; nothing if we cannot become that.
+    pub(crate) fn start_as_nobody(&self, cases: &[Case]) -> Option<Supervisor<'_>> {
+        let program = std::env::current_exe().unwrap();
+        let nobody = || {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command
+        };
+        let works = nobody().arg(&program).arg("--list").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !works.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        for name in ["", "work"] {
+            std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        let mut command = nobody();
+        command.arg(program);
+        Some(self.start_with(command, cases))
+    }
+
+    fn start_with(&self, mut command: Command, cases: &[Case]) -> Supervisor<'_> {
+        std::fs::write(self.path("cases.json"), serde_json::to_vec(cases).unwrap()).unwrap();
+        command.args(["--exact", "as_supervisor", "--nocapture", "--test-threads=1"]);
+        command.env(FOLDER, self.folder.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let stdin = process.stdin.take();
+        Supervisor { world: self, process, stdin }
+    }
+
+    /// One case, to its end.
+    pub(crate) fn run(&self, case: &Case) -> Value {
+        self.start(std::slice::from_ref(case)).end()
+    }
+
+    pub(crate) fn script(&self, script: &str) -> Value {
+        self.run(&self.case(script))
+    }
+
+    /// A program of that name.
+    pub(crate) fn program(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    pub(crate) fn assert_nothing_is_left(&self) {
+        let left = marked(&self.task);
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+pub(crate) struct Supervisor<'a> {
+    world: &'a World,
+    process: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Supervisor<'_> {
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.process)
+    }
+
+    pub(crate) fn cancel(&mut self) {
+        self.stdin.as_mut().unwrap().write_all(b"c").unwrap();
+    }
+
+    /// Waits for its end and asks nothing.
+    pub(crate) fn forget(&mut self) {
+        self.process.wait().unwrap();
+    }
+
+    /// All of it.
+    pub(crate) fn wait(mut self) -> Value {
+        wait_until("the supervisor has ended", || self.process.try_wait().unwrap().is_some());
+        let text = self.world.read("ended.json");
+        let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"));
+        assert_eq!(value["no_children"], true, "zombies or worse");
+        value
+    }
+
+    /// The end of the only case.
+    pub(crate) fn end(self) -> Value {
+        self.wait()["ends"][0].take()
+    }
+}
+
+/// Asks again and again, for a generous while.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = Instant::now() + Duration::from_secs(50);
+    while !holds() {
+        assert!(Instant::now() < give_up, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn exists(path: &Path) -> bool {
+    path.exists()
+}
