@@ -1,0 +1,10 @@
+//! The built-in script `hello`: the least a successful agent says.
+
+use crate::{Script, ScriptError};
+
+const TEXT: &str = include_str!("../examples/hello.json");
+
+/// Reads its prompt, says hello, completes its turn.
+pub fn script() -> Result<Script, ScriptError> {
+    Script::parse("hello", TEXT.as_bytes())
+}

@@ -1,0 +1,100 @@
+//! From the words of the command line to the script that is played.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::{Script, ScriptError, Surroundings, demo, hello, run};
+
+/// As the Codex of the lab answers.
+const VERSION: &str = "codex-cli 0.166.0";
+const SCRIPT_ARGUMENT: &str = "--script";
+const SCRIPT_VARIABLE: &str = "SCRIPTED_AGENT_SCRIPT";
+/// The exit code of a command line, or a script, that makes no sense.
+const USAGE: u8 = 2;
+
+/// Why nothing is played.
+#[derive(Debug, thiserror::Error)]
+pub enum InvocationError {
+    /// Nobody said what to play.
+    #[error(
+        "no script: name one with --script demo|hello|FILE as the first argument, with SCRIPTED_AGENT_SCRIPT, \
+         or put {beside} beside the program"
+    )]
+    NoScript {
+        /// Where one would have been found.
+        beside: String,
+    },
+    /// `--script` is the last word.
+    #[error("--script needs a value: demo, hello or a file")]
+    NoValue,
+    /// There is one, but it is no good.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+/// The whole program: finds the script these words and the environment of this process ask for, plays it, and
+/// returns the exit code.
+pub fn start(argv: Vec<OsString>) -> u8 {
+    let Ok(mut surroundings) = Surroundings::of_this_process(argv) else { return USAGE };
+    let found = find(&mut surroundings);
+    if asks_for_version(&surroundings.argv) {
+        let version = found.ok().and_then(|script| script.version).unwrap_or_else(|| VERSION.to_owned());
+        return u8::from(writeln!(surroundings.stdout, "{version}").is_err());
+    }
+    match found {
+        Ok(script) => run(&script, surroundings),
+        Err(error) => {
+            // If nobody hears it, the exit code still says it.
+            let _ = writeln!(surroundings.stderr, "scripted-agent: {error}");
+            USAGE
+        }
+    }
+}
+
+fn asks_for_version(argv: &[OsString]) -> bool {
+    argv.get(1).is_some_and(|word| word == "--version" || word == "-V")
+}
+
+/// Takes the script's own words out of `argv`, so that what is left is what Codex would see.
+fn find(surroundings: &mut Surroundings) -> Result<Script, InvocationError> {
+    if surroundings.argv.get(1).is_some_and(|word| word == SCRIPT_ARGUMENT) {
+        if surroundings.argv.len() < 3 {
+            return Err(InvocationError::NoValue);
+        }
+        let words: Vec<OsString> = surroundings.argv.drain(1..3).collect();
+        return Ok(named(&words[1])?);
+    }
+    if let Some(name) = surroundings.variable(SCRIPT_VARIABLE) {
+        return Ok(named(name)?);
+    }
+    let beside = beside_the_program(surroundings.argv.first());
+    match beside.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(Script::load(path)?),
+        None => {
+            let beside =
+                beside.first().map_or_else(|| "codex.json".into(), |path| path.display().to_string());
+            Err(InvocationError::NoScript { beside })
+        }
+    }
+}
+
+fn named(name: &OsStr) -> Result<Script, ScriptError> {
+    match name.to_str() {
+        Some("demo") => demo::script(),
+        Some("hello") => hello(),
+        _ => Script::load(Path::new(name)),
+    }
+}
+
+/// Under the name it was called by, then under its own: a link keeps the first, a resolved link the second.
+fn beside_the_program(called: Option<&OsString>) -> Vec<PathBuf> {
+    let called = called.map(PathBuf::from).filter(|path| path.components().count() > 1);
+    let own = std::env::current_exe().ok();
+    let with_ending = |path: PathBuf| {
+        let mut name = path.into_os_string();
+        name.push(".json");
+        PathBuf::from(name)
+    };
+    called.into_iter().chain(own).map(with_ending).collect()
+}

@@ -1,0 +1,123 @@
+//! Much of everything.
+
+use std::io::{BufRead, BufReader, Read};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::agent::{Stage, lines, play};
+
+#[test]
+fn a_big_line_has_the_length_it_was_asked_for() {
+    for (shape, bytes) in
+        [("plain", 1_u64), ("plain", 200_000), ("message", 10_000_000), ("command", 100_000)]
+    {
+        let output = play(json!([{"big_line": {"bytes": bytes, "shape": shape}}, {"message": "next"}]));
+        let mut lines = output.stdout.split(|byte| *byte == b'\n');
+        let line = lines.next().unwrap();
+        assert_eq!(line.len() as u64, bytes, "{shape}");
+        assert!(lines.next().unwrap().ends_with(br#""text":"next"}}"#));
+        if shape == "message" {
+            let event: Value = serde_json::from_slice(line).unwrap();
+            assert_eq!(event["item"]["type"], "agent_message");
+        }
+        if shape == "command" {
+            let event: Value = serde_json::from_slice(line).unwrap();
+            assert_eq!(
+                (&event["item"]["exit_code"], &event["item"]["status"]),
+                (&json!(7), &json!("failed"))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_gigabyte_in_one_line_takes_no_memory() {
+    let stage = Stage::with(json!([{"big_line": {"bytes": 1_000_000_000}}, {"wait_for_file": "go"}]));
+    let mut child = stage.start();
+    let mut stdout = child.stdout.take().unwrap();
+    let read =
+        std::io::copy(&mut Read::by_ref(&mut stdout).take(1_000_000_001), &mut std::io::sink()).unwrap();
+    assert_eq!(read, 1_000_000_001);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let kib: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(kib < 16 * 1024, "{peak}");
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_flood_is_as_long_as_it_was_asked_for() {
+    let output = play(json!([{"flood": {"bytes": 1_000_003}}]));
+    assert_eq!(output.stdout.len(), 1_000_003);
+    let mut lines = output.stdout.split(|byte| *byte == b'\n');
+    assert!(lines.by_ref().take(12_500).all(|line| line.len() == 79));
+    let output = play(json!([{"flood": {"bytes": 100_000, "stream": "stderr", "line_bytes": 0}}]));
+    assert_eq!((output.stdout.len(), output.stderr.len()), (0, 100_000));
+    assert!(output.stderr.iter().all(|byte| *byte == b'x'));
+}
+
+#[test]
+fn an_endless_flood_does_not_end() {
+    let stage = Stage::with(json!([{"flood": {}}]));
+    let mut child = stage.start();
+    let mut stdout = child.stdout.take().unwrap();
+    let much = 300_000_000;
+    assert_eq!(std::io::copy(&mut Read::by_ref(&mut stdout).take(much), &mut std::io::sink()).unwrap(), much);
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn events_are_numbered_and_of_one_size() {
+    let output =
+        play(json!([{"message": "first"}, {"events": {"count": 5000, "bytes": 200}}, {"message": "last"}]));
+    let told = lines(&output);
+    assert_eq!(told.len(), 5002);
+    for (index, event) in told[1..5001].iter().enumerate() {
+        assert_eq!(event["item"]["id"], format!("item_{}", index + 1));
+        let number = format!("event {} ", index + 1);
+        assert!(event["item"]["text"].as_str().unwrap().starts_with(&number), "{event}");
+    }
+    let sizes = output.stdout.split_inclusive(|byte| *byte == b'\n').skip(1).take(5000);
+    assert!(sizes.into_iter().all(|line| line.len() == 200));
+    assert_eq!(told[5001]["item"]["id"], "item_5001");
+}
+
+#[test]
+fn a_million_events_arrive() {
+    let output = play(json!([{"events": {"count": 1_000_000}}]));
+    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 1_000_000);
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let begun = Instant::now();
+    let output = play(json!([{"events": {"count": 51, "per_second": 100.0}}]));
+    assert_eq!(lines(&output).len(), 51);
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+    let begun = Instant::now();
+    let output = play(json!([{"flood": {"bytes": 50_001, "bytes_per_second": 100_000}}]));
+    assert_eq!(output.stdout.len(), 50_001);
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+}
+
+#[test]
+fn every_event_of_a_slow_stream_comes_at_once() {
+    let stage = Stage::with(json!([{"events": {"per_second": 0.001}}]));
+    let mut child = stage.start();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("event 1 "), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn delays_and_spinning_take_their_time() {
+    let begun = Instant::now();
+    play(json!([{"delay_ms": 100}, {"delay_between_ms": [50, 60]}, {"spin_ms": 100}]));
+    assert!(begun.elapsed() >= Duration::from_millis(250));
+}

@@ -1,0 +1,204 @@
+//! Signals and children.
+
+use std::os::unix::process::ExitStatusExt;
+
+use serde_json::{Value, json};
+
+use crate::agent::{Doomed, Stage, complaint, eventually, is_alive, lines, play, signal, stat};
+
+#[test]
+fn every_deadly_signal_kills() {
+    let names = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT - - - - - - - XCPU XFSZ \
+                 VTALRM PROF - IO PWR SYS";
+    for (number, name) in (1..).zip(names.split(' ')).filter(|(_, name)| *name != "-") {
+        let output = play(json!([{"line": "1"}, {"raise": name}, {"line": "2"}]));
+        assert_eq!(
+            (output.stdout.as_slice(), output.status.signal()),
+            (b"1\n".as_slice(), Some(number)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_harmless_signal_does_not() {
+    for name in ["CHLD", "CONT", "URG", "SIGWINCH"] {
+        assert_eq!(play(json!([{"raise": name}, {"exit": 9}])).status.code(), Some(9), "{name}");
+    }
+}
+
+#[test]
+fn an_agent_can_stop_itself_and_go_on() {
+    let stage = Stage::with(json!([{"raise": "STOP"}, {"exit": 9}]));
+    let mut child = stage.start();
+    eventually("the stop", || stat(child.id(), 0).as_deref() == Some("T"));
+    signal(child.id(), "CONT");
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn trapped_signals_are_ignored_and_logged() {
+    let stage = Stage::with(json!([
+        {"trap": {"signals": ["INT", "SIGTERM"], "log": "log"}}, {"touch_file": "ready"}, "silent",
+    ]));
+    let mut child = stage.start();
+    eventually("the trap", || stage.path("ready").exists());
+    let log = || std::fs::read_to_string(stage.path("log")).unwrap_or_default();
+    for (count, name) in ["INT", "TERM", "INT"].into_iter().enumerate() {
+        signal(child.id(), name);
+        eventually(name, || log().lines().count() == count + 1);
+    }
+    let log = log();
+    let names: Vec<&str> = log.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["INT", "TERM", "INT"]);
+    assert!(child.try_wait().unwrap().is_none());
+    signal(child.id(), "KILL");
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+}
+
+#[test]
+fn an_agent_can_end_on_a_signal() {
+    let stage = Stage::with(json!([
+        {"trap": {"signals": ["INT"], "exit": 1, "exit_after_ms": 20}}, {"touch_file": "ready"}, "silent",
+    ]));
+    let mut child = stage.start();
+    eventually("the trap", || stage.path("ready").exists());
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_trapped_is_told() {
+    let output = play(json!([{"trap": {"signals": ["KILL"]}}]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaint(&output).contains("SIGKILL cannot be caught"), "{}", complaint(&output));
+}
+
+#[test]
+fn a_trapped_signal_can_still_kill() {
+    let output = play(json!([{"trap": {"signals": ["TERM"]}}, {"raise": "TERM"}]));
+    assert_eq!(output.status.signal(), Some(15));
+}
+
+/// Plays a child's life; the agent goes on until `go` appears.
+fn child_of(settings: &Value) -> (Stage, std::process::Child, Doomed) {
+    let mut settings = settings.clone();
+    settings["pid_file"] = json!("pid");
+    let stage = Stage::with(json!([{"child": settings}, {"touch_file": "ready"}, {"wait_for_file": "go"}]));
+    let agent = stage.start();
+    eventually("the child", || stage.path("ready").exists());
+    let pid = Doomed(stage.pid_in("pid"));
+    assert!(is_alive(pid.0), "{settings}");
+    (stage, agent, pid)
+}
+
+#[test]
+fn children_belong_where_they_were_put() {
+    for (session, orphan) in
+        [("same", false), ("same", true), ("own_group", false), ("own", false), ("own", true)]
+    {
+        let (stage, mut agent, child) = child_of(&json!({"session": session, "orphan": orphan}));
+        let of_agent = |field: usize| stat(agent.id(), field);
+        let of_child = |field: usize| stat(child.0, field);
+        assert_eq!(of_child(1) == Some(agent.id().to_string()), !orphan, "parent: {session} {orphan}");
+        assert_eq!(of_child(2) == of_agent(2), session == "same", "group: {session} {orphan}");
+        assert_eq!(of_child(3) == of_agent(3), session != "own", "session: {session} {orphan}");
+        std::fs::write(stage.path("go"), "").unwrap();
+        assert!(agent.wait().unwrap().success());
+        assert!(is_alive(child.0), "it outlives the agent: {session} {orphan}");
+    }
+}
+
+#[test]
+fn a_child_can_hold_the_output_open() {
+    for hold in [false, true] {
+        let (stage, mut agent, child) =
+            child_of(&json!({"hold_output": hold, "orphan": true, "session": "own"}));
+        std::fs::write(stage.path("go"), "").unwrap();
+        agent.wait().unwrap();
+        let mut stdout = agent.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()).unwrap());
+        if hold {
+            let held = std::fs::read_link(format!("/proc/{}/fd/1", child.0)).unwrap();
+            assert!(held.to_string_lossy().starts_with("pipe:"), "{}", held.display());
+            assert!(!reader.is_finished());
+            signal(child.0, "KILL");
+        }
+        reader.join().unwrap();
+    }
+}
+
+#[test]
+fn a_child_can_start_without_variables() {
+    for clear in [false, true] {
+        let (_stage, mut agent, child) = child_of(&json!({"clear_env": clear}));
+        let variables = std::fs::read_to_string(format!("/proc/{}/environ", child.0)).unwrap();
+        assert_eq!(variables.contains("SCRIPTED_AGENT_SCRIPT="), !clear, "{variables}");
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_child_can_be_deaf() {
+    let (_stage, mut agent, child) = child_of(&json!({"ignore": ["INT", "TERM"], "session": "own"}));
+    signal(child.0, "INT");
+    signal(child.0, "TERM");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.0)).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    assert_eq!(ignored & 0x4002, 0x4002);
+    assert!(is_alive(child.0));
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+#[test]
+fn a_child_can_spin_and_chatter() {
+    let (_stage, mut agent, child) = child_of(&json!({"work": "spin"}));
+    let ticks = || stat(child.0, 11).unwrap().parse::<u64>().unwrap();
+    eventually("CPU time", || ticks() > 5);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let (_stage, mut agent, _child) = child_of(&json!({"work": "chatter", "hold_output": true}));
+    let mut said = [0; 11];
+    std::io::Read::read_exact(agent.stdout.as_mut().unwrap(), &mut said).unwrap();
+    assert_eq!(&said, b"still here\n");
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+#[test]
+fn a_tree_has_as_many_processes_as_asked_for() {
+    let stage = Stage::with(json!([
+        {"fork_tree": {"processes": 40, "width": 3, "seconds": 4242}}, {"line": "1"}, {"wait_for_file": "go"},
+    ]));
+    let agent = stage.start();
+    let marker = format!("SCRIPTED_AGENT_SCRIPT={}", stage.path("script.json").display());
+    let sleepers = || -> Vec<Doomed> {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let of = |pid: u32, name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let ours = |pid: &u32| {
+            of(*pid, "cmdline") == b"sleep\x004242\0"
+                && String::from_utf8_lossy(&of(*pid, "environ")).contains(&marker)
+        };
+        pids.filter(ours).map(Doomed).collect()
+    };
+    let mut found = Vec::new();
+    eventually("forty processes", || {
+        let now = sleepers();
+        let complete = now.len() == 40;
+        // A sleeper of an incomplete tree must live on.
+        if complete {
+            found = now
+        } else {
+            now.into_iter().for_each(std::mem::forget)
+        }
+        complete
+    });
+    let parents: Vec<String> = found.iter().filter_map(|process| stat(process.0, 1)).collect();
+    assert_eq!(parents.iter().filter(|parent| **parent == agent.id().to_string()).count(), 1);
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert_eq!(lines(&agent.wait_with_output().unwrap()), [json!(1)]);
+}
