@@ -1,0 +1,46 @@
+//! What can go wrong, with the facts whoever stands at the door needs to say it.
+
+use std::io;
+use std::path::PathBuf;
+
+use delegator_domain::task::{Mode, State, TaskId};
+use delegator_registry::RegistryError;
+use delegator_supervisor::agent::{LocateError, PlanError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error("there is no task {given}")]
+    UnknownTask { given: String },
+    #[error("{given} is the beginning of several tasks")]
+    AmbiguousTask { given: String, candidates: Vec<TaskId> },
+    #[error("there is no thread {given}")]
+    UnknownThread { given: String },
+    #[error("task {task} is {}", state.shown())]
+    NotEnded { task: TaskId, state: State },
+    #[error("task {task} has ended: it is {}", state.shown())]
+    AlreadyEnded { task: TaskId, state: State },
+    #[error("mode {} is not allowed here; the configured max_mode is {}", asked.name(), allowed.name())]
+    ModeTooWide { asked: Mode, allowed: Mode },
+    #[error("{}: {problem}", path.display())]
+    WorkingDir { path: PathBuf, problem: String },
+    #[error("{} is outside the configured allowed_roots", path.display())]
+    OutsideRoots { path: PathBuf },
+    #[error("the agent cannot be run: {0}")]
+    Agent(#[from] LocateError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("the launch file of {task} cannot be used: {detail}")]
+    Launch { task: TaskId, detail: String },
+    #[error("no random numbers can be had: {detail}")]
+    Randomness { detail: String },
+    #[error("cannot {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+}
+
+impl EngineError {
+    pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+        move |source| EngineError::Io { doing, source }
+    }
+}

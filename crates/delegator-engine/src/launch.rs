@@ -1,0 +1,144 @@
+//! The launch file: everything a supervisor needs to start a task as its submitter meant it.
+//!
+//! Whoever promotes a task later starts it with the *submitter's* environment, umask and limits, not its own. The file
+//! holds the task's text and secrets to redact, is private, and is removed as soon as the agent has its input.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_supervisor::agent::CodexVersion;
+use delegator_supervisor::run::{EndingRecipe, IdleCounts};
+use delegator_transcript::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::EngineError;
+
+/// What is validated about how a task is to be run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    pub mode: String,
+    pub preview: bool,
+    pub working_dir: PathBuf,
+    pub allowed_roots: Vec<PathBuf>,
+    pub model: Option<String>,
+    pub profile: Option<String>,
+    pub reasoning_effort: Option<String>,
+    pub images: Vec<PathBuf>,
+    pub add_dirs: Vec<PathBuf>,
+    pub output_schema: Option<Value>,
+    pub skip_git_repo_check: bool,
+    pub env_policy: String,
+    pub env_allow_list: Vec<String>,
+    pub resume: Option<String>,
+    /// What the resumed thread had used before.
+    pub usage_before: Option<[i64; 5]>,
+    pub limits: Limits,
+    pub ending: Ending,
+    pub max_stream_bytes: u64,
+    pub max_processes: usize,
+    pub sweep_exempt: Vec<String>,
+    /// How many tasks stand above this one.
+    pub depth: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub idle_sec: u64,
+    pub hard_sec: u64,
+    /// Whether only output counts as activity.
+    pub only_output_counts: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    pub interrupt_grace_sec: u64,
+    pub terminate_grace_sec: u64,
+}
+
+/// The agent's program, found once, at submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentProgram {
+    pub program: PathBuf,
+    /// Put before the program's own arguments.
+    pub leading_args: Vec<OsString>,
+    pub version: Option<(u32, u32, u32)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) task: String,
+    pub(crate) settings: Settings,
+    pub(crate) agent: AgentProgram,
+    pub(crate) umask: u32,
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) secrets: Vec<String>,
+}
+
+impl Launch {
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
+        serde_json::to_vec(self)
+            .map_err(|error| EngineError::Io { doing: "write the launch file", source: error.into() })
+    }
+
+    pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch, EngineError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| EngineError::Launch { task: task.clone(), detail: error.to_string() })
+    }
+}
+
+impl Settings {
+    /// A mode nobody knows is the narrowest one.
+    pub(crate) fn mode(&self) -> Mode {
+        Mode::named(&self.mode).unwrap_or(Mode::ReadOnly)
+    }
+
+    pub(crate) fn env_policy(&self) -> EnvPolicy {
+        match self.env_policy.as_str() {
+            "inherit-all" => EnvPolicy::InheritAll,
+            "allow-list" => EnvPolicy::AllowList(self.env_allow_list.clone()),
+            _ => EnvPolicy::InheritNone,
+        }
+    }
+
+    pub(crate) fn run_limits(&self) -> delegator_supervisor::run::Limits {
+        delegator_supervisor::run::Limits {
+            idle: Duration::from_secs(self.limits.idle_sec),
+            hard: Duration::from_secs(self.limits.hard_sec),
+            idle_counts: if self.limits.only_output_counts {
+                IdleCounts::Output
+            } else {
+                IdleCounts::Activity
+            },
+        }
+    }
+
+    pub(crate) fn ending(&self) -> EndingRecipe {
+        let seconds = Duration::from_secs;
+        EndingRecipe::gentle(
+            seconds(self.ending.interrupt_grace_sec),
+            seconds(self.ending.terminate_grace_sec),
+        )
+    }
+
+    pub(crate) fn usage_before(&self) -> Option<Usage> {
+        self.usage_before.map(|[input, cached, cache_write, output, reasoning]| Usage {
+            input_tokens: input,
+            cached_input_tokens: cached,
+            cache_write_input_tokens: Some(cache_write),
+            output_tokens: output,
+            reasoning_output_tokens: Some(reasoning),
+        })
+    }
+}
+
+impl AgentProgram {
+    /// A program that would not tell its version is tried like the newest one we know.
+    pub(crate) fn version(&self) -> CodexVersion {
+        self.version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
+            CodexVersion::new(major, minor, patch)
+        })
+    }
+}

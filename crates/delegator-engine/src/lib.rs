@@ -1,0 +1,65 @@
+//! Who decides and when.
+//!
+//! ```text
+//! submit ─▶ launch file, row ─▶ promote ─▶ a supervisor process ─▶ work ─▶ record, end, next ones
+//!              status, results ◀─ registry, snapshot, record         │
+//!              wait ◀────────── its end ◀──────────────────────────────┘
+//!              cancel ─▶ flag, wake
+//! ```
+//!
+//! There is no daemon. Whoever calls does what is due: a submit starts what may start, whoever asks about a task whose
+//! supervisor is gone ends it. The engine never renders and knows no column, no key of an agent's JSON and no flag.
+
+mod agents;
+mod clock;
+mod error;
+mod launch;
+mod look;
+mod ports;
+mod promote;
+mod record;
+mod rescue;
+mod submit;
+mod wait;
+mod wake;
+mod work;
+
+use std::path::PathBuf;
+
+use delegator_registry::{OpenOptions, Registry, StateDir};
+
+pub use error::EngineError;
+pub use launch::{AgentProgram, Ending, Limits, Settings};
+pub use look::{Cancelled, Overview, TaskFiles};
+pub use record::{Record, StreamRecord};
+pub use submit::{Submission, Submitted};
+pub use wait::{Progressed, Waited};
+pub use work::work;
+
+/// One state directory, and how tasks in it are run.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub state_dir: PathBuf,
+    pub max_concurrent: usize,
+    /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
+    pub program: PathBuf,
+}
+
+impl Engine {
+    /// The registry, made where there is none.
+    fn open(&self) -> Result<Registry, EngineError> {
+        let dir = StateDir::open(&self.state_dir, &OpenOptions::default())
+            .map_err(delegator_registry::RegistryError::from)?;
+        Ok(Registry::open(&dir)?)
+    }
+
+    /// The registry that is there; a question asked on a fresh machine leaves it fresh.
+    fn find(&self) -> Result<Option<Registry>, EngineError> {
+        let dir = StateDir::find(&self.state_dir, &OpenOptions::default())
+            .map_err(delegator_registry::RegistryError::from)?;
+        match dir {
+            Some(dir) => Ok(Registry::find(&dir)?),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Questions about tasks, and the wish to end one.
+
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{End, LimitKind, State, TaskId};
+use delegator_registry::{CancelOutcome, Counts, Found, Registry, Task, TaskDir, TaskFile};
+use serde_json::Value;
+
+use crate::clock::now_ms;
+use crate::error::EngineError;
+use crate::record::Record;
+use crate::{Engine, wake};
+
+/// What is known of a task beyond its row.
+#[derive(Debug, Default)]
+pub struct TaskFiles {
+    pub record: Option<Record>,
+    pub snapshot: Option<Value>,
+}
+
+/// Everything at one moment.
+#[derive(Debug)]
+pub struct Overview {
+    pub running: Vec<Task>,
+    pub queued: Vec<Task>,
+    pub recent: Vec<Task>,
+    pub recent_count: u64,
+    pub unread: delegator_registry::Unread,
+}
+
+/// What became of a wish to end a task.
+#[derive(Debug)]
+pub struct Cancelled {
+    pub task: Task,
+    pub previous: State,
+    /// It did not end in the time that was given.
+    pub still_ending: bool,
+}
+
+impl Engine {
+    /// The task somebody means: its id, or a unique beginning of it.
+    pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: given.to_owned() };
+        let registry = self.find()?.ok_or_else(unknown)?;
+        match registry.find_by_prefix(given)? {
+            Found::One(id) => Ok(id),
+            Found::Several(candidates) => {
+                Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates })
+            }
+            Found::None | Found::NotAPrefix => Err(unknown()),
+        }
+    }
+
+    /// A task as it stands, after looking after it.
+    pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find()?.ok_or_else(unknown)?;
+        self.rescue_in(&mut registry)?;
+        registry.get(id)?.ok_or_else(unknown)
+    }
+
+    /// The newest task that worked on a thread.
+    pub fn last_of_thread(&self, thread_id: &str) -> Result<Option<Task>, EngineError> {
+        match self.find()? {
+            Some(registry) => Ok(registry.by_thread(thread_id, 1)?.into_iter().next()),
+            None => Ok(None),
+        }
+    }
+
+    pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
+        let Some(registry) = self.find()? else { return Ok(TaskFiles::default()) };
+        let dir = registry.dir().task(id);
+        let parsed = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let record = match parsed(dir.read_report()?) {
+            Some(record) => serde_json::from_value(record).ok(),
+            None => None,
+        };
+        Ok(TaskFiles { record, snapshot: parsed(dir.read_snapshot()?) })
+    }
+
+    /// Where a task keeps what its agent said.
+    pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {
+        Ok(self.find()?.map(|registry| registry.dir().task(id)))
+    }
+
+    /// What the agent wrote, as far as it was stored.
+    pub fn stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>, EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
+        Ok(dir.read(which)?.unwrap_or_default())
+    }
+
+    pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {
+        if let Some(mut registry) = self.find()? {
+            registry.mark_read(id, now_ms())?;
+        }
+        Ok(())
+    }
+
+    /// Ends a task: the flag is durable, the rest is waiting for the supervisor to do it.
+    pub fn cancel(
+        &self,
+        id: &TaskId,
+        reason: Option<&str>,
+        patience: Duration,
+    ) -> Result<Cancelled, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find()?.ok_or_else(unknown)?;
+        let previous = match registry.request_cancel(id, reason, now_ms())? {
+            CancelOutcome::Unknown => return Err(unknown()),
+            CancelOutcome::Cancelled => State::Queued,
+            CancelOutcome::AlreadyEnded { state: State::Cancelled } => State::Cancelled,
+            CancelOutcome::AlreadyEnded { state } => {
+                return Err(EngineError::AlreadyEnded { task: id.clone(), state });
+            }
+            CancelOutcome::Requested { state, .. } => {
+                wake::wake(&registry.dir().task(id));
+                state
+            }
+        };
+        let waited = self.wait(id, Some(Instant::now() + patience), |_| true)?;
+        Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
+    }
+
+    /// Running, queued and lately ended tasks that pass the filter.
+    pub fn overview(
+        &self,
+        keep: impl Fn(&Task) -> bool,
+        under: &str,
+        recent_since_ms: i64,
+        recent_limit: u32,
+    ) -> Result<Option<Overview>, EngineError> {
+        let Some(mut registry) = self.find()? else { return Ok(None) };
+        self.rescue_in(&mut registry)?;
+        let mut running = Vec::new();
+        for active in registry.active()? {
+            running.extend(registry.get(&active.id)?.filter(&keep));
+        }
+        let queued = registry.queue(u32::MAX)?.into_iter().filter(&keep).collect();
+        let recent = registry.recently_ended(recent_since_ms, u32::MAX)?;
+        let recent: Vec<Task> = recent.into_iter().filter(&keep).collect();
+        let recent_count = recent.len() as u64;
+        let recent = recent.into_iter().take(recent_limit as usize).collect();
+        Ok(Some(Overview { running, queued, recent, recent_count, unread: registry.unread(under, 20)? }))
+    }
+
+    pub fn counts(&self) -> Result<Option<Counts>, EngineError> {
+        self.find()?.as_ref().map(Registry::counts).transpose().map_err(EngineError::from)
+    }
+}
+
+/// One sentence from what is known, not from what was claimed.
+pub(crate) fn summary(end: &End, record: &Record) -> String {
+    let count = |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
+    let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let files = count("/files/added") + count("/files/modified") + count("/files/deleted");
+    let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let did = format!(
+        "changed {}, ran {}",
+        plural(files as u64, "file"),
+        plural(number("/commands/finished"), "command")
+    );
+    match end {
+        End::Completed => format!("Completed: {did}"),
+        End::Failed { message, .. } => {
+            let first = message.lines().next().unwrap_or_default();
+            format!("Failed: {}", first.chars().take(200).collect::<String>())
+        }
+        End::Cancelled { reason: Some(reason) } => format!("Cancelled ({reason}): {did}"),
+        End::Cancelled { reason: None } => format!("Cancelled: {did}"),
+        End::Timeout(LimitKind::Idle) => format!("Ended by the idle limit: {did}"),
+        End::Timeout(LimitKind::Hard) => format!("Ended by the hard limit: {did}"),
+    }
+}

@@ -1,0 +1,81 @@
+//! What a run tells and asks, connected to the registry and the task's files.
+//!
+//! Nothing here may fail a run: what cannot be written is noted and the agent goes on.
+
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+
+use delegator_domain::task::TaskId;
+use delegator_registry::{Attempt, Registry, TaskDir, TaskFile};
+use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
+
+pub(crate) struct TaskPorts {
+    pub(crate) registry: RefCell<Registry>,
+    pub(crate) id: TaskId,
+    pub(crate) attempt: Attempt,
+    pub(crate) dir: TaskDir,
+    pub(crate) socket: Option<UnixDatagram>,
+}
+
+impl TaskPorts {
+    fn path(&self, stream: Stream, part: u32) -> PathBuf {
+        let path = self.dir.file(match stream {
+            Stream::Events => TaskFile::Events,
+            Stream::Stderr => TaskFile::Stderr,
+        });
+        match part {
+            0 => path,
+            part => path.with_added_extension(part.to_string()),
+        }
+    }
+
+    fn drain_socket(&self) {
+        let mut byte = [0; 16];
+        while self.socket.as_ref().is_some_and(|socket| socket.recv(&mut byte).is_ok()) {}
+    }
+}
+
+impl Ports for TaskPorts {
+    fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600).open(self.path(stream, part))
+    }
+
+    fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {
+        std::fs::remove_file(self.path(stream, part))
+    }
+
+    fn cancel_requested(&self) -> Option<CancelRequest> {
+        self.drain_socket();
+        let task = self.registry.borrow().get(&self.id).ok().flatten()?;
+        task.cancel.map(|request| CancelRequest { reason: request.reason })
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    fn on_stdin_delivered(&self) {
+        let _ = self.dir.remove_launch();
+    }
+
+    fn on_thread(&self, thread_id: &str) {
+        let _ = self.registry.borrow_mut().set_thread(
+            &self.id,
+            &self.attempt.nonce,
+            thread_id,
+            crate::clock::now_ms(),
+        );
+    }
+
+    fn on_snapshot(&self, snapshot: &Snapshot) {
+        if let Ok(bytes) = serde_json::to_vec(snapshot) {
+            let _ = self.dir.write_snapshot(&bytes);
+        }
+    }
+}

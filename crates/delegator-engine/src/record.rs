@@ -1,0 +1,56 @@
+//! What is kept of a run when it is over: the report, the tails, and how it was ended.
+
+use delegator_supervisor::run::{Ended, StreamSummary};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The content of `report.json`. Redacted throughout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The fold of the agent's events.
+    pub report: Value,
+    pub last_events: Value,
+    pub last_output: String,
+    pub last_stderr: String,
+    pub stdout: StreamRecord,
+    pub stderr: StreamRecord,
+    pub warnings: Vec<String>,
+    /// What was sent to end it, in order; empty when it ended by itself.
+    pub signals: Vec<String>,
+    pub survivors: Vec<i32>,
+    pub elapsed_ms: u64,
+    pub quiet_ms: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamRecord {
+    pub received: u64,
+    pub stored: u64,
+    pub truncated: bool,
+}
+
+impl From<&StreamSummary> for StreamRecord {
+    fn from(summary: &StreamSummary) -> Self {
+        StreamRecord { received: summary.received, stored: summary.stored, truncated: summary.truncated }
+    }
+}
+
+impl Record {
+    pub(crate) fn of(ended: &Ended) -> Record {
+        let milliseconds =
+            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Record {
+            report: serde_json::from_str(&ended.report_json).unwrap_or_default(),
+            last_events: serde_json::to_value(&ended.partial.last_events).unwrap_or_default(),
+            last_output: ended.partial.last_output.clone(),
+            last_stderr: ended.partial.last_stderr.clone(),
+            stdout: (&ended.stdout).into(),
+            stderr: (&ended.stderr).into(),
+            warnings: ended.warnings.clone(),
+            signals: ended.signals.iter().map(|signal| signal.name().to_owned()).collect(),
+            survivors: ended.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
+            elapsed_ms: milliseconds(ended.elapsed),
+            quiet_ms: milliseconds(ended.quiet),
+        }
+    }
+}

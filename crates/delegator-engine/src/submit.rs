@@ -1,0 +1,123 @@
+//! Taking a task on: check, write down, answer, start.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::redact::is_secret_name;
+use delegator_domain::task::{Mode, TaskId};
+use delegator_registry::{Idempotency, NewTask, Registry, Task};
+use delegator_supervisor::agent::{agent_environment, task_marker};
+use serde_json::Value;
+
+use crate::Engine;
+use crate::clock::{fresh_id, now_ms};
+use crate::error::EngineError;
+use crate::launch::{AgentProgram, Launch, Settings};
+
+/// A task somebody wants done; its values are validated, its circumstances are not.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub text: String,
+    pub settings: Settings,
+    pub agent: AgentProgram,
+    pub agent_name: String,
+    pub max_mode: Mode,
+    /// The submitter's environment, as it is.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Variables the user's configuration passes on, or calls secret.
+    pub passed_on: Vec<String>,
+    pub secret_names: Vec<String>,
+    pub umask: u32,
+    /// The first line of the text, redacted.
+    pub title: String,
+    pub labels: BTreeMap<String, String>,
+    /// The validated input without the text, for showing and for starting it again.
+    pub input: Value,
+    pub allow_parallel_writes: bool,
+    pub idempotency: Option<Idempotency>,
+}
+
+#[derive(Debug)]
+pub struct Submitted {
+    pub task: Task,
+    /// It was submitted before, with the same key.
+    pub replayed: bool,
+    /// 0: it has a slot; 1: it is next.
+    pub queue_position: u64,
+}
+
+impl Engine {
+    /// Writes the task down, so that nothing can lose it, and starts whatever may start.
+    pub fn submit(&self, mut submission: Submission) -> Result<Submitted, EngineError> {
+        let asked = submission.settings.mode();
+        if asked > submission.max_mode {
+            return Err(EngineError::ModeTooWide { asked, allowed: submission.max_mode });
+        }
+        submission.settings.working_dir =
+            checked_dir(&submission.settings.working_dir, &submission.settings.allowed_roots)?;
+        let mut registry = self.open()?;
+        let id = fresh_id()?;
+        let launch = Engine::launch_of(&submission, &id);
+        let task = NewTask {
+            id,
+            working_dir: submission.settings.working_dir.display().to_string(),
+            work_tree: None,
+            allow_parallel_writes: submission.allow_parallel_writes,
+            mode: asked,
+            agent: submission.agent_name,
+            model: submission.settings.model.clone(),
+            title: submission.title,
+            labels: submission.labels,
+            input: submission.input,
+            resumed_thread: submission.settings.resume.clone(),
+            idempotency: submission.idempotency,
+        };
+        let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
+        self.promote(&mut registry)?;
+        let (task, queue_position) = placed(&registry, submitted.task)?;
+        Ok(Submitted { task, replayed: submitted.replayed, queue_position })
+    }
+
+    fn launch_of(submission: &Submission, id: &TaskId) -> Launch {
+        let marker = task_marker(id, submission.settings.depth);
+        let given = submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let secrets = submission.environment.iter().filter_map(|(name, value)| {
+            let (name, value) = (name.to_str()?, value.to_str()?);
+            is_secret_name(name, &submission.secret_names).then(|| value.to_owned())
+        });
+        Launch {
+            task: submission.text.clone(),
+            settings: submission.settings.clone(),
+            agent: submission.agent.clone(),
+            umask: submission.umask,
+            variables: agent_environment(given, &submission.passed_on, &marker),
+            secrets: secrets.collect(),
+        }
+    }
+}
+
+/// The task as it stands after the start, and its place in the queue.
+fn placed(registry: &Registry, before: Task) -> Result<(Task, u64), EngineError> {
+    let task = registry.get(&before.id)?.unwrap_or(before);
+    let position = registry.queue_position(&task.id)?.map_or(0, |position| position + 1);
+    Ok((task, position))
+}
+
+/// The canonical name of a directory a task may work in.
+pub(crate) fn checked_dir(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
+    let refuse = |problem: String| EngineError::WorkingDir { path: path.to_owned(), problem };
+    let real = path.canonicalize().map_err(|error| refuse(error.to_string()))?;
+    if !real.is_dir() {
+        return Err(refuse("is not a directory".to_owned()));
+    }
+    if !is_within(&real, roots) {
+        return Err(EngineError::OutsideRoots { path: path.to_owned() });
+    }
+    Ok(real)
+}
+
+/// Without roots every directory will do. Roots are compared by what they really are.
+pub(crate) fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
+    roots.is_empty() || roots.iter().any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)))
+}

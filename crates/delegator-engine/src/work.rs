@@ -1,0 +1,178 @@
+//! The life of a supervisor process: lock, begin, run, record, end, start the next ones.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{End, FailureKind, TaskId};
+use delegator_registry::{
+    Attempt, Began, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
+};
+use delegator_supervisor::agent::codex::{LaunchRequest, ProjectTrust, plan};
+use delegator_supervisor::agent::{environment::codex_home, task_marker};
+use delegator_supervisor::process::{ProcessIdentity, SweepLimits};
+use delegator_supervisor::run::{Ended, RunSpec, supervise};
+use delegator_transcript::FoldOptions;
+use rustix::fs::{Mode, OFlags};
+
+use crate::clock::now_ms;
+use crate::error::EngineError;
+use crate::launch::Launch;
+use crate::ports::TaskPorts;
+use crate::record::Record;
+use crate::submit::is_within;
+use crate::{Engine, look, wake};
+
+/// Supervises one task to its end. Takes over the process.
+pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
+    // Whoever started us may go away with its session; we stay.
+    let _ = rustix::process::setsid();
+    let mut registry = engine.open()?;
+    let dir = registry.dir().task(id);
+    // A rescuer may hold the lock for a moment to judge; then there is nothing here for us to do.
+    let LockAttempt::Locked(_life) = dir.try_lock()? else { return Ok(()) };
+    let me = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
+    let me = Identity {
+        boot_id: me.boot_id,
+        pid: me.pid.unsigned_abs(),
+        start_time: me.start_time,
+        pid_ns: me.pid_namespace,
+    };
+    let socket = wake::listen(&dir).ok();
+    match registry.begin_work(id, nonce, &me, Some("subreaper"), now_ms())? {
+        Began::Working => {}
+        Began::CancelRequested(request) => {
+            let end = Finish::bare(End::Cancelled { reason: request.reason });
+            return finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
+        }
+        Began::Lost(_) => return Ok(()),
+    }
+    let attempt = Attempt::working(nonce.clone());
+    let prepared = dir.read_launch().map_err(EngineError::from).and_then(|bytes| prepare(id, &dir, bytes));
+    let done = match prepared {
+        Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+        Ok(spec) => {
+            let ports = TaskPorts {
+                registry: RefCell::new(registry),
+                id: id.clone(),
+                attempt: attempt.clone(),
+                dir: dir.clone(),
+                socket,
+            };
+            let ended = supervise(spec, &ports);
+            registry = ports.registry.into_inner();
+            recorded(&dir, &ended)
+        }
+    };
+    let finished = finish(engine, &mut registry, id, &attempt, &done);
+    wake::remove(&dir);
+    finished
+}
+
+fn failed(kind: FailureKind, message: &str) -> End {
+    End::Failed { kind, message: message.to_owned(), retry_at: None }
+}
+
+/// Puts everything the launch file says into the form a run takes.
+fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpec, EngineError> {
+    let bytes =
+        launch.ok_or_else(|| EngineError::Launch { task: id.clone(), detail: "it is not there".into() })?;
+    let launch = Launch::from_bytes(id, &bytes)?;
+    let (workdir, real) = open_dir(&launch.settings.working_dir, &launch.settings.allowed_roots)?;
+    let output_schema = match &launch.settings.output_schema {
+        Some(schema) => {
+            dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
+            Some(dir.file(TaskFile::OutputSchema))
+        }
+        None => None,
+    };
+    let settings = &launch.settings;
+    let request = LaunchRequest {
+        program: launch.agent.program.clone(),
+        task: launch.task.clone(),
+        mode: settings.mode(),
+        preview: settings.preview,
+        workdir: real.clone(),
+        model: settings.model.clone(),
+        profile: settings.profile.clone(),
+        reasoning_effort: settings.reasoning_effort.clone(),
+        images: settings.images.clone(),
+        add_dirs: settings.add_dirs.clone(),
+        output_schema,
+        skip_git_repo_check: settings.skip_git_repo_check,
+        env_policy: settings.env_policy(),
+        marker: task_marker(id, settings.depth),
+        resume: settings.resume.clone(),
+        project_trust: ProjectTrust::default(),
+    };
+    let mut plan = plan(&request, launch.agent.version())?;
+    plan.args.splice(0..0, launch.agent.leading_args.iter().cloned());
+    plan.ending = settings.ending();
+    let redactor =
+        launch.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret)).build();
+    Ok(RunSpec {
+        task: id.clone(),
+        plan,
+        codex_home: codex_home(&launch.variables),
+        environment: launch.variables.clone(),
+        workdir,
+        umask: launch.umask,
+        limits: settings.run_limits(),
+        max_stream_bytes: settings.max_stream_bytes,
+        max_processes: settings.max_processes,
+        sweep_exempt: settings.sweep_exempt.clone(),
+        sweep: SweepLimits::default(),
+        redactor,
+        fold: FoldOptions {
+            workdir: Some(real.display().to_string()),
+            usage_before: settings.usage_before(),
+        },
+    })
+}
+
+/// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
+/// starts in the one that was checked.
+fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+    let refuse = |problem: String| EngineError::WorkingDir { path: path.to_owned(), problem };
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| refuse(error.to_string()))?;
+    let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+    let real = std::fs::read_link(name).map_err(|error| refuse(error.to_string()))?;
+    if !is_within(&real, roots) {
+        return Err(EngineError::OutsideRoots { path: path.to_owned() });
+    }
+    Ok((fd, real))
+}
+
+fn recorded(dir: &TaskDir, ended: &Ended) -> Finish {
+    let record = Record::of(ended);
+    if let Ok(bytes) = serde_json::to_vec(&record) {
+        // On a full disk the end itself is worth more than its record: it has held-back space, this has none.
+        let _ = dir.write_report(&bytes);
+    }
+    let survivors = (!record.survivors.is_empty()).then(|| serde_json::json!(record.survivors));
+    Finish {
+        end: ended.end.clone(),
+        exit: ended.exit,
+        ran_ms: Some(record.elapsed_ms),
+        summary: Some(look::summary(&ended.end, &record)),
+        kill_incomplete: survivors,
+    }
+}
+
+fn finish(
+    engine: &Engine,
+    registry: &mut Registry,
+    id: &TaskId,
+    attempt: &Attempt,
+    done: &Finish,
+) -> Result<(), EngineError> {
+    let ended =
+        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, done, promotion, now_ms())?))?;
+    match ended {
+        Cas::Applied(claimed) => engine.start_all(registry, claimed),
+        // Somebody has ended it before us; what was recorded first stays.
+        Cas::Lost(_) => Ok(()),
+    }
+}
