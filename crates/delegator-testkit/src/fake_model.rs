@@ -1,0 +1,136 @@
+//! A model that says what a test tells it to, over the protocol the real Codex speaks (the Responses API, as a stream of
+//! server-sent events) on a loopback port.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+/// What the model does when it is asked.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Output items, then the end of the response.
+    Say(Vec<Value>),
+    /// A plain HTTP error.
+    Refuse { status: u16, body: Value },
+}
+
+/// Serves until the test process ends. The n-th request gets the n-th step, the last one repeats.
+#[derive(Debug)]
+pub struct FakeModel {
+    pub port: u16,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl FakeModel {
+    pub fn start(steps: Vec<Step>) -> FakeModel {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (heard, asked) = (Arc::clone(&requests), Arc::new(AtomicUsize::new(0)));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (steps, heard, asked) = (steps.clone(), Arc::clone(&heard), Arc::clone(&asked));
+                std::thread::spawn(move || answer(stream, &steps, &heard, &asked));
+            }
+        });
+        FakeModel { port, requests }
+    }
+
+    /// What it was asked so far.
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// A Codex configuration that talks to this model and to nobody else.
+    pub fn codex_config(&self) -> String {
+        codex_config(self.port)
+    }
+}
+
+/// The same for any port, also one where nobody listens.
+pub fn codex_config(port: u16) -> String {
+    format!(
+        "model = \"gpt-5.5\"\nmodel_provider = \"fake\"\ncheck_for_update_on_startup = false\nweb_search = \"disabled\"\n\
+         [model_providers.fake]\nname = \"fake\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\nwire_api = \"responses\"\n\
+         requires_openai_auth = false\nsupports_websockets = false\nrequest_max_retries = 1\nstream_max_retries = 1\n\
+         [analytics]\nenabled = false\n[feedback]\nenabled = false\n[otel]\nexporter = \"none\"\n\
+         [features]\nenable_request_compression = false\napps = false\nplugins = false\n"
+    )
+}
+
+/// The agent's last word.
+pub fn message(text: &str) -> Value {
+    json!({"type": "message", "role": "assistant", "id": "msg_1", "content": [{"type": "output_text", "text": text}]})
+}
+
+/// A command for the agent to run.
+pub fn command(text: &str) -> Value {
+    json!({
+        "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "exec_command",
+        "arguments": json!({"cmd": text}).to_string(),
+    })
+}
+
+/// A patch for the agent to apply.
+pub fn patch(text: &str) -> Value {
+    json!({
+        "type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "apply_patch", "input": text,
+        "status": "completed",
+    })
+}
+
+fn answer(mut stream: TcpStream, steps: &[Step], heard: &Mutex<Vec<Value>>, asked: &AtomicUsize) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut line, mut length, mut is_post) = (String::new(), 0, false);
+    while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+        let lower = line.to_lowercase();
+        is_post |= lower.starts_with("post ");
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() || !is_post {
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        return;
+    }
+    heard.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or_default());
+    let turn = asked.fetch_add(1, Ordering::SeqCst).min(steps.len() - 1);
+    let text = match &steps[turn] {
+        Step::Refuse { status, body } => {
+            let body = body.to_string();
+            let length = body.len();
+            format!(
+                "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            )
+        }
+        Step::Say(items) => said(items),
+    };
+    // An agent that was ended meanwhile does not listen any more.
+    let _ = stream.write_all(text.as_bytes());
+}
+
+fn said(items: &[Value]) -> String {
+    let mut events =
+        vec![json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}})];
+    for (index, item) in items.iter().enumerate() {
+        events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+    }
+    events.push(json!({"type": "response.completed", "response": {
+        "id": "resp_1", "status": "completed",
+        "usage": {
+            "input_tokens": 100, "input_tokens_details": {"cached_tokens": 40},
+            "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 120,
+        },
+    }}));
+    let mut text =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
+    for event in events {
+        text.push_str(&format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()));
+    }
+    text
+}
