@@ -9,6 +9,7 @@ pub mod commands;
 pub mod fault;
 pub mod interrupt;
 pub mod logging;
+pub mod other_lives;
 pub mod outcome;
 pub mod payload;
 pub mod presentation;

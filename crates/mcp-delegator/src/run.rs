@@ -18,6 +18,7 @@ use crate::cli::argv::{self, Invocation};
 use crate::cli::globals::Globals;
 use crate::commands;
 use crate::fault::{AppError, ErrorCode, ExitCode, Problem, io_error};
+use crate::interrupt::{self, Attachment};
 use crate::outcome::{Answer, Completion, Outcome, Warning};
 use crate::presentation::{Presentation, Texts};
 use crate::process::Process;
@@ -25,14 +26,14 @@ use crate::registry::{CommandSpec, ROOT};
 use crate::screen::Screen;
 use crate::stdout::{Printer, Written};
 use crate::views::{cap, fields};
-use crate::{interrupt, logging, payload, requests};
+use crate::{logging, payload, requests};
 
 /// What a handler may know.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub config: &'a Config,
     pub state_dir: Option<PathBuf>,
-    pub stdin_is_terminal: bool,
+    pub process: &'a Process,
     pub screen: Screen<'a>,
 }
 
@@ -73,9 +74,11 @@ pub fn run(process: Process) -> ExitCode {
     let printer = Arc::new(Printer::new(redactor(&process, &config)));
     let mut presentation = Presentation::decide(&process, &asked.globals, asked.spec, &config);
     silence_panics();
-    let spec = asked.spec;
+    let (spec, attachment) = (asked.spec, Attachment::default());
     let watched =
-        interrupt::watch(Arc::clone(&printer), presentation.clone(), move |answer| call.end(spec, answer));
+        interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |answer| {
+            call.end(spec, answer)
+        });
     if let Err(error) = watched {
         printer.remark(&format!("warning: signals cannot be watched: {error}"));
     }
@@ -83,7 +86,7 @@ pub fn run(process: Process) -> ExitCode {
     let executed = caught(|| {
         let object = gather(&mut asked)?;
         presentation = Presentation::decide(&process, &asked.globals, spec, &config);
-        let screen = Screen { printer: &printer, presentation: &presentation };
+        let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
         execute(&process, &asked, object, screen, (&config, config_error))
     });
     let mut answer = executed.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
@@ -243,8 +246,7 @@ fn execute(
         state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let context =
-        Context { config, state_dir: state_dir.ok(), stdin_is_terminal: process.stdin_is_terminal, screen };
+    let context = Context { config, state_dir: state_dir.ok(), process, screen };
     let run = spec
         .run
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;

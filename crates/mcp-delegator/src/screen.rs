@@ -6,6 +6,7 @@ use std::io;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::fault::{AppError, io_error};
+use crate::interrupt::Attachment;
 use crate::presentation::Presentation;
 use crate::stdout::{Printer, Written};
 use crate::views::harmless_json;
@@ -17,6 +18,7 @@ const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
 pub struct Screen<'a> {
     pub printer: &'a Printer,
     pub presentation: &'a Presentation,
+    pub attachment: &'a Attachment,
 }
 
 /// In which form items are to be shown as they come.

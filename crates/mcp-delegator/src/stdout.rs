@@ -77,6 +77,11 @@ impl Printer {
         Ok(written)
     }
 
+    /// A text as it may be kept.
+    pub fn clean_line(&self, text: &str) -> String {
+        self.redactor.redact_str(text).into_owned()
+    }
+
     /// Whether a text holds something that must not be shown.
     pub fn hides(&self, text: &str) -> bool {
         self.redactor.contains_secret(text)

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -74,8 +75,21 @@ pub fn was_cut(file: &File, read: u64) -> io::Result<bool> {
     Ok(file.metadata()?.len() < read)
 }
 
-/// Whether a file has been removed while we read it.
-pub fn was_removed(file: &File) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    Ok(file.metadata()?.nlink() == 0)
+/// What became of the name of an open file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    Same,
+    /// Another file has it now: the old one was rotated away or replaced.
+    Another,
+    Gone,
+}
+
+pub fn name_of(file: &File, path: &Path) -> io::Result<Name> {
+    let ours = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) if (named.dev(), named.ino()) == (ours.dev(), ours.ino()) => Ok(Name::Same),
+        Ok(_) => Ok(Name::Another),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Name::Gone),
+        Err(error) => Err(error),
+    }
 }

@@ -4,7 +4,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use delegator_domain::task::TaskId;
+use delegator_engine::{Engine, EngineError};
+use delegator_registry::TaskFile;
+
+use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode, io_error};
+use crate::run::Context;
 
 /// One read: large enough that reading is not what takes the time.
 const CHUNK: usize = 256 * 1024;
@@ -13,12 +19,18 @@ const CHUNK: usize = 256 * 1024;
 #[derive(Debug)]
 pub enum Source {
     Stdin,
-    File { file: File, name: String },
+    File {
+        file: File,
+        name: String,
+        /// The task that writes it.
+        task: Option<(Engine, TaskId)>,
+    },
 }
 
 impl Source {
     /// Opens what the caller named; without a name, standard input, unless a person sits in front of it.
-    pub fn open(named: Option<&str>, stdin_is_terminal: bool) -> Result<Source, AppError> {
+    pub fn open(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
+        let stdin_is_terminal = context.process.stdin_is_terminal;
         match named {
             Some("-") => Ok(Source::Stdin),
             None if stdin_is_terminal => {
@@ -26,7 +38,10 @@ impl Source {
                     .suggest("Name a file, or - for standard input."))
             }
             None => Ok(Source::Stdin),
-            Some(name) => open_file(name),
+            Some(name) if looks_like_a_task(name) && !Path::new(name).exists() => of_task(context, name),
+            Some(name) => {
+                open_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
+            }
         }
     }
 
@@ -82,17 +97,30 @@ impl Read for Source {
     }
 }
 
-fn open_file(name: &str) -> Result<Source, AppError> {
+/// What a task's agent said, as it is stored.
+fn of_task(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
+    let engine = engine(context)?;
+    let id = engine.resolve(given)?;
+    let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
+    let path = engine.task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
+    let name = path.display().to_string();
+    // A task that has not started yet has said nothing.
+    let file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => File::open("/dev/null"),
+        opened => opened,
+    };
+    let file = file.map_err(|error| io_error("Opening the task's events", &error))?;
+    Ok(Source::File { file, name, task: Some((engine, id)) })
+}
+
+fn open_file(name: &str) -> Result<File, AppError> {
     let refuse = |code, words: String| AppError::new(code, format!("{name}: {words}")).context("file", name);
     match File::open(name) {
         Ok(_) if Path::new(name).is_dir() => {
             Err(refuse(ErrorCode::InvalidValue, "is a directory, not a transcript".into()))
         }
-        Ok(file) => Ok(Source::File { file, name: name.to_owned() }),
+        Ok(file) => Ok(file),
         Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound if looks_like_a_task(name) => {
-                refuse(ErrorCode::Unsupported, "events of tasks are not available in this version".into())
-            }
             io::ErrorKind::NotFound => refuse(ErrorCode::NotFound, "there is no such file".into()),
             io::ErrorKind::PermissionDenied => refuse(ErrorCode::PermissionDenied, error.to_string()),
             _ => refuse(ErrorCode::InvalidValue, error.to_string()),

@@ -67,12 +67,12 @@ fn a_misspelt_group_is_recognised_too() {
     let suggestion =
         |args: &[&str]| world().run(args).json()["error"]["suggestion"].as_str().unwrap().to_owned();
     assert!(
-        suggestion(&["lcal", "exec"]).contains("'local' is planned"),
+        suggestion(&["clod", "submit"]).contains("'cloud' is planned"),
         "{}",
-        suggestion(&["lcal", "exec"])
+        suggestion(&["clod", "submit"])
     );
     assert!(suggestion(&["evnts", "normalize"]).contains("'events'"));
-    assert!(!suggestion(&["local", "nope"]).contains("Known here: ."));
+    assert!(!suggestion(&["cloud", "nope"]).contains("Known here: ."));
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn what_cannot_be_read_is_refused_with_the_right_code() {
     for (source, exit, code) in [
         (".", 2, "INVALID_VALUE"),
         ("missing.jsonl", 5, "NOT_FOUND"),
-        ("T-local-0123456789", 4, "UNSUPPORTED"),
+        ("T-local-00000000000000000000000000000000", 5, "TASK_NOT_FOUND"),
     ] {
         for verb in ["summarize", "follow"] {
             let run = world.run(["events", verb, source]);
@@ -309,7 +309,11 @@ fn following_gives_up_when_told_to() {
     world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n");
     let run = world.run(["events", "follow", "live.jsonl", "--timeout-sec", "1", "--format", "json"]);
     assert_eq!(run.exit, Some(14));
-    assert_eq!(run.json()["meta"]["failure_data"]["state"], "interrupted");
+    let data = run.json()["meta"]["failure_data"].clone();
+    assert_eq!(
+        (&data["state"], &data["progress"]["current_activity"]),
+        (&json!("working"), &json!("Waiting for the model"))
+    );
 }
 
 #[test]
@@ -319,4 +323,37 @@ fn following_on_a_terminal_is_in_words() {
     let run = run_on_terminal(world.command(["events", "follow", path.to_str().unwrap()]));
     assert_eq!(run.exit, Some(0));
     assert!(run.stdout.contains("\nRunning echo hello; echo warn >&2: exit 0\n"), "{}", run.stdout);
+}
+
+#[test]
+fn a_rotated_or_replaced_file_is_followed_by_name() {
+    let world = world();
+    world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n");
+    let (child, mut lines) = following(&world, &["live.jsonl"]);
+    next_line(&mut lines);
+    world.write("project/new.jsonl", "{\"type\":\"turn.completed\",\"usage\":{}}\n");
+    std::fs::rename(world.project().join("new.jsonl"), world.project().join("live.jsonl")).unwrap();
+    assert_eq!(next_line(&mut lines)["type"], "turn.completed");
+    assert_eq!(next_line(&mut lines)["data"]["state"], "completed");
+    assert_eq!(finished(child).exit, Some(0));
+}
+
+#[test]
+fn a_last_line_without_a_line_end_ends_the_following() {
+    let world = world();
+    world.write(
+        "project/live.jsonl",
+        "{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\",\"usage\":{}}",
+    );
+    let run = world.run(["events", "follow", "live.jsonl"]);
+    assert_eq!(run.exit, Some(0));
+    assert!(run.stdout.contains("\"state\":\"completed\""), "{}", run.stdout);
+}
+
+#[test]
+fn a_field_may_be_asked_for_whether_it_has_a_value_or_not() {
+    let path = recording("plain");
+    let run =
+        world().run(["events", "summarize", path.to_str().unwrap(), "--fields", "state,structured_output"]);
+    assert_eq!(run.json()["data"], json!({"state": "completed", "structured_output": null}));
 }

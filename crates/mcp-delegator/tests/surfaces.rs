@@ -48,8 +48,10 @@ fn help_leaves_out_what_is_only_declared() {
     let run = run_on_terminal(world().command::<&str>([]));
     assert!(run.stdout.contains("manifest"));
     assert!(!run.stdout.contains("cleanup-registry"), "{}", run.stdout);
-    let run = run_on_terminal(world().command(["local", "exec", "--help"]));
+    let run = run_on_terminal(world().command(["cloud", "submit", "--help"]));
     assert!(run.stdout.starts_with("Not available in this version."), "{}", run.stdout);
+    assert!(run.stdout.contains("--env-id"));
+    let run = run_on_terminal(world().command(["local", "exec", "--help"]));
     assert!(run.stdout.contains("--working-dir"));
     assert!(!run.stdout.contains("--isolation"), "an unbuilt input is not offered: {}", run.stdout);
 }
@@ -99,7 +101,7 @@ fn a_word_that_is_near_nothing_lists_what_there_is() {
 
 #[test]
 fn a_word_near_something_planned_says_so() {
-    let run = world().run(["demoo"]);
+    let run = world().run(["dashbord"]);
     assert_eq!(run.exit, Some(2), "{run:?}");
     assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("not available in this version"));
 }

@@ -50,15 +50,6 @@ inputs!(Serve {
     output_schemas: bool,
 });
 
-inputs!(Logs {
-    /// The task's id
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    task_id: String,
-    /// Go on until the task ends
-    #[serde(default)]
-    follow: bool,
-});
-
 inputs!(CancelMany {
     /// Every task that has not ended
     #[serde(default)]
@@ -171,12 +162,6 @@ inputs!(Setup {
     print: bool,
 });
 
-inputs!(Doctor {
-    /// Write a report to send along with a question
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bundle: Option<String>,
-});
-
 fn four() -> u32 {
     4
 }
@@ -185,19 +170,6 @@ pub const SERVE: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     open_ended: true,
     ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
-};
-pub const DEMO: CommandSpec = CommandSpec {
-    toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<NoInputs>(
-        &["demo"],
-        "Delegate a task to a built-in agent, offline, to see the whole way",
-    )
-};
-pub const LOGS: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    open_ended: true,
-    ..CommandSpec::declare::<Logs>(&["logs"], "Show what a task's agent printed")
 };
 pub const RETRY: CommandSpec = CommandSpec {
     shape: Shape::Action("task_retried"),
@@ -302,10 +274,4 @@ pub const SETUP: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Hidden,
     ..CommandSpec::declare::<Setup>(&["setup"], "Tell a host program about this server")
-};
-pub const DOCTOR: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    shape: Shape::List("checks"),
-    ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is there")
 };

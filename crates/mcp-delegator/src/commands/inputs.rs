@@ -31,6 +31,16 @@ pub enum Mode {
     DangerFullAccess,
 }
 
+impl From<Mode> for delegator_domain::task::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::ReadOnly => delegator_domain::task::Mode::ReadOnly,
+            Mode::WorkspaceWrite => delegator_domain::task::Mode::WorkspaceWrite,
+            Mode::DangerFullAccess => delegator_domain::task::Mode::DangerFullAccess,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnvPolicy {

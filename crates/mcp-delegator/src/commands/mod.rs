@@ -5,10 +5,13 @@ pub mod cloud;
 pub mod completions;
 pub mod config_show;
 pub mod declared;
+pub mod demo;
+pub mod doctor;
 pub mod events;
 pub mod help;
 pub mod inputs;
 pub mod local;
+pub mod logs;
 pub mod man;
 pub mod manifest;
 pub mod schema;
@@ -34,8 +37,8 @@ pub const ALL: &[&CommandSpec] = &[
     &cleanup_registry::SPEC,
     &cloud::apply::SPEC,
     &declared::SERVE,
-    &declared::DEMO,
-    &declared::LOGS,
+    &demo::SPEC,
+    &logs::SPEC,
     &declared::RETRY,
     &declared::CANCEL,
     &declared::QUEUE_PAUSE,
@@ -58,7 +61,7 @@ pub const ALL: &[&CommandSpec] = &[
     &declared::ENV_REMOVE,
     &declared::ENV_CHECK,
     &declared::SETUP,
-    &declared::DOCTOR,
+    &doctor::SPEC,
     &config_show::SPEC,
     &schema::SPEC,
     &manifest::SPEC,

@@ -4,6 +4,7 @@
 //! error map, a sentence for people, facts for programs, and the hint. Exit code and vocabulary follow from the code.
 
 pub mod code;
+pub mod engine;
 pub mod exit;
 
 use std::time::Duration;

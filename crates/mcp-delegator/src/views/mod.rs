@@ -7,8 +7,10 @@ pub mod envelope_schema;
 pub mod fields;
 pub mod human;
 pub mod lines;
+pub mod output;
 pub mod reference;
 pub mod standard;
+pub mod task;
 pub mod tool;
 
 use std::time::Duration;

@@ -9,6 +9,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use delegator_domain::task::TaskId;
+use delegator_engine::Engine;
 use delegator_transcript::{
     Account, Dialect, Effect, FoldOptions, Framer, Line, LineLimits, NormalizeOptions, Normalizer, headline,
 };
@@ -23,7 +25,7 @@ use crate::outcome::{Answer, Completion, Warning};
 use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::screen::{Flow, Items};
-use crate::tail::{GrowthWatch, Waited, was_cut, was_removed};
+use crate::tail::{GrowthWatch, Name, Waited, name_of, was_cut};
 use crate::transcript_source::Source;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,8 +52,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     failures: &[
         ErrorCode::NotFound,
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
         ErrorCode::PermissionDenied,
-        ErrorCode::Unsupported,
         ErrorCode::Incomplete,
     ],
     examples: &[
@@ -67,6 +70,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Follow>(&["events", "follow"], "Show events as they are written")
 };
 
+/// A line that ends a turn is not longer than this.
+const LONGEST_END: usize = 64 * 1024;
+
 /// Lines in, lines out: the state between two reads.
 struct Following<'a> {
     context: &'a Context<'a>,
@@ -75,18 +81,23 @@ struct Following<'a> {
     account: Account,
     /// Writes the events where programs read them.
     normalizer: Option<Normalizer>,
+    /// What came after the last line end, while it is short.
+    tail: Option<Vec<u8>>,
     /// The agent's turn is over, as far as was read.
     ended: bool,
 }
 
 fn run(context: &Context<'_>, input: Follow) -> Result<Answer, AppError> {
     let mut following = Following::new(context, input.working_dir.clone());
-    let mut source = Source::open(input.transcript.source.as_deref(), context.stdin_is_terminal)?;
+    let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let mut warnings = Vec::new();
     let expired = match &mut source {
-        Source::File { file, name } if file.metadata().is_ok_and(|meta| meta.is_file()) => {
+        Source::File { file, name, task }
+            if task.is_some() || file.metadata().is_ok_and(|meta| meta.is_file()) =>
+        {
             let patience = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
-            follow_file(&mut following, file, Path::new(name), patience, &mut warnings)?
+            let followed = Followed { file, path: Path::new(name), task: task.as_ref() };
+            follow_file(&mut following, followed, patience, &mut warnings)?
         }
         // Standard input, or a pipe with a name: its end is the end.
         stream => {
@@ -94,7 +105,10 @@ fn run(context: &Context<'_>, input: Follow) -> Result<Answer, AppError> {
             false
         }
     };
-    following.finish()?;
+    // What has not ended is told as it stands.
+    if !expired {
+        following.finish()?;
+    }
     let report = following.account.report();
     let data = json!(Summary::of(&report, input.working_dir.as_deref()));
     let mut answer = Answer::new(if expired { Completion::Incomplete(data) } else { Completion::Done(data) });
@@ -107,41 +121,83 @@ fn read_pieces(following: &mut Following<'_>, stream: &mut Source) -> Result<(),
     stream.read_all(|bytes| Ok(following.take(bytes)? == Flow::GoOn))
 }
 
+/// What is followed.
+struct Followed<'a> {
+    file: &'a mut File,
+    path: &'a Path,
+    /// The task that writes it: its end is the end.
+    task: Option<&'a (Engine, TaskId)>,
+}
+
+impl Followed<'_> {
+    fn writer_has_ended(&self) -> Result<bool, AppError> {
+        match self.task {
+            Some((engine, id)) => Ok(engine.task(id)?.state.is_terminal()),
+            None => Ok(false),
+        }
+    }
+}
+
 /// Whether the caller's time ran out first.
 fn follow_file(
     following: &mut Following<'_>,
-    file: &mut File,
-    path: &Path,
+    followed: Followed<'_>,
     patience: Option<Duration>,
     warnings: &mut Vec<Warning>,
 ) -> Result<bool, AppError> {
+    let is_task = followed.task.is_some();
+    let path = followed.path;
     let failed = |error: std::io::Error| io_error(&format!("Following {}", path.display()), &error);
     // Watched before it is read: what comes in between is not missed.
-    let watch = GrowthWatch::on(path).map_err(failed)?;
+    let mut watch =
+        GrowthWatch::on(if path.exists() { path } else { path.parent().unwrap_or(path) }).map_err(failed)?;
     let mut deadline = patience.map(|patience| Instant::now() + patience);
-    let (mut chunk, mut read) = (vec![0; 64 * 1024], 0_u64);
+    let (mut chunk, mut read, mut looks) = (vec![0; 64 * 1024], 0_u64, 0_u32);
     loop {
-        let count = file.read(&mut chunk).map_err(failed)?;
+        // Asked before reading: what a task wrote before it ended is then read for certain.
+        let over = looks > 0 && followed.writer_has_ended()?;
+        let count = followed.file.read(&mut chunk).map_err(failed)?;
         read += count as u64;
         if count > 0 {
-            deadline = patience.map(|patience| Instant::now() + patience);
+            (deadline, looks) = (patience.map(|patience| Instant::now() + patience), 0);
             if following.take(&chunk[..count])? == Flow::Stop {
                 return Ok(false);
             }
             continue;
         }
-        if following.ended {
+        let turn_is_over = following.ended || (looks > 0 && following.ends_with_what_is_there());
+        if over || (turn_is_over && !is_task) {
             return Ok(false);
         }
-        if was_removed(file).map_err(failed)? {
-            warnings.push(Warning::new("W_EVENTS_006", "The file was removed while it was followed."));
-            return Ok(false);
-        }
-        if was_cut(file, read).map_err(failed)? {
-            warnings.push(Warning::new("W_EVENTS_007", "The file was begun anew while it was followed."));
-            read = file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        } else if watch.wait(deadline).map_err(failed)? == Waited::TimeIsUp {
-            return Ok(true);
+        match name_of(followed.file, path).map_err(failed)? {
+            Name::Gone if is_task => {
+                looks += 1;
+                if watch.wait(deadline).map_err(failed)? == Waited::TimeIsUp {
+                    return Ok(true);
+                }
+            }
+            Name::Gone => {
+                warnings.push(Warning::new("W_EVENTS_006", "The file was removed while it was followed."));
+                return Ok(false);
+            }
+            Name::Another => {
+                if !is_task {
+                    warnings
+                        .push(Warning::new("W_EVENTS_007", "The file was replaced while it was followed."));
+                }
+                *followed.file = File::open(path).map_err(failed)?;
+                (watch, read) = (GrowthWatch::on(path).map_err(failed)?, 0);
+            }
+            Name::Same if was_cut(followed.file, read).map_err(failed)? => {
+                warnings.push(Warning::new("W_EVENTS_007", "The file was begun anew while it was followed."));
+                read = followed.file.seek(SeekFrom::Start(0)).map_err(failed)?;
+            }
+            Name::Same => {
+                looks += 1;
+                if watch.wait(deadline).map_err(failed)? == Waited::TimeIsUp {
+                    return Ok(true);
+                }
+            }
         }
     }
 }
@@ -157,11 +213,13 @@ impl<'a> Following<'a> {
             account: Account::new(options),
             normalizer: for_programs
                 .then(|| Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)),
+            tail: Some(Vec::new()),
             ended: false,
         }
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Flow, AppError> {
+        self.remember_tail(bytes);
         let mut out = Vec::new();
         if let Some(normalizer) = &mut self.normalizer {
             normalizer.push(bytes, &mut out);
@@ -171,6 +229,35 @@ impl<'a> Following<'a> {
         let in_words = self.context.screen.presentation.items() == Items::Text;
         self.framer.push(bytes, |line| teller.tell(&line, in_words.then_some(&mut out), working_dir));
         self.context.screen.lines(&out)
+    }
+
+    fn remember_tail(&mut self, bytes: &[u8]) {
+        let rest = match memchr::memrchr(b'\n', bytes) {
+            Some(at) => {
+                self.tail = Some(Vec::new());
+                &bytes[at + 1..]
+            }
+            None => bytes,
+        };
+        if let Some(tail) = &mut self.tail {
+            tail.extend_from_slice(rest);
+        }
+        // A turn's end is short; what is longer is something else.
+        if self.tail.as_ref().is_some_and(|tail| tail.len() > LONGEST_END) {
+            self.tail = None;
+        }
+    }
+
+    /// Whether the last line, which has no line end yet, is whole and ends the turn: some writers never write one.
+    fn ends_with_what_is_there(&self) -> bool {
+        self.tail.as_ref().is_some_and(|tail| {
+            let mut ahead = Account::new(FoldOptions::default());
+            let mut framer = Framer::new(LineLimits::STANDARD);
+            let mut ended = false;
+            framer.push(tail, |_| {});
+            framer.finish(|line| ended = ahead.line(&line).turn_ended || ended);
+            ended
+        })
     }
 
     fn finish(&mut self) -> Result<(), AppError> {

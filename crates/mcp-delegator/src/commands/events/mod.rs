@@ -20,4 +20,4 @@ pub struct TranscriptInput {
 }
 
 pub const SOURCE_FAILURES: &[ErrorCode] =
-    &[ErrorCode::NotFound, ErrorCode::PermissionDenied, ErrorCode::Unsupported];
+    &[ErrorCode::NotFound, ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::PermissionDenied];

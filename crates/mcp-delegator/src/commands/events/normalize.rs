@@ -75,7 +75,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(context: &Context<'_>, input: Normalize) -> Result<Answer, AppError> {
-    let mut source = Source::open(input.transcript.source.as_deref(), context.stdin_is_terminal)?;
+    let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
     let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown };
     let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);

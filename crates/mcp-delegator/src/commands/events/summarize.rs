@@ -81,7 +81,7 @@ fn usage(object: &Map<String, Value>) -> Usage {
 }
 
 fn run(context: &Context<'_>, input: Summarize) -> Result<Answer, AppError> {
-    let mut source = Source::open(input.transcript.source.as_deref(), context.stdin_is_terminal)?;
+    let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
     let options = FoldOptions {
         workdir: input.working_dir.clone(),

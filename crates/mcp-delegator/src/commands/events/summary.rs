@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_transcript::{Outcome, Report, Usage};
+use delegator_transcript::{Outcome, Report, TurnState, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {
-    /// completed, failed, interrupted, or unknown where the stream does not tell.
+    /// completed, failed, interrupted, working while it is followed, or unknown where the stream does not tell.
     pub state: &'static str,
     /// Why it failed, in the agent's words.
     pub error_message: Option<String>,
@@ -22,7 +22,6 @@ pub struct Summary {
     pub final_message: Option<String>,
     pub final_message_truncated: bool,
     /// The final message as JSON, where it is an object or a list.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
     pub turn_count: u64,
     pub progress: Option<ProgressSummary>,
@@ -171,6 +170,8 @@ fn verdict(report: &Report) -> (&'static str, Option<String>) {
     match &report.outcome {
         // A stream without a single recognised line says nothing about how anything ended.
         _ if report.dialect.is_none() => ("unknown", None),
+        // Only somebody who follows asks before the end.
+        _ if report.turn == TurnState::Running => ("working", None),
         Outcome::Completed => ("completed", None),
         Outcome::Failed { message } => ("failed", Some(message.clone())),
         Outcome::Interrupted => ("interrupted", None),

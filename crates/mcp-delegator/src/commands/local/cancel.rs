@@ -3,9 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use serde_json::json;
+
+use super::attach::ending_may_take;
+use super::tasks::{engine, resolved};
 use crate::commands::inputs::OneTask;
-use crate::fault::ErrorCode;
-use crate::registry::{CommandSpec, Danger, Shape, Toolset};
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::{Answer, Warning};
+use crate::registry::{CommandSpec, Danger, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {
@@ -23,5 +30,30 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "End a task and every process it started")
 };
+
+fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let id = resolved(&engine, &input.task.task_id)?;
+    let cancelled = engine.cancel(&id, input.reason.as_deref(), ending_may_take(context))?;
+    let ended = cancelled.task.ended.as_ref();
+    let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
+    let mut answer = Answer::done(json!({
+        "operation": "cancel",
+        "task_id": id.as_str(),
+        "state": cancelled.task.state.shown(),
+        "previous_state": cancelled.previous.shown(),
+        "survivors": survivors,
+    }));
+    let acknowledged =
+        cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
+    answer.facts.insert("ack_ts".into(), view::at(acknowledged).into());
+    if survivors != json!([]) || cancelled.still_ending {
+        let words = format!("kill_incomplete: not everything could be ended: {survivors}");
+        answer.warnings.push(Warning::new("W_CANCEL_001", words));
+    }
+    answer.message = Some(format!("Task {id} is {}", cancelled.task.state.shown()));
+    Ok(answer)
+}

@@ -3,9 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use std::time::{Duration, Instant};
+
+use delegator_engine::{Engine, Submitted};
+use serde_json::{Map, Value, json};
+
 use super::AGENT_FAILURES;
+use super::tasks::{Asked, engine, submission};
 use crate::commands::inputs::{AgentInputs, Mode, Submission, check_agent_inputs};
-use crate::registry::{Category, CommandSpec, Shape, Toolset};
+use crate::fault::AppError;
+use crate::outcome::Answer;
+use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exec {
@@ -30,5 +40,59 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check: check_agent_inputs,
+    examples: &[Example {
+        command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
+        shows: "the task's id; the task runs on in the background",
+    }],
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task to run in the background")
 };
+
+/// How long an answer waits for the agent to announce its thread.
+const THREAD_MAY_TAKE: Duration = Duration::from_millis(1500);
+
+fn run(context: &Context<'_>, input: Exec) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let asked = Asked {
+        submission: &input.submission,
+        agent: &input.agent,
+        mode: input.mode.into(),
+        preview: false,
+        resume: None,
+        thread: None,
+        input: json!(input),
+        program: None,
+    };
+    let submitted = engine.submit(submission(context, &engine, asked)?)?;
+    accepted(&engine, submitted, "background")
+}
+
+/// The answer to an accepted task, with its thread if the agent announces it soon.
+pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Result<Answer, AppError> {
+    let deadline = Instant::now() + THREAD_MAY_TAKE;
+    let id = submitted.task.id.clone();
+    let task = match submitted.queue_position {
+        0 => engine.wait_for_thread(&id, deadline)?,
+        _ => submitted.task,
+    };
+    let mut answer = Answer::done(Value::Object(acknowledged(&task, capability)));
+    answer.facts.insert("queue_position".into(), submitted.queue_position.into());
+    if submitted.replayed {
+        answer.facts.insert("replayed".into(), true.into());
+    }
+    answer.message = Some(format!("Task {id} accepted"));
+    Ok(answer)
+}
+
+pub fn acknowledged(task: &delegator_registry::Task, capability: &str) -> Map<String, Value> {
+    let mut data = Map::new();
+    data.insert("task_id".into(), task.id.as_str().into());
+    if let Some(thread) = &task.thread_id {
+        data.insert("thread_id".into(), thread.clone().into());
+    }
+    data.insert("accepted".into(), true.into());
+    data.insert("capability".into(), capability.into());
+    data.insert("started_at".into(), view::at(task.created_at_ms).into());
+    data.insert("state".into(), task.state.shown().into());
+    data
+}

@@ -1,11 +1,13 @@
 //! Tasks on this machine.
 
+pub mod attach;
 pub mod cancel;
 pub mod exec;
 pub mod results;
 pub mod resume;
 pub mod run;
 pub mod status;
+pub mod tasks;
 pub mod wait;
 
 use crate::fault::ErrorCode;

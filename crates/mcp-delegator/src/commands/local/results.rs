@@ -3,9 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use delegator_engine::{Engine, EngineError};
+use delegator_registry::{Task, TaskFile};
+use serde_json::{Value, json};
+
+use super::tasks::{ended_answer, engine, resolved};
 use crate::commands::inputs::OneTask;
-use crate::fault::ErrorCode;
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::{Answer, ChildExit, Warning};
+use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -40,5 +48,55 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidCursor,
         ErrorCode::WrongState,
     ],
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Results>(&["local", "results"], "Show what a finished task did")
 };
+
+/// Events an answer holds.
+const MOST_EVENTS: usize = 50;
+
+fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let task = engine.task(&resolved(&engine, &input.task.task_id)?)?;
+    if !task.state.is_terminal() {
+        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
+    }
+    engine.mark_read(&task.id)?;
+    let mut data = ended_answer(&engine, &task, input.include_output, input.max_output_bytes)?;
+    data.insert("duration_seconds".into(), (view::ran_ms(&task) / 1000).into());
+    let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
+    data.insert("completed_ts".into(), view::at(ended_at).into());
+    data.insert("events".into(), events(&engine, &task, input.include_events)?);
+    let mut answer = Answer::done(Value::Object(data)).fact("count", 1);
+    answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    answer.warnings.extend(warnings(&engine, &task)?);
+    Ok(answer)
+}
+
+fn events(engine: &Engine, task: &Task, include: bool) -> Result<Value, AppError> {
+    let files = engine.files(&task.id)?;
+    let count = files
+        .record
+        .as_ref()
+        .and_then(|record| record.report.pointer("/counts/lines"))
+        .and_then(Value::as_u64);
+    if !include {
+        let reason = "Events excluded by default (use include_events=true)";
+        return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));
+    }
+    let stored = engine.stored(&task.id, TaskFile::Events)?;
+    let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(MOST_EVENTS)..];
+    // A line that is no JSON is still something the agent said.
+    let items: Vec<Value> = last
+        .iter()
+        .map(|line| serde_json::from_slice(line).unwrap_or_else(|_| String::from_utf8_lossy(line).into()))
+        .collect();
+    Ok(json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items}))
+}
+
+fn warnings(engine: &Engine, task: &Task) -> Result<Vec<Warning>, AppError> {
+    let files = engine.files(&task.id)?;
+    let told = files.record.map(|record| record.warnings).unwrap_or_default();
+    Ok(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)).collect())
+}

@@ -2,12 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::AGENT_FAILURES;
+use super::exec::accepted;
+use super::tasks::{Asked, engine, resolved, submission};
 use crate::commands::inputs::{AgentInputs, Mode, Submission, TASK_ID, THREAD_ID, check_agent_inputs};
-use crate::fault::{ErrorCode, Problem};
-use crate::registry::{Category, CommandSpec, Shape, Toolset};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::Answer;
+use crate::registry::{Category, CommandSpec, Shape, Toolset, typed};
+use crate::run::Context;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
@@ -36,6 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")
 };
 
@@ -53,4 +58,32 @@ fn check(input: &Value) -> Vec<Problem> {
         _ => {}
     }
     problems
+}
+
+fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let earlier = match (&input.task_id, &input.thread_id) {
+        (Some(task), _) => Some(engine.task(&resolved(&engine, task)?)?),
+        (None, Some(thread)) => engine.last_of_thread(thread)?,
+        (None, None) => None,
+    };
+    let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
+    let Some(thread) = thread else {
+        return Err(AppError::new(
+            ErrorCode::ThreadNotFound,
+            "That task never announced a thread, so there is nothing to go on with.",
+        ));
+    };
+    let asked = Asked {
+        submission: &input.submission,
+        agent: &input.agent,
+        mode: input.mode.into(),
+        preview: false,
+        resume: earlier,
+        thread: Some(thread),
+        input: json!(input),
+        program: None,
+    };
+    let submitted = engine.submit(submission(context, &engine, asked)?)?;
+    accepted(&engine, submitted, "background")
 }

@@ -1,13 +1,23 @@
 //! `local run`: delegate a task and stay with it.
 
+use delegator_domain::task::{End, FailureKind, LimitKind, Mode, State};
+use delegator_engine::{Engine, Waited};
+use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 use super::AGENT_FAILURES;
+use super::attach::attach;
+use super::exec::{accepted, acknowledged};
+use super::tasks::{Asked, engine, submission};
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
-use crate::fault::{ErrorCode, Problem};
-use crate::registry::{Category, CommandSpec, Shape, Toolset};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::{Answer, ChildExit, Completion};
+use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::task as view;
 
 /// How far the agent may go; `preview` plans and does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +60,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
+    examples: &[Example {
+        command: "mcp-delegator local run 'explain the build' ",
+        shows: "the agent's answer, with progress on the way",
+    }],
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Run>(&["local", "run"], "Delegate a coding task and stay with it")
 };
 
@@ -64,4 +79,125 @@ fn check(input: &Value) -> Vec<Problem> {
         );
     }
     problems
+}
+
+fn run(context: &Context<'_>, input: Run) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let (mode, preview) = match input.mode {
+        RunMode::ReadOnly => (Mode::ReadOnly, false),
+        RunMode::Preview => (Mode::ReadOnly, true),
+        RunMode::WorkspaceWrite => (Mode::WorkspaceWrite, false),
+        RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
+    };
+    let asked = Asked {
+        submission: &input.submission,
+        agent: &input.agent,
+        mode,
+        preview,
+        resume: None,
+        thread: None,
+        input: json!(input),
+        program: None,
+    };
+    let submitted = engine.submit(submission(context, &engine, asked)?)?;
+    if input.is_async {
+        return accepted(&engine, submitted, "background");
+    }
+    let budget = input.call_budget_sec.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
+    let waited = attach(context, &engine, &submitted.task.id, budget)?;
+    foreground(&engine, waited)
+}
+
+/// The answer of a run that was stayed with.
+pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
+    let Waited { task, expired } = waited;
+    let mut data = acknowledged(&task, "foreground");
+    if expired {
+        return Ok(Answer::new(Completion::Incomplete(Value::Object(data))));
+    }
+    let files = engine.files(&task.id)?;
+    let result = view::result(&task, &files, None);
+    for key in ["summary", "final_message", "structured_output", "metadata"] {
+        data.extend(result.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    engine.mark_read(&task.id)?;
+    let data = Value::Object(data);
+    let mut answer = match failure(&task, &files) {
+        None => Answer::done(data),
+        Some(error) => Answer::new(Completion::Failed(Box::new(error), Some(data))),
+    };
+    answer.child =
+        task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
+    Ok(answer)
+}
+
+/// How a task that did not complete is told by the command that ran it.
+pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {
+    let ended = task.ended.as_ref()?;
+    let error = match &ended.end {
+        End::Completed => return None,
+        End::Cancelled { .. } => AppError::new(ErrorCode::Interrupted, "The task was cancelled."),
+        End::Timeout(limit) => {
+            let code =
+                if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
+            let error = AppError::new(code, format!("Task exceeded {} timeout.", limit.name()))
+                .context("timeout_type", limit.name())
+                .context("elapsed_seconds", view::ran_ms(task) / 1000);
+            match &files.record {
+                Some(record) => error.context("idle_seconds", record.quiet_ms / 1000).context(
+                    "partial_results",
+                    json!({"last_events": record.last_events, "last_output": record.last_output}),
+                ),
+                None => error,
+            }
+        }
+        End::Failed { kind, message, retry_at } => {
+            let code = failure_code(*kind, started_anything(files));
+            let error = AppError::new(code, message.clone()).context("failure_kind", kind.name());
+            let error = match retry_at {
+                Some(retry_at) => error.context("retry_at", retry_at.clone()),
+                None => error,
+            };
+            let tail = files.record.as_ref().map(|record| tail(&record.last_stderr, 1024).to_owned());
+            error
+                .context("exit_code", json!(view::exit_code(task)))
+                .context("stderr_tail", tail.unwrap_or_default())
+        }
+    };
+    let error = error.context("task_id", task.id.as_str());
+    Some(match &task.thread_id {
+        Some(thread) => error.context("thread_id", thread.clone()),
+        None => error,
+    })
+}
+
+/// Before its first item an agent has done nothing, so the reason may be told as precisely as it is known.
+fn failure_code(kind: FailureKind, started: bool) -> ErrorCode {
+    match kind {
+        FailureKind::Auth if !started => ErrorCode::Unauthenticated,
+        FailureKind::UsageLimit if !started => ErrorCode::QuotaExhausted,
+        FailureKind::RateLimit if !started => ErrorCode::RateLimited,
+        FailureKind::Network if !started => ErrorCode::NetworkError,
+        FailureKind::AgentExit | FailureKind::Killed => ErrorCode::AgentExited,
+        FailureKind::NoTerminalEvent => ErrorCode::AgentProtocolError,
+        _ => ErrorCode::AgentFailed,
+    }
+}
+
+fn started_anything(files: &delegator_engine::TaskFiles) -> bool {
+    let items = files
+        .record
+        .as_ref()
+        .and_then(|record| record.report.pointer("/counts/items"))
+        .and_then(Value::as_object);
+    items.is_some_and(|items| items.keys().any(|kind| kind != "error"))
+}
+
+fn tail(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}
+
+/// Whether a task is over.
+pub fn is_over(task: &Task) -> bool {
+    !matches!(task.state, State::Queued | State::Starting | State::Working)
 }

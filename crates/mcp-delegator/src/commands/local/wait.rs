@@ -2,11 +2,22 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::State;
+use delegator_engine::{Engine, Waited};
+use delegator_registry::Task;
 use serde_json::{Value, json};
 
+use super::attach::attach;
+use super::run::failure;
+use super::tasks::{ended_answer, engine, resolved, with_times};
 use crate::commands::inputs::TASK_ID;
-use crate::fault::{ErrorCode, Problem};
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::{Answer, ChildExit, Completion};
+use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::task as view;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -67,6 +78,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
 };
 
@@ -80,4 +92,88 @@ pub fn check(input: &Value) -> Vec<Problem> {
         (false, false) => vec![Problem::new(ErrorCode::MissingArgument, "task_id", "is missing")],
         _ => Vec::new(),
     }
+}
+
+fn run(context: &Context<'_>, input: Wait) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let deadline = input.timeout_sec.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
+    if let Some(given) = &input.task_id {
+        let waited = attach(context, &engine, &resolved(&engine, given)?, deadline)?;
+        return one(&engine, &input, waited);
+    }
+    several(context, &engine, &input, deadline)
+}
+
+fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError> {
+    let Waited { task, expired } = waited;
+    if expired {
+        return Ok(Answer::new(Completion::Incomplete(still_working(engine, &task)?)));
+    }
+    engine.mark_read(&task.id)?;
+    let data = Value::Object(ended_answer(engine, &task, input.include_output, input.max_output_bytes)?);
+    let failed = if input.exit_status { failure(&task, &engine.files(&task.id)?) } else { None };
+    let completion = match failed {
+        // The caller asked for the task's own fate, whatever stage it failed at.
+        Some(error) if task.state == State::Failed => {
+            Completion::Failed(Box::new(AppError { code: ErrorCode::AgentFailed, ..error }), Some(data))
+        }
+        Some(error) => Completion::Failed(Box::new(error), Some(data)),
+        None => Completion::Done(data),
+    };
+    let mut answer = with_times(Answer::new(completion), &task);
+    answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    Ok(answer)
+}
+
+fn still_working(engine: &Engine, task: &Task) -> Result<Value, AppError> {
+    let files = engine.files(&task.id)?;
+    Ok(json!({
+        "task_id": task.id.as_str(),
+        "state": task.state.shown(),
+        "progress": view::progress(files.snapshot.as_ref()),
+    }))
+}
+
+/// Waits for the first of several, or for all of them, one after the other: the last to end decides either way.
+fn several(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    deadline: Option<Instant>,
+) -> Result<Answer, AppError> {
+    let ids = input.task_ids.iter().map(|given| resolved(engine, given)).collect::<Result<Vec<_>, _>>()?;
+    if input.until == Until::Any {
+        let first = engine.wait_any(&ids, deadline)?;
+        let pending: Vec<String> =
+            ids.iter().filter(|id| **id != first.task.id).map(ToString::to_string).collect();
+        let mut answer = one(engine, input, first)?;
+        answer.facts.insert("pending".into(), pending.into());
+        return Ok(answer);
+    }
+    let mut tasks = Vec::new();
+    let mut pending = Vec::new();
+    for id in &ids {
+        let waited = attach(context, engine, id, deadline)?;
+        if waited.expired {
+            pending.push(id.to_string());
+            tasks.push(still_working(engine, &waited.task)?);
+        } else {
+            engine.mark_read(id)?;
+            tasks.push(Value::Object(ended_answer(
+                engine,
+                &waited.task,
+                input.include_output,
+                input.max_output_bytes,
+            )?));
+        }
+    }
+    let data = json!({"tasks": tasks});
+    let mut answer = match pending.is_empty() {
+        true => Answer::done(data),
+        false => Answer::new(Completion::Incomplete(data)),
+    };
+    if !pending.is_empty() {
+        answer.facts.insert("pending".into(), pending.into());
+    }
+    Ok(answer)
 }

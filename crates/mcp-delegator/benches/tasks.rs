@@ -1,0 +1,135 @@
+//! What a task costs: from submission to the agent's start, from its end to the waiter, and a supervisor's memory.
+//!
+//! `cargo bench -p mcp-delegator --bench tasks`; prints a table, asserts nothing about time.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops where its world is broken"
+)]
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use delegator_testkit::program::World;
+use serde_json::{Value, json};
+
+const ROUNDS: usize = 60;
+const AT_ONCE: usize = 100;
+
+fn stage(steps: Value) -> World {
+    let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
+    let root = world.home().parent().unwrap().to_owned();
+    world.write("script.json", &json!({"steps": steps}).to_string());
+    let program = env!("CARGO_BIN_EXE_mcp-delegator");
+    let wrapper = format!(
+        "#!/bin/sh\nexec {program} scripted-agent --script {} \"$@\"\n",
+        root.join("script.json").display()
+    );
+    world.write("bin/codex", &wrapper);
+    let codex = root.join("bin/codex");
+    std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world
+        .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
+        .variable("MCP_DELEGATOR_HOME", root.join("home/state").to_str().unwrap())
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", &AT_ONCE.to_string())
+}
+
+fn until_there(path: &Path) -> Instant {
+    while !path.exists() {
+        std::hint::spin_loop();
+    }
+    Instant::now()
+}
+
+fn percentile(times: &mut [Duration], percent: usize) -> f64 {
+    times.sort();
+    times[(times.len() - 1) * percent / 100].as_secs_f64() * 1000.0
+}
+
+fn submit_to_start() -> (f64, f64) {
+    let world = stage(
+        json!([{"touch_file": "started"}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"turn_completed": {}}]),
+    );
+    world.run(["local", "run", "warm up"]);
+    let started = world.project().join("started");
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            std::fs::remove_file(&started).unwrap();
+            let before = Instant::now();
+            let mut child = world
+                .command(["local", "exec", "x"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let took = until_there(&started) - before;
+            child.wait().unwrap();
+            took
+        })
+        .collect();
+    (percentile(&mut times, 50), percentile(&mut times, 99))
+}
+
+fn end_to_waiter() -> (f64, f64) {
+    let world = stage(json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"touch_file": "ready"}, {"delay_ms": 300},
+        {"turn_completed": {}}, {"touch_file": "over"}
+    ]));
+    world.run(["local", "run", "warm up"]);
+    let mut times: Vec<Duration> = (0..ROUNDS / 2)
+        .map(|_| {
+            for name in ["ready", "over"] {
+                let _ = std::fs::remove_file(world.project().join(name));
+            }
+            let id = world.run(["local", "exec", "x"]).json()["data"]["task_id"].as_str().unwrap().to_owned();
+            let mut waiter = world
+                .command(["local", "wait", &id])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let over = until_there(&world.project().join("over"));
+            waiter.wait().unwrap();
+            over.elapsed()
+        })
+        .collect();
+    (percentile(&mut times, 50), percentile(&mut times, 99))
+}
+
+/// Mean proportional memory of the supervisors of many tasks at once, in KiB.
+fn memory() -> u64 {
+    let world = stage(
+        json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "x"}, "silent"]),
+    );
+    let ids: Vec<String> = (0..AT_ONCE)
+        .map(|_| world.run(["local", "exec", "x"]).json()["data"]["task_id"].as_str().unwrap().to_owned())
+        .collect();
+    let mut sizes = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if ids.iter().any(|id| line.contains(&format!("supervise\0{id}"))) {
+            let rollup = std::fs::read_to_string(entry.path().join("smaps_rollup")).unwrap_or_default();
+            let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
+            sizes.push(pss.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0));
+        }
+    }
+    for id in &ids {
+        world.run(["local", "cancel", id]);
+    }
+    assert_eq!(sizes.len(), AT_ONCE, "not all supervisors were there");
+    sizes.iter().sum::<u64>() / sizes.len() as u64
+}
+
+fn main() {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let (start_50, start_99) = submit_to_start();
+    let (end_50, end_99) = end_to_waiter();
+    println!("load {}", load.split(' ').next().unwrap_or_default());
+    println!("| what | p50 | p99 |\n|---|---|---|");
+    println!("| CLI started → agent started | {start_50:.1} ms | {start_99:.1} ms |");
+    println!("| agent's last act → waiter has answered and exited | {end_50:.1} ms | {end_99:.1} ms |");
+    println!("| memory of a supervisor (PSS, {AT_ONCE} at once) | {} KiB | |", memory());
+}

@@ -1,0 +1,146 @@
+//! `doctor`: is everything there that a task needs?
+
+use std::ffi::OsStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::local::tasks::{configured_agent, engine};
+use crate::fault::AppError;
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, OutputSchema, Shape, typed};
+use crate::run::Context;
+use crate::views::document::{Block, Document, scalar};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Doctor {
+    /// Write a report to send along with a question
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unbuilt" = true))]
+    pub bundle: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Checks {
+    pub checks: Vec<Check>,
+    /// Whether nothing stands in the way of a task.
+    pub is_healthy: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Check {
+    pub name: &'static str,
+    /// ok, warning or problem.
+    pub status: &'static str,
+    pub message: String,
+    /// What to do about it.
+    pub suggestion: Option<String>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Agent, its version, the sandbox it needs, and the state directory.",
+    danger: Danger::Safe,
+    idempotent: true,
+    shape: Shape::List("checks"),
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Checks>),
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is there")
+};
+
+fn run(context: &Context<'_>, _: Doctor) -> Result<Answer, AppError> {
+    let checks = vec![agent(context), codex_home(context), sandbox(), state_dir(context)];
+    let is_healthy = checks.iter().all(|check| check.status != "problem");
+    Ok(Answer::done(json!(Checks { checks, is_healthy })))
+}
+
+fn check(name: &'static str, status: &'static str, message: String, suggestion: Option<&str>) -> Check {
+    Check { name, status, message, suggestion: suggestion.map(str::to_owned) }
+}
+
+fn agent(context: &Context<'_>) -> Check {
+    let found =
+        engine(context).and_then(|engine| configured_agent(context, &engine, &context.process.current_dir));
+    match found {
+        Err(error) => {
+            Check { suggestion: error.suggestion, ..check("agent", "problem", error.message, None) }
+        }
+        Ok(agent) => {
+            let program = agent.program.display();
+            match agent.version {
+                None => check("agent", "warning", format!("{program} does not tell its version"), None),
+                Some(version) if version > (0, 166, 0) => {
+                    let (major, minor, patch) = version;
+                    let words = format!(
+                        "{program} is {major}.{minor}.{patch}, newer than any we know (0.166.0); it is tried"
+                    );
+                    check("agent", "warning", words, None)
+                }
+                Some((major, minor, patch)) => {
+                    check("agent", "ok", format!("{program}, version {major}.{minor}.{patch}"), None)
+                }
+            }
+        }
+    }
+}
+
+/// Codex cannot make its sandbox helper where its home lies below the temporary directory, and says so only on stderr.
+fn codex_home(context: &Context<'_>) -> Check {
+    let variable =
+        |name: &str| context.process.environment.get(OsStr::new(name)).map(std::path::PathBuf::from);
+    let home = variable("CODEX_HOME").or_else(|| variable("HOME").map(|home| home.join(".codex")));
+    let temporary = variable("TMPDIR").unwrap_or_else(|| "/tmp".into());
+    match home {
+        Some(home) if home.starts_with(&temporary) => check(
+            "codex_home",
+            "problem",
+            format!(
+                "{} lies below {}; Codex then runs no sandboxed command",
+                home.display(),
+                temporary.display()
+            ),
+            Some("Point CODEX_HOME or TMPDIR elsewhere."),
+        ),
+        Some(home) => check("codex_home", "ok", home.display().to_string(), None),
+        None => check("codex_home", "warning", "neither CODEX_HOME nor HOME is set".into(), None),
+    }
+}
+
+fn sandbox() -> Check {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let landlock = read("/sys/kernel/security/lsm").contains("landlock");
+    let namespaces = read("/proc/sys/user/max_user_namespaces").trim().parse::<u64>().unwrap_or(0) > 0;
+    match (landlock, namespaces) {
+        (_, true) => check("sandbox", "ok", "user namespaces can be made".into(), None),
+        (true, false) => check("sandbox", "ok", "landlock is there".into(), None),
+        (false, false) => check(
+            "sandbox",
+            "warning",
+            "neither user namespaces nor landlock were found; sandboxed modes may not work".into(),
+            Some(
+                "Raise user.max_user_namespaces, or ask for mode danger-full-access where that is acceptable.",
+            ),
+        ),
+    }
+}
+
+fn state_dir(context: &Context<'_>) -> Check {
+    let counted = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
+    match counted {
+        Err(error) => check("state_dir", "problem", error.message, None),
+        Ok((None, path)) => check("state_dir", "ok", format!("{} (nothing there yet)", path.display()), None),
+        Ok((Some(counts), path)) => {
+            let tasks: u64 = counts.iter().map(|(_, count)| count).sum();
+            check("state_dir", "ok", format!("{}, {tasks} tasks", path.display()), None)
+        }
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let rows = data["checks"].as_array().into_iter().flatten();
+    let rows =
+        rows.map(|check| ["status", "name", "message", "suggestion"].map(|key| scalar(&check[key])).to_vec());
+    Document::default()
+        .block(Block::Table { columns: vec!["status", "check", "what", "do"], rows: rows.collect() })
+}

@@ -1,0 +1,63 @@
+//! Staying with a task: progress on a terminal, and letting go of it.
+
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::TaskId;
+use delegator_engine::{Engine, Progressed, Waited};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+
+use crate::fault::AppError;
+use crate::interrupt::Attached;
+use crate::run::Context;
+
+/// Waits for a task and shows how far it is.
+pub fn attach(
+    context: &Context<'_>,
+    engine: &Engine,
+    id: &TaskId,
+    deadline: Option<Instant>,
+) -> Result<Waited, AppError> {
+    let bar = bar(context);
+    let patience = ending_may_take(context);
+    context.screen.attachment.set(Some(Attached { engine: engine.clone(), task: id.clone(), patience }));
+    let waited = engine.wait(id, deadline, |progressed| {
+        show(&bar, progressed);
+        true
+    });
+    bar.finish_and_clear();
+    context.screen.attachment.set(None);
+    Ok(waited?)
+}
+
+/// The graces of the recipe, the sweep, and a little for a busy machine.
+const BEYOND_THE_GRACES: u64 = 15;
+
+/// How long ending a task may take.
+pub fn ending_may_take(context: &Context<'_>) -> Duration {
+    let graces = context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");
+    Duration::from_secs(graces + BEYOND_THE_GRACES)
+}
+
+fn bar(context: &Context<'_>) -> ProgressBar {
+    if !context.screen.presentation.shows_progress() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(100);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, progressed: &Progressed<'_>) {
+    let snapshot = progressed.snapshot.as_ref();
+    let percent = snapshot.and_then(|snapshot| snapshot.pointer("/progress/percent")).and_then(Value::as_u64);
+    let activity = snapshot.and_then(|snapshot| snapshot["current_activity"].as_str());
+    bar.set_position(percent.unwrap_or(0));
+    let words = activity.unwrap_or(match progressed.task.state {
+        delegator_domain::task::State::Queued => "Waiting for a free slot",
+        _ => "Starting",
+    });
+    bar.set_message(delegator_domain::terminal::sanitize(words).into_owned());
+}

@@ -1,0 +1,212 @@
+//! What the commands about tasks share: the engine, and the way from inputs to a submission.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::{Mode, TaskId};
+use delegator_engine::{AgentProgram, Ending, Engine, Limits, Settings, Submission};
+use delegator_registry::{Idempotency, Task, TaskFile};
+use serde_json::{Map, Value, json};
+
+use crate::commands::inputs::{self, AgentInputs};
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Answer;
+use crate::requests::page::fingerprint;
+use crate::run::Context;
+use crate::views::task as view;
+
+/// The engine of this call's state directory.
+pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
+    let state_dir = context
+        .state_dir
+        .clone()
+        .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."))?;
+    let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
+    Ok(Engine { state_dir, max_concurrent, program: PathBuf::from("/proc/self/exe") })
+}
+
+/// Everything that tells one submission from another.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub submission: &'a inputs::Submission,
+    pub agent: &'a AgentInputs,
+    pub mode: Mode,
+    pub preview: bool,
+    /// The task whose thread it goes on with, where we know it.
+    pub resume: Option<Task>,
+    pub thread: Option<String>,
+    /// The canonical input, for the record.
+    pub input: Value,
+    /// A program to use instead of the configured agent.
+    pub program: Option<AgentProgram>,
+}
+
+/// Puts inputs, configuration and surroundings together.
+pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> Result<Submission, AppError> {
+    let config = context.config;
+    let working_dir = match (&asked.agent.working_dir, &asked.resume) {
+        (Some(given), _) => PathBuf::from(given),
+        (None, Some(task)) => PathBuf::from(&task.working_dir),
+        (None, None) => context.process.current_dir.clone(),
+    };
+    let program = match asked.program {
+        Some(program) => program,
+        None => configured_agent(context, engine, &working_dir)?,
+    };
+    let max_mode = config.word("max_mode").and_then(Mode::named).unwrap_or(Mode::ReadOnly);
+    let mut input = asked.input;
+    if let Some(object) = input.as_object_mut() {
+        object.shift_remove("task");
+    }
+    let idempotency = asked.submission.idempotency_key.clone().map(|key| {
+        let request_hash = fingerprint(&json!([asked.submission.task, input]));
+        Idempotency { key, request_hash }
+    });
+    Ok(Submission {
+        text: asked.submission.task.clone(),
+        settings: Settings {
+            preview: asked.preview,
+            usage_before: asked.resume.as_ref().map(|task| used_before(engine, task)).transpose()?.flatten(),
+            ..settings(context, asked.agent, asked.mode, working_dir, asked.thread)
+        },
+        agent: program,
+        agent_name: "codex".to_owned(),
+        max_mode,
+        environment: context.process.environment.clone(),
+        // What the commands may see, the agent must have.
+        passed_on: asked.agent.env_allow_list.clone(),
+        secret_names: config.redact_names().to_vec(),
+        umask: umask(),
+        title: title(context, &asked.submission.task),
+        labels: asked.submission.labels.clone(),
+        input,
+        allow_parallel_writes: asked.submission.allow_parallel_writes,
+        idempotency,
+    })
+}
+
+/// The agent the configuration names.
+pub fn configured_agent(
+    context: &Context<'_>,
+    engine: &Engine,
+    workdir: &Path,
+) -> Result<AgentProgram, AppError> {
+    // A name or a path: as text it is either.
+    let configured = context.config.get("codex_bin").map(|setting| setting.value_json()).unwrap_or_default();
+    let given = configured.as_str().unwrap_or("codex");
+    let variable = |name: &str| context.process.environment.get(OsStr::new(name)).map(OsString::as_os_str);
+    let environment: Vec<(OsString, OsString)> =
+        context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Ok(engine.agent(OsStr::new(given), variable("PATH"), workdir, &environment)?)
+}
+
+fn settings(
+    context: &Context<'_>,
+    agent: &AgentInputs,
+    mode: Mode,
+    working_dir: PathBuf,
+    resume: Option<String>,
+) -> Settings {
+    let config = context.config;
+    let seconds = |given: Option<u32>, key: &str| given.map_or_else(|| config.number(key), u64::from);
+    let absolute =
+        |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
+    Settings {
+        mode: mode.name().to_owned(),
+        preview: false,
+        working_dir,
+        allowed_roots: config.paths("allowed_roots").to_vec(),
+        model: agent.model.clone(),
+        profile: agent.profile.clone(),
+        reasoning_effort: agent.reasoning_effort.clone(),
+        images: absolute(&agent.images),
+        add_dirs: absolute(&agent.add_dirs),
+        output_schema: agent.output_schema.clone().map(Value::Object),
+        skip_git_repo_check: agent.skip_git_repo_check,
+        env_policy: json!(agent.env_policy).as_str().unwrap_or_default().to_owned(),
+        env_allow_list: agent.env_allow_list.clone(),
+        resume,
+        usage_before: None,
+        limits: Limits {
+            idle_sec: seconds(agent.idle_timeout_sec, "idle_timeout_sec"),
+            hard_sec: seconds(agent.hard_timeout_sec, "hard_timeout_sec"),
+            only_output_counts: config.word("idle_counts") == Some("output"),
+        },
+        ending: Ending {
+            interrupt_grace_sec: config.number("interrupt_grace_sec"),
+            terminate_grace_sec: config.number("terminate_grace_sec"),
+        },
+        max_stream_bytes: config.number("max_stream_bytes"),
+        max_processes: usize::try_from(config.number("max_processes")).unwrap_or(usize::MAX),
+        sweep_exempt: config.words("sweep_exempt").to_vec(),
+        depth: depth(context),
+    }
+}
+
+/// What a thread had used when its last task ended. Codex tells a running total; a task's own use is the difference.
+fn used_before(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppError> {
+    let record = engine.files(&task.id)?.record;
+    let total = record.as_ref().and_then(|record| record.report.pointer("/usage/thread_total"));
+    let tokens = |total: &Value, key: &str| total[key].as_i64().unwrap_or(0);
+    Ok(total.filter(|total| total.is_object()).map(|total| {
+        [
+            tokens(total, "input_tokens"),
+            tokens(total, "cached_input_tokens"),
+            tokens(total, "cache_write_input_tokens"),
+            tokens(total, "output_tokens"),
+            tokens(total, "reasoning_output_tokens"),
+        ]
+    }))
+}
+
+/// How many tasks stand above this one: the marker says.
+fn depth(context: &Context<'_>) -> u32 {
+    let marker = context.process.variable("DELEGATOR_TASK");
+    marker
+        .and_then(|marker| marker.rsplit_once(':'))
+        .and_then(|(_, depth)| depth.parse::<u32>().ok())
+        .map_or(0, |depth| depth + 1)
+}
+
+fn umask() -> u32 {
+    let umask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(umask);
+    umask.bits()
+}
+
+/// The first line of a task, short, and without what must not be shown.
+fn title(context: &Context<'_>, text: &str) -> String {
+    let first = text.trim().lines().next().unwrap_or_default();
+    let short: String = first.chars().take(120).collect();
+    context.screen.printer.clean_line(&short)
+}
+
+/// The answer about a task that has ended, or whose time ran out.
+pub fn ended_answer(
+    engine: &Engine,
+    task: &Task,
+    include_output: bool,
+    budget: u32,
+) -> Result<Map<String, Value>, AppError> {
+    let files = engine.files(&task.id)?;
+    let streams = view::output_is_due(task.state, include_output).then(|| -> Result<_, AppError> {
+        let text =
+            |which| engine.stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok((text(TaskFile::Events)?, text(TaskFile::Stderr)?, budget as usize))
+    });
+    Ok(view::result(task, &files, streams.transpose()?))
+}
+
+/// What every answer about a finished task carries beside its data.
+pub fn with_times(mut answer: Answer, task: &Task) -> Answer {
+    answer.facts.insert("started_ts".into(), view::at(view::started_ms(task)).into());
+    if let Some(ended) = &task.ended {
+        answer.facts.insert("completed_ts".into(), view::at(ended.at_ms).into());
+        answer.facts.insert("duration_ms".into(), view::ran_ms(task).into());
+    }
+    answer
+}
+
+pub fn resolved(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
+    Ok(engine.resolve(given)?)
+}

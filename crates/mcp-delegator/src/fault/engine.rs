@@ -1,0 +1,72 @@
+//! What the engine reports, in the vocabulary of the door.
+
+use delegator_engine::EngineError;
+use delegator_registry::RegistryError;
+
+use super::{AppError, ErrorCode, Retry};
+
+impl From<EngineError> for AppError {
+    fn from(error: EngineError) -> Self {
+        let message = sentence(&error.to_string());
+        match error {
+            EngineError::Registry(error) => registry(error),
+            EngineError::UnknownTask { given } => AppError::new(ErrorCode::TaskNotFound, message)
+                .context("task_id", given)
+                .suggest("'mcp-delegator local status' lists the tasks."),
+            EngineError::AmbiguousTask { candidates, .. } => {
+                let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                AppError::new(ErrorCode::InvalidId, message)
+                    .context("candidates", candidates)
+                    .suggest("Give more of the id.")
+            }
+            EngineError::UnknownThread { given } => {
+                AppError::new(ErrorCode::ThreadNotFound, message).context("thread_id", given)
+            }
+            EngineError::NotEnded { task, state } => {
+                let error = AppError::new(ErrorCode::WrongState, message)
+                    .context("state", state.shown())
+                    .context("task_id", task.as_str())
+                    .suggest(format!("Wait for it first: mcp-delegator local wait {task}"));
+                AppError { retry: Retry::Later(None), ..error }
+            }
+            EngineError::AlreadyEnded { task, state } => AppError::new(ErrorCode::WrongState, message)
+                .context("state", state.shown())
+                .context("task_id", task.as_str()),
+            EngineError::ModeTooWide { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+                .suggest("Ask for less, or raise max_mode in your own configuration."),
+            EngineError::WorkingDir { .. } => {
+                AppError::new(ErrorCode::InvalidValue, message).context("field", "working_dir")
+            }
+            EngineError::OutsideRoots { .. } => AppError::new(ErrorCode::PolicyBlocked, message),
+            EngineError::Agent(_) => AppError::new(ErrorCode::DependencyMissing, message)
+                .suggest("Install it, or name it with codex_bin or MCP_DELEGATOR_CODEX_BIN."),
+            EngineError::Plan(_) => AppError::new(ErrorCode::DependencyVersion, message),
+            EngineError::Launch { .. } | EngineError::Randomness { .. } => {
+                AppError::new(ErrorCode::Internal, message)
+            }
+            EngineError::Io { .. } => AppError::new(ErrorCode::IoError, message),
+        }
+    }
+}
+
+fn registry(error: RegistryError) -> AppError {
+    let message = sentence(&error.to_string());
+    match error {
+        RegistryError::IdempotencyConflict { first, .. } => {
+            AppError::new(ErrorCode::IdempotencyMismatch, message).context("task_id", first.as_str())
+        }
+        RegistryError::Busy { .. } => AppError::new(ErrorCode::LockHeld, message),
+        RegistryError::NeedsNewerWriter { .. }
+        | RegistryError::Damaged { .. }
+        | RegistryError::StateDir(_) => AppError::new(ErrorCode::ConfigInvalid, message),
+        _ => AppError::new(ErrorCode::IoError, message),
+    }
+}
+
+/// Errors below are written without a capital and a stop; what people read has both.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}

@@ -1,0 +1,44 @@
+//! What else this program can be: the supervisor of a task, and the scripted agent of the demo.
+//!
+//! Neither is a command. Both are recognised before anything else is done, because a supervisor must stay small: no
+//! schemas, no configuration, no signal thread.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use delegator_engine::Engine;
+use delegator_registry::Nonce;
+
+use crate::process::Process;
+
+/// The word by which the program becomes the scripted agent.
+pub const SCRIPTED_AGENT: &str = "scripted-agent";
+const SUPERVISE: &str = "supervise";
+
+/// Lives another life, if the words ask for one.
+pub fn live(process: &Process) -> Option<ExitCode> {
+    match process.argv.get(1)?.to_str()? {
+        SUPERVISE => supervise(process),
+        SCRIPTED_AGENT => {
+            let mut argv = process.argv.clone();
+            argv.remove(1);
+            Some(ExitCode::from(delegator_scripted_agent::start(argv)))
+        }
+        _ => None,
+    }
+}
+
+/// Only a call that is wholly ours is one: anything else is somebody's mistake, and told as such.
+fn supervise(process: &Process) -> Option<ExitCode> {
+    let [_, _, id, nonce] = process.argv.as_slice() else { return None };
+    let id = id.to_str()?.parse().ok()?;
+    let nonce = Nonce::from_text(nonce.to_str()?)?;
+    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
+    let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
+    let engine = Engine { state_dir, max_concurrent, program: PathBuf::from("/proc/self/exe") };
+    Some(match delegator_engine::work(&engine, &id, &nonce) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}

@@ -1,0 +1,177 @@
+//! A task in the words of contract 000: what wait, results and status say about it.
+
+use delegator_domain::task::{End, ExitStatus, State};
+use delegator_engine::{Record, TaskFiles};
+use delegator_registry::Task;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{output, rfc3339};
+
+/// The agent's last message is what the caller asked for; this much of it is always there.
+const MESSAGE_CHARS: usize = 8_000;
+
+pub fn at(milliseconds: i64) -> String {
+    Timestamp::from_millisecond(milliseconds).map(rfc3339).unwrap_or_default()
+}
+
+/// When it began to work; a task that never did began when it was accepted.
+pub fn started_ms(task: &Task) -> i64 {
+    task.started_at_ms.unwrap_or(task.created_at_ms)
+}
+
+/// How long it ran, by a clock that does not jump where one was kept.
+pub fn ran_ms(task: &Task) -> u64 {
+    let ended = task.ended.as_ref();
+    let by_wall = ended.map_or(0, |ended| (ended.at_ms - started_ms(task)).max(0)).unsigned_abs();
+    ended.and_then(|ended| ended.ran_ms).unwrap_or(by_wall)
+}
+
+pub fn exit_code(task: &Task) -> Option<i32> {
+    match task.ended.as_ref()?.exit? {
+        ExitStatus::Code(code) => Some(code),
+        // As a shell tells it.
+        ExitStatus::Signal(signal) => Some(128 + signal),
+    }
+}
+
+/// What wait and results have in common.
+pub fn result(
+    task: &Task,
+    files: &TaskFiles,
+    streams: Option<(String, String, usize)>,
+) -> Map<String, Value> {
+    let mut data = Map::new();
+    data.insert("task_id".into(), task.id.as_str().into());
+    data.insert("state".into(), task.state.shown().into());
+    let summary = task.ended.as_ref().and_then(|ended| ended.summary.clone());
+    data.insert("summary".into(), summary.unwrap_or_else(|| format!("Task {}", task.state.shown())).into());
+    let record = files.record.as_ref();
+    data.insert("final_message".into(), final_message(record, streams.is_some()));
+    if let (Some(text), true) = (final_text(record), task.input.get("output_schema").is_some()) {
+        data.insert("structured_output".into(), serde_json::from_str(text).unwrap_or_default());
+    }
+    data.insert("metadata".into(), metadata(task, record));
+    let told = match streams {
+        Some((stdout, stderr, budget)) => {
+            let sizes = record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));
+            output::included(&stdout, &stderr, budget, sizes)
+        }
+        None => output::left_out("Output excluded by default (use include_output=true)"),
+    };
+    data.insert("output".into(), told);
+    data
+}
+
+fn final_text(record: Option<&Record>) -> Option<&str> {
+    record?.report.pointer("/final_message/text")?.as_str()
+}
+
+fn final_message(record: Option<&Record>, whole: bool) -> Value {
+    let Some(text) = final_text(record) else { return Value::Null };
+    match text.char_indices().nth(MESSAGE_CHARS) {
+        Some((at, _)) if !whole => format!("{} [truncated]", &text[..at]).into(),
+        _ => text.into(),
+    }
+}
+
+fn metadata(task: &Task, record: Option<&Record>) -> Value {
+    let report = record.map(|record| &record.report);
+    let list =
+        |path: &str| report.and_then(|report| report.pointer(path)).cloned().unwrap_or_else(|| json!([]));
+    let mut metadata = json!({
+        "duration": ran_ms(task) / 1000,
+        "file_operations": {
+            "modified_files": list("/files/modified"),
+            "added_files": list("/files/added"),
+            "deleted_files": list("/files/deleted"),
+            "lines_changed": null,
+        },
+        "thread_info": thread_info(task, report),
+        "error_context": error_context(task),
+    });
+    if task.state.is_terminal() {
+        metadata["task_status"] = task.state.name().into();
+    }
+    metadata
+}
+
+fn thread_info(task: &Task, report: Option<&Value>) -> Value {
+    let usage = report.and_then(|report| report.pointer("/usage/own"));
+    let tokens: Option<Map<String, Value>> = usage.and_then(Value::as_object).map(|usage| {
+        usage
+            .iter()
+            .filter(|(_, count)| count.is_i64())
+            .map(|(name, count)| (name.clone(), count.clone()))
+            .collect()
+    });
+    json!({
+        "thread_id": task.thread_id,
+        "cache_hit_rate": report.and_then(|report| report.pointer("/usage/cache_hit_rate")),
+        "token_usage": tokens,
+    })
+}
+
+fn error_context(task: &Task) -> Value {
+    let (message, kind, retry_at) = match task.ended.as_ref().map(|ended| &ended.end) {
+        Some(End::Failed { kind, message, retry_at }) => (message.clone(), kind.name(), retry_at.clone()),
+        Some(End::Timeout(limit)) => {
+            (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
+        }
+        _ => return Value::Null,
+    };
+    let mut context = json!({
+        "error_message": message,
+        "error_type": kind,
+        "failed_files": [],
+        "error_locations": [],
+        "suggestions": [],
+        "failure_kind": kind,
+    });
+    if let Some(retry_at) = retry_at {
+        context["retry_at"] = retry_at.into();
+    }
+    context
+}
+
+/// A running task, in a few words.
+pub fn running(task: &Task, snapshot: Option<&Value>, now_ms: i64) -> Value {
+    json!({
+        "task_id": task.id.as_str(),
+        "state": task.state.shown(),
+        "started_ts": at(started_ms(task)),
+        "elapsed_seconds": (now_ms - started_ms(task)).max(0) / 1000,
+        "progress": progress(snapshot),
+        "title": task.title,
+    })
+}
+
+/// What is known of how far it is; nothing where nothing is.
+pub fn progress(snapshot: Option<&Value>) -> Value {
+    let Some(snapshot) = snapshot else { return Value::Null };
+    let told = &snapshot["progress"];
+    if told.is_null() && snapshot["current_activity"].is_null() {
+        return Value::Null;
+    }
+    json!({
+        "percent": told["percent"].as_u64().unwrap_or(0),
+        "completed_steps": told["completed_steps"].as_u64().unwrap_or(0),
+        "total_steps": told["total_steps"].as_u64().unwrap_or(0),
+        "current_activity": snapshot["current_activity"],
+    })
+}
+
+pub fn ended(task: &Task) -> Value {
+    json!({
+        "task_id": task.id.as_str(),
+        "state": task.state.shown(),
+        "duration_seconds": ran_ms(task) / 1000,
+        "completed_ts": at(task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)),
+        "title": task.title,
+    })
+}
+
+/// Failed and timed-out tasks always show what the agent printed: that is where the reason is.
+pub fn output_is_due(state: State, asked: bool) -> bool {
+    asked || matches!(state, State::Failed | State::Timeout)
+}

@@ -1,0 +1,157 @@
+//! The real Codex, against a model on a loopback port: what the scripted agent cannot prove.
+//!
+//! `scripts/install-codex` puts it into `.tools/`; without it these tests fail, they do not skip.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use delegator_testkit::fake_model::{FakeModel, Step, codex_config, command, message, patch};
+use delegator_testkit::generated::workspace;
+use delegator_testkit::program::{World, text_of};
+use serde_json::{Value, json};
+
+struct Stage {
+    world: World,
+}
+
+impl Stage {
+    fn with(config: &str) -> Stage {
+        let codex = workspace().join(".tools/codex-0.166.0/node_modules/.bin/codex");
+        assert!(codex.exists(), "{} is missing: run scripts/install-codex", codex.display());
+        let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
+        world.write("home/.codex/config.toml", config);
+        // Codex refuses its sandbox helper where its home lies below the temporary directory.
+        world.write("scratch/.keep", "");
+        let root = world.home().parent().unwrap().to_owned();
+        let variables = [
+            ("MCP_DELEGATOR_CODEX_BIN", codex.display().to_string()),
+            ("MCP_DELEGATOR_HOME", root.join("home/state").display().to_string()),
+            ("CODEX_HOME", root.join("home/.codex").display().to_string()),
+            ("TMPDIR", root.join("scratch").display().to_string()),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("MY_FLAG", "up".to_owned()),
+        ];
+        let world = variables.iter().fold(world, |world, (name, value)| world.variable(name, value));
+        Stage { world }
+    }
+
+    fn answer(&self, args: &[&str]) -> Value {
+        let run = self.world.run(args);
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+    }
+
+    /// Submits and waits.
+    fn done(&self, args: &[&str]) -> Value {
+        let accepted = self.answer(&[&["local"], args, &["--skip-git-repo-check"]].concat());
+        let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
+        self.answer(&["local", "wait", &id, "--include-output"])["data"].clone()
+    }
+}
+
+const ADD: &str = "*** Begin Patch\n*** Add File: added.txt\n+hello\n*** End Patch\n";
+
+#[test]
+fn a_run_with_files_and_tokens_and_the_thread_goes_on() {
+    let model =
+        FakeModel::start(vec![Step::Say(vec![patch(ADD)]), Step::Say(vec![message("Added a file.")])]);
+    let stage = Stage::with(&model.codex_config());
+    let config = text_of(&stage.world.home().join(".codex/config.toml"));
+    let data = stage.done(&["exec", "add a file", "--mode", "workspace-write"]);
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("completed"), &json!("Added a file.")),
+        "{data}"
+    );
+    assert_eq!(text_of(&stage.world.project().join("added.txt")), "hello\n");
+    let added = data["metadata"]["file_operations"]["added_files"].to_string();
+    assert!(added.contains("added.txt"), "{data}");
+    let info = &data["metadata"]["thread_info"];
+    assert_eq!(
+        (&info["token_usage"]["input_tokens"], &info["token_usage"]["output_tokens"]),
+        (&json!(200), &json!(40))
+    );
+    let task = data["task_id"].as_str().unwrap();
+    let again = stage.done(&["resume", "and now?", "--task-id", task]);
+    assert_eq!(
+        (&again["state"], &again["metadata"]["thread_info"]["thread_id"]),
+        (&json!("completed"), &info["thread_id"])
+    );
+    let last = model.requests().last().unwrap().to_string();
+    assert!(last.contains("add a file") && last.contains("and now?"), "the thread's history is there");
+    assert_eq!(
+        text_of(&stage.world.home().join(".codex/config.toml")),
+        config,
+        "Codex's own configuration is untouched"
+    );
+}
+
+#[test]
+fn a_cancel_during_a_long_command_leaves_nothing_alive() {
+    let model = FakeModel::start(vec![
+        Step::Say(vec![command("touch started; sleep 300")]),
+        Step::Say(vec![message("late")]),
+    ]);
+    let stage = Stage::with(&model.codex_config());
+    let accepted =
+        stage.answer(&["local", "exec", "wait long", "--mode", "workspace-write", "--skip-git-repo-check"]);
+    let id = accepted["data"]["task_id"].as_str().unwrap().to_owned();
+    while !stage.world.project().join("started").exists() {
+        std::thread::yield_now();
+    }
+    let cancelled = stage.answer(&["local", "cancel", &id]);
+    assert_eq!(
+        (&cancelled["data"]["state"], &cancelled["data"]["survivors"]),
+        (&json!("cancelled"), &json!([]))
+    );
+    let marked = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let mark = format!("DELEGATOR_TASK={id}:");
+        environ.windows(mark.len()).any(|window| window == mark.as_bytes())
+    });
+    assert_eq!(marked.count(), 0);
+}
+
+#[test]
+fn a_models_refusal_is_a_failure_with_its_words() {
+    let body = json!({"error": {"message": "The model is on holiday", "type": "invalid_request_error"}});
+    let model = FakeModel::start(vec![Step::Refuse { status: 400, body }]);
+    let stage = Stage::with(&model.codex_config());
+    let data = stage.done(&["exec", "anything"]);
+    assert_eq!(data["state"], "failed", "{data}");
+    let context = &data["metadata"]["error_context"];
+    assert!(context["error_message"].as_str().unwrap().contains("on holiday"), "{context}");
+}
+
+#[test]
+fn an_unreachable_model_ends_by_itself() {
+    // A port that was free a moment ago and is nobody's now.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let stage = Stage::with(&codex_config(port));
+    let data = stage.done(&["exec", "anything"]);
+    assert_eq!(data["state"], "failed", "{data}");
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "network", "{data}");
+}
+
+#[test]
+fn commands_work_under_every_environment_policy() {
+    for (policy, more) in [
+        ("inherit-none", vec![]),
+        ("inherit-all", vec![]),
+        ("allow-list", vec!["--env-allow-list", "MY_FLAG"]),
+    ] {
+        let model = FakeModel::start(vec![
+            Step::Say(vec![command("git --version && env")]),
+            Step::Say(vec![message("ok")]),
+        ]);
+        let stage = Stage::with(&model.codex_config());
+        let args = [vec!["exec", "look", "--env-policy", policy], more].concat();
+        let data = stage.done(&args);
+        let output = data["output"]["stdout"].as_str().unwrap();
+        assert!(output.contains("git version"), "{policy}: {data}");
+        assert!(
+            output.contains("DELEGATOR_TASK=T-local-"),
+            "{policy}: the mark reaches the commands: {output}"
+        );
+        assert_eq!(output.contains("CODEX_HOME="), policy == "inherit-all", "{policy}: {output}");
+        assert_eq!(output.contains("MY_FLAG=up"), policy == "allow-list", "{policy}: {output}");
+    }
+}
