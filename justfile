@@ -19,6 +19,7 @@ update-generated:
 bench:
     cargo bench -p delegator-domain --bench redact
     cargo bench -p delegator-transcript --bench decode
+    cargo bench -p mcp-delegator --bench tasks
 
 # Fuzz one target for a minute: framer, decoder or mapper (needs cargo-fuzz)
 fuzz target seconds="60":
