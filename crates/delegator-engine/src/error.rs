@@ -33,6 +33,8 @@ pub enum EngineError {
     Plan(#[from] PlanError),
     #[error("the launch file of {task} cannot be used: {detail}")]
     Launch { task: TaskId, detail: String },
+    #[error("{} cannot be imported: {problem}", path.display())]
+    NoSession { path: PathBuf, problem: String },
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
     #[error("cannot {doing}: {source}")]

@@ -13,6 +13,7 @@
 mod agents;
 mod clock;
 mod error;
+mod import;
 mod launch;
 mod look;
 mod ports;

@@ -38,6 +38,7 @@ pub use ops::attempt::{Began, GivenBack};
 pub use ops::cancel::CancelOutcome;
 pub use ops::claim::{Claimed, Promotion, Running, Waiting};
 pub use ops::forget::Forgotten;
+pub use ops::import::Past;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, Page};
 pub use ops::queries::{Active, Counts, Found, HistoryEntry, PREFIX_MIN, Unread};

@@ -77,6 +77,11 @@ impl Printer {
         Ok(written)
     }
 
+    /// What hides secrets here, for whoever keeps something.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// A text as it may be kept.
     pub fn clean_line(&self, text: &str) -> String {
         self.redactor.redact_str(text).into_owned()

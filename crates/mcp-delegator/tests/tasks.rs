@@ -464,3 +464,24 @@ fn the_doctor_tells_what_is_missing() {
     let answer: Value = serde_json::from_slice(&missing.stdout).unwrap();
     assert_eq!((&answer["data"]["is_healthy"], missing.status.code()), (&json!(false), Some(0)), "{answer}");
 }
+
+#[test]
+fn a_past_session_becomes_a_task_once() {
+    let stage = Stage::playing(turn(&[]));
+    let session = delegator_testkit::generated::workspace()
+        .join("crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl")
+        .display()
+        .to_string();
+    let imported = stage.answer(&["import", &session]);
+    let id = imported["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{imported}")).to_owned();
+    assert_eq!(stage.answer(&["import", &session])["data"], {
+        let mut again = imported["data"].clone();
+        again["replayed"] = json!(true);
+        again
+    });
+    let results = stage.answer(&["local", "results", &id, "--include-events"]);
+    assert_eq!(results["ok"], true, "{results}");
+    assert!(results["data"]["events"]["items"].as_array().unwrap().len() > 1, "{results}");
+    assert_eq!(stage.world.run(["import", "/nowhere"]).exit, Some(5));
+    assert_eq!(stage.world.run(["import", "/dev/null"]).exit, Some(2));
+}

@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod forget;
+pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;
 pub(crate) mod notes;

@@ -16,7 +16,7 @@ pub struct Submitted {
     pub replayed: bool,
 }
 
-enum Taken {
+pub(crate) enum Taken {
     New(Box<Task>),
     Before(Box<Task>),
     Conflict { first: TaskId },
@@ -64,7 +64,7 @@ impl Registry {
     }
 }
 
-fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {
+pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {
     match taken {
         Taken::New(task) => Ok(Submitted { task: *task, replayed: false }),
         Taken::Before(task) => Ok(Submitted { task: *task, replayed: true }),
@@ -76,7 +76,7 @@ fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {
 }
 
 /// The task that was submitted with this key before.
-fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
+pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
     let first = db.query_row(sql, [&asked.key], row::task_from).optional()?;
     Ok(first.map(|first| {
@@ -85,7 +85,7 @@ fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken
     }))
 }
 
-fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
+pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
                allow_parallel_writes, mode, agent, model, title, labels, input, resumed_thread, \
                idempotency_key, request_hash) \

@@ -68,12 +68,6 @@ inputs!(Send {
     text: String,
 });
 
-inputs!(Import {
-    /// A session file Codex left behind
-    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
-    rollout: String,
-});
-
 inputs!(Watch {
     /// Only these tasks
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -222,11 +216,6 @@ pub const RESTORE: CommandSpec = CommandSpec {
     shape: Shape::Action("tree_restored"),
     danger: Danger::Destructive,
     ..CommandSpec::declare::<Discard>(&["restore"], "Bring back the tree as it was before a task")
-};
-pub const IMPORT: CommandSpec = CommandSpec {
-    shape: Shape::Action("session_imported"),
-    idempotent: true,
-    ..CommandSpec::declare::<Import>(&["import"], "Take a past Codex session into the registry")
 };
 pub const WATCH: CommandSpec = CommandSpec {
     danger: Danger::Safe,

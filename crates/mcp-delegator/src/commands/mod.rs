@@ -9,6 +9,7 @@ pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod help;
+pub mod import;
 pub mod inputs;
 pub mod local;
 pub mod logs;
@@ -52,7 +53,7 @@ pub const ALL: &[&CommandSpec] = &[
     &events::normalize::SPEC,
     &events::summarize::SPEC,
     &events::follow::SPEC,
-    &declared::IMPORT,
+    &import::SPEC,
     &declared::WATCH,
     &declared::DASHBOARD,
     &declared::WORKER,

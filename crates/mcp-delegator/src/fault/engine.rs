@@ -37,6 +37,8 @@ impl From<EngineError> for AppError {
             EngineError::WorkingDir { .. } => {
                 AppError::new(ErrorCode::InvalidValue, message).context("field", "working_dir")
             }
+            EngineError::NoSession { .. } => AppError::new(ErrorCode::InvalidValue, message)
+                .suggest("Session files lie under sessions/ in Codex's home."),
             EngineError::OutsideRoots { .. } => AppError::new(ErrorCode::PolicyBlocked, message),
             EngineError::Agent(_) => AppError::new(ErrorCode::DependencyMissing, message)
                 .suggest("Install it, or name it with codex_bin or MCP_DELEGATOR_CODEX_BIN."),

@@ -1,0 +1,61 @@
+//! Taking a past session in: a task that has ended before we heard of it.
+//!
+//! It goes through the states like any other, in one transaction, so nobody can ever claim it.
+
+use delegator_domain::task::State;
+
+use super::attempt::end_task;
+use super::submit::{Submitted, Taken, answer, before, insert};
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{Finish, NewTask};
+
+/// What is known of a session that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    pub thread_id: String,
+    pub started_at_ms: i64,
+    pub ended_at_ms: i64,
+}
+
+impl Registry {
+    /// Remembers a session that is over. The same idempotency key gives the first task again.
+    pub fn import(
+        &mut self,
+        task: &NewTask,
+        past: &Past,
+        finish: &Finish,
+    ) -> Result<Submitted, RegistryError> {
+        if let Some(key) = &task.idempotency
+            && let Some(taken) = before(&self.db, key).map_err(|error| self.explain(error))?
+        {
+            return answer(taken, task);
+        }
+        let dir = self.dir.task(&task.id);
+        dir.create(b"")?;
+        let made = self.write(|db| {
+            let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
+            if let Some(taken) = before {
+                return Ok(taken);
+            }
+            let seq = insert(db, task, past.started_at_ms)?.seq;
+            for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
+                row::apply(db, seq, row::lawful(from, to)?, "imported", past.started_at_ms)?;
+            }
+            let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2 WHERE seq = ?3";
+            db.execute(sql, (&past.thread_id, past.started_at_ms, seq))?;
+            let seen = row::seen(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            end_task(db, &seen, finish, "imported", past.ended_at_ms)?;
+            // Whoever imports a session knows of it.
+            db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (past.ended_at_ms, seq))?;
+            Ok(Taken::New(Box::new(row::task_at(db, seq)?)))
+        });
+        if matches!(made, Ok(Taken::New(_))) {
+            self.drop_launch(&task.id);
+        } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
+            let _ = dir.remove(lock);
+        }
+        answer(made?, task)
+    }
+}

@@ -1,0 +1,72 @@
+//! `import`: take a past Codex session into the registry.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::local::tasks::engine;
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Example, OutputSchema, Shape, typed};
+use crate::run::Context;
+use crate::views::document::{Block, Document, scalar};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Import {
+    /// A session file Codex left behind
+    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
+    pub rollout: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Imported {
+    pub task_id: String,
+    pub thread_id: Option<String>,
+    pub state: String,
+    pub summary: Option<String>,
+    /// It had been imported before.
+    pub replayed: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Afterwards it can be read with results, and gone on with by resume.",
+    shape: Shape::Action("session_imported"),
+    idempotent: true,
+    failures: &[ErrorCode::NotFound],
+    examples: &[Example {
+        command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
+        shows: "the session as a task",
+    }],
+    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Imported>),
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Import>(&["import"], "Take a past Codex session into the registry")
+};
+
+fn run(context: &Context<'_>, input: Import) -> Result<Answer, AppError> {
+    let path = Path::new(&input.rollout);
+    if !path.exists() {
+        return Err(AppError::new(ErrorCode::NotFound, format!("There is no file {}.", path.display())));
+    }
+    let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
+    let imported = engine(context)?.import(path, context.screen.printer.redactor(), to_ms)?;
+    let task = imported.task;
+    let mut answer = Answer::done(json!(Imported {
+        task_id: task.id.to_string(),
+        thread_id: task.thread_id.clone(),
+        state: task.state.shown().to_owned(),
+        summary: task.ended.as_ref().and_then(|ended| ended.summary.clone()),
+        replayed: imported.replayed,
+    }));
+    answer.message = Some(format!("Imported as {}", task.id));
+    Ok(answer)
+}
+
+fn describe(data: &Value) -> Document {
+    let facts = ["task_id", "thread_id", "state", "summary"];
+    let facts = facts.iter().map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
+    Document::titled("Imported").block(Block::Facts(facts))
+}
