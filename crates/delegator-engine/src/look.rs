@@ -1,9 +1,12 @@
 //! Questions about tasks, and the wish to end one.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{End, LimitKind, State, TaskId};
-use delegator_registry::{CancelOutcome, Counts, Found, Registry, Task, TaskDir, TaskFile};
+use delegator_registry::{
+    CancelOutcome, Counts, Found, OpenOptions, Registry, RegistryError, StateDir, Task, TaskDir, TaskFile,
+};
 use serde_json::Value;
 
 use crate::clock::now_ms;
@@ -141,6 +144,12 @@ impl Engine {
         let recent_count = recent.len() as u64;
         let recent = recent.into_iter().take(recent_limit as usize).collect();
         Ok(Some(Overview { running, queued, recent, recent_count, unread: registry.unread(under, 20)? }))
+    }
+
+    /// Keeps a damaged registry under another name, and starts with an empty one. Refused for one that is not damaged.
+    pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>, EngineError> {
+        let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        Ok(delegator_registry::set_aside_damaged(&dir, now_ms())?.kept)
     }
 
     pub fn counts(&self) -> Result<Option<Counts>, EngineError> {

@@ -22,28 +22,25 @@ impl Engine {
     }
 
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        let mut something_ended = false;
         for active in registry.active()? {
-            something_ended |= self.rescue_one(registry, &active)?;
+            self.rescue_one(registry, &active)?;
         }
-        if something_ended {
-            self.promote(registry)?;
-        }
-        Ok(())
+        // Also when nothing was lost: a start that failed left its task in the queue, and somebody has to try again.
+        self.promote(registry)
     }
 
-    fn rescue_one(&self, registry: &mut Registry, active: &Active) -> Result<bool, EngineError> {
+    fn rescue_one(&self, registry: &mut Registry, active: &Active) -> Result<(), EngineError> {
         let is_fresh =
             active.state == State::Starting && now_ms() - active.claimed_at_ms < STARTING_MAY_TAKE_MS;
         let dir = registry.dir().task(&active.id);
         // A fresh one may be about to take its lock; taking it first would only make it give up.
         if is_fresh {
-            return Ok(false);
+            return Ok(());
         }
-        let LockAttempt::Locked(_judge) = dir.try_lock()? else { return Ok(false) };
+        let LockAttempt::Locked(_judge) = dir.try_lock()? else { return Ok(()) };
         if active.state == State::Starting {
             registry.give_back(&active.id, &active.nonce, now_ms())?;
-            return Ok(true);
+            return Ok(());
         }
         // What it left running carries the task's mark, however far it went.
         let swept = sweep_marked(&active.id, &[], SweepLimits::default());
@@ -63,6 +60,6 @@ impl Engine {
         if let delegator_registry::Cas::Applied(claimed) = claimed {
             self.start_all(registry, claimed)?;
         }
-        Ok(true)
+        Ok(())
     }
 }

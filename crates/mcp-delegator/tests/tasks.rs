@@ -485,3 +485,69 @@ fn a_past_session_becomes_a_task_once() {
     assert_eq!(stage.world.run(["import", "/nowhere"]).exit, Some(5));
     assert_eq!(stage.world.run(["import", "/dev/null"]).exit, Some(2));
 }
+
+#[test]
+fn a_damaged_registry_is_told_and_set_aside_only_on_request() {
+    let stage = Stage::playing(turn(&[]));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let registry = stage.world.home().join("state/registry.db");
+    std::fs::write(&registry, vec![7; 8192]).unwrap();
+    let run = stage.world.run(["local", "status"]);
+    assert_eq!(run.exit, Some(4), "{run:?}");
+    assert!(run.json()["error"]["message"].as_str().unwrap().contains("registry.db"), "{}", run.stdout);
+    let checks = stage.answer(&["doctor", "--set-aside-damaged"]);
+    let state = checks["data"]["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "state_dir")
+        .unwrap();
+    assert_eq!(state["status"], "ok", "{checks}");
+    let kept = std::fs::read_dir(registry.parent().unwrap()).unwrap().flatten();
+    assert!(kept.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains("damaged")));
+    assert_eq!(stage.answer(&["local", "status"])["ok"], true);
+}
+
+#[test]
+fn logs_can_be_followed_to_the_end() {
+    let stage = Stage::playing(turn(&[json!({"message": "first"}), json!({"wait_for_file": "go"})]));
+    let id = stage.exec(&[]);
+    let mut command = stage.world.command(["logs", &id, "--follow", "--format", "human"]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert!(lines.by_ref().map(Result::unwrap).any(|line| line.contains("first")));
+    stage.world.write("project/go", "");
+    assert!(lines.map(Result::unwrap).any(|line| line.contains("turn.completed")));
+    assert_eq!(finished(child).exit, Some(0));
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_a_failed_task_and_frees_its_slot() {
+    let stage = Stage::playing(turn(&[]));
+    let broken = stage.world.home().join("broken");
+    std::fs::write(&broken, [0x7f, b'E', b'L', b'F', 2, 1, 1, 0]).unwrap();
+    std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run =
+        stage.world.command(["local", "run", "x"]).env("MCP_DELEGATOR_CODEX_BIN", &broken).output().unwrap();
+    let answer: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(run.status.code(), Some(80), "{answer}");
+    assert_eq!(answer["meta"]["error_context"]["failure_kind"], "spawn_failed", "{answer}");
+    assert_eq!(stage.world.run(["local", "run", "next"]).exit, Some(0));
+}
+
+#[test]
+fn a_shortage_of_descriptors_is_an_error_and_not_a_loss() {
+    let stage = Stage::playing(turn(&[]));
+    let program = env!("CARGO_BIN_EXE_mcp-delegator");
+    // The limit is the shell's to set; everything else is as in any other run.
+    stage.world.write("bin/limited", &format!("#!/bin/sh\nulimit -n 9\nexec {program} \"$@\"\n"));
+    let limited = stage.world.home().parent().unwrap().join("bin/limited");
+    std::fs::set_permissions(&limited, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = stage.world.run_as(&limited, ["local", "run", "x"]);
+    assert!(matches!(run.exit, Some(1 | 80)), "{run:?}");
+    assert_eq!(run.json()["ok"], false);
+    assert_eq!(stage.world.run(["local", "run", "next"]).exit, Some(0));
+    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["queued"], 0);
+}

@@ -9,12 +9,15 @@ use serde_json::{Value, json};
 use super::local::tasks::{configured_agent, engine};
 use crate::fault::AppError;
 use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, OutputSchema, Shape, typed};
+use crate::registry::{CommandSpec, OutputSchema, Shape, typed};
 use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
+    /// If the registry is damaged, keep its files under another name and start with an empty one
+    #[serde(default)]
+    pub set_aside_damaged: bool,
     /// Write a report to send along with a question
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
@@ -40,7 +43,6 @@ pub struct Check {
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Agent, its version, the sandbox it needs, and the state directory.",
-    danger: Danger::Safe,
     idempotent: true,
     shape: Shape::List("checks"),
     output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Checks>),
@@ -49,7 +51,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is there")
 };
 
-fn run(context: &Context<'_>, _: Doctor) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Doctor) -> Result<Answer, AppError> {
+    if input.set_aside_damaged {
+        let kept = engine(context)?.set_aside_damaged()?;
+        let kept: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
+        tracing::warn!(?kept, "the damaged registry was set aside");
+    }
     let checks = vec![agent(context), codex_home(context), sandbox(), state_dir(context)];
     let is_healthy = checks.iter().all(|check| check.status != "problem");
     Ok(Answer::done(json!(Checks { checks, is_healthy })))
@@ -128,7 +135,14 @@ fn sandbox() -> Check {
 fn state_dir(context: &Context<'_>) -> Check {
     let counted = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
     match counted {
-        Err(error) => check("state_dir", "problem", error.message, None),
+        Err(error) => check(
+            "state_dir",
+            "problem",
+            error.message,
+            Some(
+                "If it is damaged: mcp-delegator doctor --set-aside-damaged keeps it aside and starts anew.",
+            ),
+        ),
         Ok((None, path)) => check("state_dir", "ok", format!("{} (nothing there yet)", path.display()), None),
         Ok((Some(counts), path)) => {
             let tasks: u64 = counts.iter().map(|(_, count)| count).sum();

@@ -1,5 +1,9 @@
 //! `logs`: what a task's agent printed, as it was stored.
 
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::TaskId;
+use delegator_engine::Engine;
 use delegator_registry::TaskFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +15,15 @@ use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, typed};
 use crate::run::Context;
+use crate::screen::{Flow, Items};
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Logs {
     #[serde(flatten)]
     pub task: OneTask,
-    /// Go on until the task ends
+    /// Show it as it comes, until the task ends
     #[serde(default)]
-    #[schemars(extend("x-unbuilt" = true))]
     pub follow: bool,
 }
 
@@ -33,6 +37,7 @@ pub struct LogsOutput {
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Standard output (the events) and standard error, redacted, also while the task runs.",
+    open_ended: true,
     shape: Shape::Show("logs"),
     danger: Danger::Safe,
     idempotent: true,
@@ -46,7 +51,11 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(context: &Context<'_>, input: Logs) -> Result<Answer, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolved(&engine, &input.task.task_id)?)?;
+    let id = resolved(&engine, &input.task.task_id)?;
+    if input.follow && context.screen.presentation.items() != Items::Together {
+        return follow(context, &engine, &id);
+    }
+    let task = if input.follow { engine.wait(&id, None, |_| true)?.task } else { engine.task(&id)? };
     let text =
         |which| engine.stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(Answer::done(json!(LogsOutput {
@@ -57,8 +66,41 @@ fn run(context: &Context<'_>, input: Logs) -> Result<Answer, AppError> {
     })))
 }
 
+/// How long to wait before looking again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Both streams as they come, lines whole, until the task has ended and all of it is shown.
+fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Answer, AppError> {
+    let mut shown = [0_usize; 2];
+    loop {
+        // Asked before reading: what was written before the end is then read for certain.
+        let task = engine.wait(id, Some(Instant::now() + LOOK_AGAIN), |_| true)?.task;
+        let over = task.state.is_terminal();
+        for (which, shown) in [TaskFile::Events, TaskFile::Stderr].into_iter().zip(&mut shown) {
+            let stored = engine.stored(id, which)?;
+            // A stream that was shortened meanwhile is shown again from its beginning.
+            let from = if *shown > stored.len() { 0 } else { *shown };
+            let whole =
+                stored[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);
+            let end = if over { stored.len() } else { whole };
+            if context.screen.lines(&stored[from..end])? == Flow::Stop {
+                return Ok(Answer::done(json!({})));
+            }
+            *shown = end;
+        }
+        if over {
+            let state = task.state.shown().to_owned();
+            let (stdout, stderr) = (String::new(), String::new());
+            return Ok(Answer::done(json!(LogsOutput { task_id: id.to_string(), state, stdout, stderr })));
+        }
+    }
+}
+
 fn describe(data: &Value) -> Document {
-    let mut document = Document::default().block(Block::Verbatim(scalar(&data["stdout"])));
+    let mut document = Document::default();
+    if data["stdout"].as_str().is_some_and(|text| !text.is_empty()) {
+        document = document.block(Block::Verbatim(scalar(&data["stdout"])));
+    }
     if data["stderr"].as_str().is_some_and(|text| !text.is_empty()) {
         document =
             document.block(Block::Text("stderr:".to_owned())).block(Block::Verbatim(scalar(&data["stderr"])));
