@@ -32,6 +32,7 @@ use delegator_registry::{OpenOptions, Registry, StateDir};
 pub use error::EngineError;
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{Cancelled, Overview, TaskFiles};
+pub use promote::SUPERVISE;
 pub use record::{Record, StreamRecord};
 pub use submit::{Submission, Submitted};
 pub use wait::{Progressed, Waited};

@@ -19,7 +19,7 @@ use crate::clock::{fresh_nonces, now_ms};
 use crate::error::EngineError;
 
 /// The word by which this program becomes a supervisor.
-pub(crate) const SUPERVISE: &str = "supervise";
+pub const SUPERVISE: &str = "supervise";
 
 impl Engine {
     /// Starts as many queued tasks as there are free slots.

@@ -15,12 +15,7 @@ use crate::{Engine, wake};
 const STARTING_MAY_TAKE_MS: i64 = 5_000;
 
 impl Engine {
-    /// Ends what nobody supervises, and starts what may start instead. One cheap read when nothing is due.
-    pub fn rescue(&self) -> Result<(), EngineError> {
-        let Some(mut registry) = self.find()? else { return Ok(()) };
-        self.rescue_in(&mut registry)
-    }
-
+    /// Ends what nobody supervises, and starts what may start. One cheap read when nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
         for active in registry.active()? {
             self.rescue_one(registry, &active)?;

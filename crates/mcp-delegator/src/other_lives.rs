@@ -7,14 +7,13 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use delegator_engine::Engine;
+use delegator_engine::{Engine, SUPERVISE};
 use delegator_registry::Nonce;
 
 use crate::process::Process;
 
 /// The word by which the program becomes the scripted agent.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
-const SUPERVISE: &str = "supervise";
 
 /// Lives another life, if the words ask for one.
 pub fn live(process: &Process) -> Option<ExitCode> {

@@ -1,6 +1,6 @@
 //! `local run`: delegate a task and stay with it.
 
-use delegator_domain::task::{End, FailureKind, LimitKind, Mode, State};
+use delegator_domain::task::{End, FailureKind, LimitKind, Mode};
 use delegator_engine::{Engine, Waited};
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -195,9 +195,4 @@ fn started_anything(files: &delegator_engine::TaskFiles) -> bool {
 
 fn tail(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
-}
-
-/// Whether a task is over.
-pub fn is_over(task: &Task) -> bool {
-    !matches!(task.state, State::Queued | State::Starting | State::Working)
 }
