@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
-use rustix::process::{Resource, getpgrp, getppid, getrlimit, getsid, umask};
+use rustix::process::{Resource, getppid, getrlimit, umask};
 use serde_json::{Map, Value, json};
 
 use super::{Played, Player, pace, trouble};
@@ -52,8 +52,8 @@ impl Player {
             "umask": format!("{:04o}", current_umask().bits()),
             "pid": std::process::id(),
             "parent_pid": getppid().map(|pid| pid.as_raw_nonzero()),
-            "process_group": getpgrp().as_raw_nonzero(),
-            "session": getsid(None).ok().map(|pid| pid.as_raw_nonzero()),
+            "process_group": own_number("NSpgid"),
+            "session": own_number("NSsid"),
             "blocked_signals": status_line("SigBlk"),
             "ignored_signals": status_line("SigIgn"),
             "open_files_limit": {"soft": files.current, "hard": files.maximum},
@@ -92,6 +92,12 @@ fn current_umask() -> Mode {
 fn status_line(key: &str) -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned()))
+}
+
+/// The agent's group or session as its own pid namespace numbers it: 0 when its leader is outside of it, which
+/// the system calls' wrappers take for impossible.
+fn own_number(key: &str) -> Option<u32> {
+    status_line(key)?.split_whitespace().last()?.parse().ok()
 }
 
 /// Whoever waits for the file finds it whole.
