@@ -37,6 +37,8 @@ pub enum EngineError {
     NoSession { path: PathBuf, problem: String },
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
+    #[error("tasks cannot be watched: {detail}")]
+    Watching { detail: String },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
 }

@@ -103,6 +103,7 @@ fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         agent: "codex".to_owned(),
         model: head.model.clone(),
         title: redactor.redact_str(&short).into_owned(),
+        text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
         labels: [("imported".to_owned(), "true".to_owned())].into(),
         input: serde_json::json!({}),
         resumed_thread: None,

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_supervisor::agent::CodexVersion;
 use delegator_supervisor::run::{EndingRecipe, IdleCounts};
@@ -81,6 +82,11 @@ impl Launch {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
         serde_json::to_vec(self)
             .map_err(|error| EngineError::Io { doing: "write the launch file", source: error.into() })
+    }
+
+    /// Hides what the submitter keeps secret.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret)).build()
     }
 
     pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch, EngineError> {

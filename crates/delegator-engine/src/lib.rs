@@ -11,28 +11,40 @@
 //! supervisor is gone ends it. The engine never renders and knows no column, no key of an agent's JSON and no flag.
 
 mod agents;
+mod cancel;
+mod clean;
 mod clock;
 mod error;
 mod import;
 mod launch;
 mod look;
+mod other_tasks;
+mod overview;
 mod ports;
 mod promote;
+mod queue;
 mod record;
 mod rescue;
+pub mod resident;
 mod submit;
 mod wait;
 mod wake;
+mod watch;
 mod work;
+mod work_tree;
 
 use std::path::PathBuf;
 
 use delegator_registry::{OpenOptions, Registry, StateDir};
 
+pub use cancel::Cancelled;
+pub use clean::{Cleaned, Cleaning};
 pub use error::EngineError;
 pub use launch::{AgentProgram, Ending, Limits, Settings};
-pub use look::{Cancelled, Overview, TaskFiles};
+pub use look::TaskFiles;
+pub use overview::{Overview, Queued, Wanted};
 pub use promote::SUPERVISE;
+pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord};
 pub use submit::{Submission, Submitted};
 pub use wait::{Progressed, Waited};
@@ -43,6 +55,8 @@ pub use work::work;
 pub struct Engine {
     pub state_dir: PathBuf,
     pub max_concurrent: usize,
+    /// How long ended tasks are kept; `None`: for ever.
+    pub retention_ms: Option<i64>,
     /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
     pub program: PathBuf,
 }

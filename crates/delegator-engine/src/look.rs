@@ -1,43 +1,23 @@
-//! Questions about tasks, and the wish to end one.
+//! Questions about one task.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use delegator_domain::task::{End, LimitKind, State, TaskId};
+use delegator_domain::task::{End, LimitKind, TaskId};
 use delegator_registry::{
-    CancelOutcome, Counts, Found, OpenOptions, Registry, RegistryError, StateDir, Task, TaskDir, TaskFile,
+    Counts, Found, OpenOptions, Registry, RegistryError, StateDir, Task, TaskDir, TaskFile,
 };
 use serde_json::Value;
 
+use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::record::Record;
-use crate::{Engine, wake};
 
 /// What is known of a task beyond its row.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     pub record: Option<Record>,
     pub snapshot: Option<Value>,
-}
-
-/// Everything at one moment.
-#[derive(Debug)]
-pub struct Overview {
-    pub running: Vec<Task>,
-    pub queued: Vec<Task>,
-    pub recent: Vec<Task>,
-    pub recent_count: u64,
-    pub unread: delegator_registry::Unread,
-}
-
-/// What became of a wish to end a task.
-#[derive(Debug)]
-pub struct Cancelled {
-    pub task: Task,
-    pub previous: State,
-    /// It did not end in the time that was given.
-    pub still_ending: bool,
 }
 
 impl Engine {
@@ -97,53 +77,6 @@ impl Engine {
             registry.mark_read(id, now_ms())?;
         }
         Ok(())
-    }
-
-    /// Ends a task: the flag is durable, the rest is waiting for the supervisor to do it.
-    pub fn cancel(
-        &self,
-        id: &TaskId,
-        reason: Option<&str>,
-        patience: Duration,
-    ) -> Result<Cancelled, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find()?.ok_or_else(unknown)?;
-        let previous = match registry.request_cancel(id, reason, now_ms())? {
-            CancelOutcome::Unknown => return Err(unknown()),
-            CancelOutcome::Cancelled => State::Queued,
-            CancelOutcome::AlreadyEnded { state: State::Cancelled } => State::Cancelled,
-            CancelOutcome::AlreadyEnded { state } => {
-                return Err(EngineError::AlreadyEnded { task: id.clone(), state });
-            }
-            CancelOutcome::Requested { state, .. } => {
-                wake::wake(&registry.dir().task(id));
-                state
-            }
-        };
-        let waited = self.wait(id, Some(Instant::now() + patience), |_| true)?;
-        Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
-    }
-
-    /// Running, queued and lately ended tasks that pass the filter.
-    pub fn overview(
-        &self,
-        keep: impl Fn(&Task) -> bool,
-        under: &str,
-        recent_since_ms: i64,
-        recent_limit: u32,
-    ) -> Result<Option<Overview>, EngineError> {
-        let Some(mut registry) = self.find()? else { return Ok(None) };
-        self.rescue_in(&mut registry)?;
-        let mut running = Vec::new();
-        for active in registry.active()? {
-            running.extend(registry.get(&active.id)?.filter(&keep));
-        }
-        let queued = registry.queue(u32::MAX)?.into_iter().filter(&keep).collect();
-        let recent = registry.recently_ended(recent_since_ms, u32::MAX)?;
-        let recent: Vec<Task> = recent.into_iter().filter(&keep).collect();
-        let recent_count = recent.len() as u64;
-        let recent = recent.into_iter().take(recent_limit as usize).collect();
-        Ok(Some(Overview { running, queued, recent, recent_count, unread: registry.unread(under, 20)? }))
     }
 
     /// Keeps a damaged registry under another name, and starts with an empty one. Refused for one that is not damaged.

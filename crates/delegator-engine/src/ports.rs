@@ -14,12 +14,16 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, Registry, TaskDir, TaskFile};
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 
+use crate::Engine;
+use crate::other_tasks::supervises_another;
+
 pub(crate) struct TaskPorts {
     pub(crate) registry: RefCell<Registry>,
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
     pub(crate) dir: TaskDir,
     pub(crate) socket: Option<UnixDatagram>,
+    pub(crate) engine: Engine,
 }
 
 impl TaskPorts {
@@ -62,6 +66,18 @@ impl Ports for TaskPorts {
 
     fn on_stdin_delivered(&self) {
         let _ = self.dir.remove_launch();
+    }
+
+    /// The look is cheap; what it may ask for is not, and must not hold up the run.
+    fn look_around(&self) {
+        if self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
+            let engine = self.engine.clone();
+            let _ = std::thread::Builder::new().spawn(move || engine.rescue());
+        }
+    }
+
+    fn is_another_supervisor(&self, pid: i32) -> bool {
+        supervises_another(&self.registry.borrow(), &self.id, pid)
     }
 
     fn on_thread(&self, thread_id: &str) {

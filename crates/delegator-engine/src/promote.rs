@@ -9,14 +9,23 @@
     reason = "supervisors are started here; agents are started by supervisors only"
 )]
 
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use delegator_registry::{Claimed, Promotion, Registry, Running, Waiting};
+use delegator_domain::task::TaskId;
+use delegator_registry::{Claimed, LockAttempt, Nonce, Promotion, Registry, TaskDir};
+use delegator_supervisor::agent::environment::MARKER;
 
 use crate::Engine;
 use crate::clock::{fresh_nonces, now_ms};
 use crate::error::EngineError;
+use crate::watch::nap;
+
+const JUDGING_ROUND: Duration = Duration::from_millis(5);
+const JUDGING_ROUNDS: u32 = 100;
 
 /// The word by which this program becomes a supervisor.
 pub const SUPERVISE: &str = "supervise";
@@ -37,42 +46,71 @@ impl Engine {
         let spare = fresh_nonces(1)?;
         // There are as many nonces as slots, so the spare one is never needed twice.
         let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
-        let may_start = |waiting: &Waiting, running: &[Running]| may_start(waiting, running);
-        act(&Promotion {
-            max_concurrent: self.max_concurrent,
-            may_start: &may_start,
-            fresh_nonce: &fresh_nonce,
-        })
+        act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })
     }
 
+    /// Starts a supervisor for each claim. What cannot be started goes back to its place in the queue.
     pub(crate) fn start_all(
         &self,
         registry: &mut Registry,
         claimed: Vec<Claimed>,
     ) -> Result<(), EngineError> {
         for Claimed { task, nonce } in claimed {
-            let mut command = Command::new(&self.program);
-            command
-                .args([SUPERVISE, task.id.as_str(), nonce.as_str()])
-                .env("MCP_DELEGATOR_HOME", &self.state_dir)
-                .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
-                // A group of its own: a Ctrl-C meant for us must not reach it.
-                .process_group(0)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            if command.spawn().is_err() {
+            let started = lock_for_start(&registry.dir().task(&task.id)).and_then(|lock| {
+                self.supervisor(&task.id, &nonce, lock).spawn().map_err(EngineError::io("start a supervisor"))
+            });
+            if let Ok(child) = started {
+                started_here().push(child);
+            } else {
                 registry.give_back(&task.id, &nonce, now_ms())?;
             }
         }
+        reap_started();
         Ok(())
+    }
+
+    /// It gets the task's lock as its standard input: held before it exists, and until it is gone.
+    fn supervisor(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args([SUPERVISE, id.as_str(), nonce.as_str()])
+            .env("MCP_DELEGATOR_HOME", &self.state_dir)
+            .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
+            .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|kept| kept.to_string()).unwrap_or_default())
+            // The task that asks is not the task that is started.
+            .env_remove(MARKER)
+            // A group of its own: a Ctrl-C meant for us must not reach it.
+            .process_group(0)
+            .stdin(lock)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
     }
 }
 
-/// A thread has one writer at a time; everything else may run side by side.
-fn may_start(waiting: &Waiting, running: &[Running]) -> bool {
-    match &waiting.resumed_thread {
-        Some(thread) => !running.iter().any(|other| other.threads.contains(thread)),
-        None => true,
+/// Supervisors outlive whoever started them; but while that one lives, it has to bury those that are gone before it.
+static STARTED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+fn started_here() -> MutexGuard<'static, Vec<Child>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn reap_started() {
+    started_here().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+}
+
+/// Somebody may be judging an earlier attempt: that takes a moment.
+fn lock_for_start(dir: &TaskDir) -> Result<OwnedFd, EngineError> {
+    for _ in 0..JUDGING_ROUNDS {
+        match dir.try_lock()? {
+            LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| nobody_can_lock(dir)),
+            LockAttempt::Held => nap(JUDGING_ROUND)?,
+            LockAttempt::Gone => break,
+        }
     }
+    Err(nobody_can_lock(dir))
+}
+
+fn nobody_can_lock(dir: &TaskDir) -> EngineError {
+    EngineError::Launch { task: dir.id().clone(), detail: "its lock cannot be had".to_owned() }
 }

@@ -1,7 +1,12 @@
 //! A task whose supervisor is gone is ended by whoever finds out.
 //!
-//! A supervisor holds its task's lock as long as it lives. So whoever gets the lock of an active task knows that nobody
-//! supervises it, and while he holds it nobody can begin to: he judges alone.
+//! A supervisor holds its task's lock as long as it lives, and whoever starts one holds it before. So whoever gets the
+//! lock of an active task knows that nobody supervises it, and while he holds it nobody can begin to: he judges alone.
+//!
+//! Everybody alive makes the rounds: servers and waiters every five seconds and when a supervisor they watch is gone,
+//! supervisors every thirty, every other call once.
+
+use std::time::{Duration, Instant};
 
 use delegator_domain::task::{End, FailureKind, State};
 use delegator_registry::{Active, Attempt, Finish, LockAttempt, Registry};
@@ -9,12 +14,25 @@ use delegator_supervisor::process::{SweepLimits, sweep_marked};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::other_tasks::supervises_another;
+use crate::watch::Watch;
 use crate::{Engine, wake};
 
-/// How long a supervisor may take to come to life before anyone wonders.
-const STARTING_MAY_TAKE_MS: i64 = 5_000;
+/// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
+const LOCKING_MAY_TAKE_MS: i64 = 2_000;
+const EVERY: Duration = Duration::from_secs(5);
+/// How soon a supervisor that is out of sight but holds its lock (another pid namespace) is looked for again.
+const MISSED_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
+    /// Makes a pass over this state directory, if there is one.
+    pub fn rescue(&self) -> Result<(), EngineError> {
+        match self.find()? {
+            Some(mut registry) => self.rescue_in(&mut registry),
+            None => Ok(()),
+        }
+    }
+
     /// Ends what nobody supervises, and starts what may start. One cheap read when nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
         for active in registry.active()? {
@@ -24,21 +42,34 @@ impl Engine {
         self.promote(registry)
     }
 
-    fn rescue_one(&self, registry: &mut Registry, active: &Active) -> Result<(), EngineError> {
-        let is_fresh =
-            active.state == State::Starting && now_ms() - active.claimed_at_ms < STARTING_MAY_TAKE_MS;
-        let dir = registry.dir().task(&active.id);
-        // A fresh one may be about to take its lock; taking it first would only make it give up.
-        if is_fresh {
+    /// Whether a pass would do something. Changes nothing.
+    pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
+        for active in registry.active()? {
+            if !is_just_claimed(&active)
+                && !matches!(registry.dir().task(&active.id).try_lock()?, LockAttempt::Held)
+            {
+                return Ok(true);
+            }
+        }
+        self.with_promotion(|promotion| Ok(registry.has_room(promotion)?))
+    }
+
+    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &Active) -> Result<(), EngineError> {
+        if is_just_claimed(active) {
             return Ok(());
         }
-        let LockAttempt::Locked(_judge) = dir.try_lock()? else { return Ok(()) };
+        let dir = registry.dir().task(&active.id);
+        let judge = dir.try_lock()?;
+        if matches!(judge, LockAttempt::Held) {
+            return Ok(());
+        }
         if active.state == State::Starting {
             registry.give_back(&active.id, &active.nonce, now_ms())?;
             return Ok(());
         }
         // What it left running carries the task's mark, however far it went.
-        let swept = sweep_marked(&active.id, &[], SweepLimits::default());
+        let spared = |pid| supervises_another(registry, &active.id, pid);
+        let swept = sweep_marked(&active.id, &spared, SweepLimits::default());
         let survivors: Vec<i32> =
             swept.map(|report| report.survivors.iter().map(|one| one.pid).collect()).unwrap_or_default();
         let message = "its supervisor was lost; what it had done until then is kept".to_owned();
@@ -56,5 +87,41 @@ impl Engine {
             self.start_all(registry, claimed)?;
         }
         Ok(())
+    }
+}
+
+/// Whoever claimed it may be about to lock it. A clock that was set back must not keep a task for ever.
+fn is_just_claimed(active: &Active) -> bool {
+    let age_ms = now_ms() - active.claimed_at_ms;
+    active.state == State::Starting && (0..LOCKING_MAY_TAKE_MS).contains(&age_ms)
+}
+
+/// When whoever stays makes the next pass.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    next: Instant,
+    next_if_one_is_missed: Instant,
+}
+
+impl Rounds {
+    pub(crate) fn starting_now() -> Rounds {
+        let now = Instant::now();
+        Rounds { next: now, next_if_one_is_missed: now }
+    }
+
+    pub(crate) fn next(&self, watch: &Watch) -> Instant {
+        if watch.misses_one() { self.next.min(self.next_if_one_is_missed) } else { self.next }
+    }
+
+    /// Makes a pass if one is due; says whether it did.
+    pub(crate) fn make_if_due(&mut self, engine: &Engine, watch: &mut Watch) -> Result<bool, EngineError> {
+        if Instant::now() < self.next(watch) {
+            return Ok(false);
+        }
+        engine.rescue_in(&mut watch.registry)?;
+        engine.retain(&mut watch.registry)?;
+        let now = Instant::now();
+        (self.next, self.next_if_one_is_missed) = (now + EVERY, now + MISSED_AGAIN);
+        Ok(true)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::redact::is_secret_name;
 use delegator_domain::task::{Mode, TaskId};
-use delegator_registry::{Idempotency, NewTask, Registry, Task};
+use delegator_registry::{Idempotency, NewTask, Registry, Task, WaitsFor};
 use delegator_supervisor::agent::{agent_environment, task_marker};
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
 use crate::launch::{AgentProgram, Launch, Settings};
+use crate::work_tree::work_tree_of;
 
 /// A task somebody wants done; its values are validated, its circumstances are not.
 #[derive(Debug, Clone)]
@@ -45,6 +46,10 @@ pub struct Submitted {
     pub replayed: bool,
     /// 0: it has a slot; 1: it is next.
     pub queue_position: u64,
+    /// What a queued task waits for beyond a free slot.
+    pub waiting_for: Option<WaitsFor>,
+    /// Nothing starts at all for now.
+    pub queue_paused: bool,
 }
 
 impl Engine {
@@ -62,12 +67,13 @@ impl Engine {
         let task = NewTask {
             id,
             working_dir: submission.settings.working_dir.display().to_string(),
-            work_tree: None,
+            work_tree: Some(work_tree_of(&submission.settings.working_dir).to_text()),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: asked,
             agent: submission.agent_name,
             model: submission.settings.model.clone(),
             title: submission.title,
+            text: redacted_text(&launch),
             labels: submission.labels,
             input: submission.input,
             resumed_thread: submission.settings.resume.clone(),
@@ -75,8 +81,7 @@ impl Engine {
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
         self.promote(&mut registry)?;
-        let (task, queue_position) = placed(&registry, submitted.task)?;
-        Ok(Submitted { task, replayed: submitted.replayed, queue_position })
+        placed(&registry, submitted)
     }
 
     fn launch_of(submission: &Submission, id: &TaskId) -> Launch {
@@ -97,11 +102,23 @@ impl Engine {
     }
 }
 
-/// The task as it stands after the start, and its place in the queue.
-fn placed(registry: &Registry, before: Task) -> Result<(Task, u64), EngineError> {
-    let task = registry.get(&before.id)?.unwrap_or(before);
-    let position = registry.queue_position(&task.id)?.map_or(0, |position| position + 1);
-    Ok((task, position))
+/// What the task says, as it may be kept.
+fn redacted_text(launch: &Launch) -> String {
+    launch.redactor().redact_str(&launch.task).into_owned()
+}
+
+/// The task as it stands after the start, its place in the queue, and what keeps it there.
+fn placed(registry: &Registry, submitted: delegator_registry::Submitted) -> Result<Submitted, EngineError> {
+    let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
+    let position = registry.queue_position(&task.id)?;
+    let waits = position.is_some();
+    Ok(Submitted {
+        queue_position: position.map_or(0, |position| position + 1),
+        waiting_for: if waits { registry.stopped_by_running(&task)? } else { None },
+        queue_paused: waits && registry.queue_paused()?,
+        replayed: submitted.replayed,
+        task,
+    })
 }
 
 /// The canonical name of a directory a task may work in.

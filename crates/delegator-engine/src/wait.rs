@@ -1,24 +1,23 @@
-//! Waiting for an end, without a timer that polls the registry and without holding anything.
+//! Waiting for an end in the thread of whoever asks. For many who ask in one process see [`crate::resident`].
 //!
-//! The supervisor's end is awaited through its pidfd, checked against its start time; until it is known, and while a task
-//! is queued, a counter that changes with every commit is compared every 50 ms.
+//! A waiter looks after the others, too: it makes a rescue-and-promotion pass when a supervisor it watches is lost, and
+//! every few seconds.
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{State, TaskId};
-use delegator_registry::{Identity, Registry, Task};
-use delegator_supervisor::process::ProcessIdentity;
-use rustix::event::{Timespec, poll};
+use delegator_domain::task::TaskId;
+use delegator_registry::Task;
 use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::rescue::Rounds;
+use crate::watch::{Watch, nap};
 
-const COMPARE_EVERY: Duration = Duration::from_millis(50);
 /// A submission is answered when the thread is known, and somebody waits for the answer.
 const THREAD_COMPARE_EVERY: Duration = Duration::from_millis(5);
-/// How often a waiter looks after the others, and tells how far things are.
-const LOOK_AROUND: Duration = Duration::from_secs(1);
+/// How often a waiter tells how far things are.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// How waiting ended.
 #[derive(Debug)]
@@ -45,33 +44,66 @@ impl Engine {
         deadline: Option<Instant>,
         mut told: impl FnMut(&Progressed<'_>) -> bool,
     ) -> Result<Waited, EngineError> {
-        let mut registry = self.find()?.ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
-        let mut next_look = Instant::now();
+        let first = self.wait_for_first(std::slice::from_ref(id), deadline, |watch| {
+            let snapshot = watch.registry.dir().task(id).read_snapshot()?;
+            let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            Ok(told(&Progressed { task: watch.task(id)?, snapshot }))
+        });
+        Ok(first?.0)
+    }
+
+    /// Until the first of several has ended, and those that have not. With none of them ended in time, the first one
+    /// as it stands.
+    pub fn wait_any(
+        &self,
+        ids: &[TaskId],
+        deadline: Option<Instant>,
+    ) -> Result<(Waited, Vec<TaskId>), EngineError> {
+        self.wait_for_first(ids, deadline, |_| Ok(true))
+    }
+
+    fn wait_for_first(
+        &self,
+        ids: &[TaskId],
+        deadline: Option<Instant>,
+        mut told: impl FnMut(&mut Watch) -> Result<bool, EngineError>,
+    ) -> Result<(Waited, Vec<TaskId>), EngineError> {
+        let first = ids.first().ok_or_else(|| EngineError::UnknownTask { given: String::new() })?;
+        let registry = self.find()?.ok_or_else(|| EngineError::UnknownTask { given: first.to_string() })?;
+        let mut watch = Watch::new(registry)?;
+        let mut rounds = Rounds::starting_now();
+        let mut next_telling = Instant::now();
         loop {
-            let task = registry.get(id)?.ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
-            if task.state.is_terminal() {
-                return Ok(Waited { task, expired: false });
+            let mut pending = Vec::new();
+            let mut ended = None;
+            for id in ids {
+                let task = watch.task(id)?;
+                if !task.state.is_terminal() {
+                    pending.push(id.clone());
+                } else if ended.is_none() {
+                    ended = Some(task.clone());
+                }
+            }
+            if let Some(task) = ended {
+                return Ok((Waited { task, expired: false }, pending));
             }
             let now = Instant::now();
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return Ok(Waited { task, expired: true });
+            let mut is_over = deadline.is_some_and(|deadline| now >= deadline);
+            if !is_over && now >= next_telling {
+                next_telling = now + TELL_EVERY;
+                is_over = !told(&mut watch)?;
             }
-            if now >= next_look {
-                next_look = now + LOOK_AROUND;
-                let snapshot = registry.dir().task(id).read_snapshot()?;
-                let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-                if !told(&Progressed { task: &task, snapshot }) {
-                    return Ok(Waited { task, expired: true });
-                }
-                self.rescue_in(&mut registry)?;
+            if is_over {
+                return Ok((Waited { task: watch.task(first)?.clone(), expired: true }, pending));
             }
-            let until = deadline.map_or(next_look, |deadline| deadline.min(next_look));
-            pause(&registry, &task, until)?;
+            if !rounds.make_if_due(self, &mut watch)? {
+                let until = deadline.unwrap_or(next_telling).min(next_telling);
+                watch.sleep(until.min(rounds.next(&watch)), None)?;
+            }
+            watch.refresh()?;
         }
     }
-}
 
-impl Engine {
     /// Until the agent has announced its thread, or the task is over, or the deadline has passed.
     pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
@@ -86,65 +118,5 @@ impl Engine {
                 nap(THREAD_COMPARE_EVERY)?;
             }
         }
-    }
-
-    /// Until the first of several has ended. With none of them ended in time, the first one as it stands.
-    pub fn wait_any(&self, ids: &[TaskId], deadline: Option<Instant>) -> Result<Waited, EngineError> {
-        let unknown = |id: &TaskId| EngineError::UnknownTask { given: id.to_string() };
-        let nobody = || EngineError::UnknownTask { given: String::new() };
-        let mut registry = self.find()?.ok_or_else(nobody)?;
-        loop {
-            let mark = registry.change_mark()?;
-            for id in ids {
-                let task = registry.get(id)?.ok_or_else(|| unknown(id))?;
-                if task.state.is_terminal() {
-                    return Ok(Waited { task, expired: false });
-                }
-            }
-            let until = Instant::now() + LOOK_AROUND;
-            while Instant::now() < until && registry.change_mark()? == mark {
-                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                    let first = ids.first().ok_or_else(nobody)?;
-                    let task = registry.get(first)?.ok_or_else(|| unknown(first))?;
-                    return Ok(Waited { task, expired: true });
-                }
-                nap(COMPARE_EVERY)?;
-            }
-            self.rescue_in(&mut registry)?;
-        }
-    }
-}
-
-/// Sleeps until something may have changed.
-fn pause(registry: &Registry, task: &Task, until: Instant) -> Result<(), EngineError> {
-    if let (State::Working, Some(supervisor)) = (task.state, &task.supervisor) {
-        let handle = identity(supervisor).open().map_err(EngineError::io("watch a supervisor"))?;
-        return match handle {
-            Some(handle) => handle.wait_until(until).map(drop).map_err(EngineError::io("watch a supervisor")),
-            // Gone: either it has just recorded the end, or it is lost and somebody will find out.
-            None => nap(COMPARE_EVERY.min(until.saturating_duration_since(Instant::now()))),
-        };
-    }
-    let before = registry.change_mark()?;
-    while Instant::now() < until && registry.change_mark()? == before {
-        nap(COMPARE_EVERY.min(until.saturating_duration_since(Instant::now())))?;
-    }
-    Ok(())
-}
-
-fn nap(length: Duration) -> Result<(), EngineError> {
-    let timeout = Timespec { tv_sec: length.as_secs().cast_signed(), tv_nsec: length.subsec_nanos().into() };
-    match poll(&mut [], Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(EngineError::Io { doing: "wait", source: error.into() }),
-    }
-}
-
-fn identity(known: &Identity) -> ProcessIdentity {
-    ProcessIdentity {
-        boot_id: known.boot_id.clone(),
-        pid: known.pid.cast_signed(),
-        start_time: known.start_time,
-        pid_namespace: known.pid_ns,
     }
 }

@@ -1,10 +1,9 @@
 //! The life of a supervisor process: lock, begin, run, record, end, start the next ones.
 
 use std::cell::RefCell;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use delegator_domain::redact::Redactor;
 use delegator_domain::task::{End, FailureKind, TaskId};
 use delegator_registry::{
     Attempt, Began, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
@@ -30,8 +29,8 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
     let _ = rustix::process::setsid();
     let mut registry = engine.open()?;
     let dir = registry.dir().task(id);
-    // A rescuer may hold the lock for a moment to judge; then there is nothing here for us to do.
-    let LockAttempt::Locked(_life) = dir.try_lock()? else { return Ok(()) };
+    // Without it there is nothing here for us to do: somebody judges, or works already.
+    let LockAttempt::Locked(_life) = dir.adopt_lock(own_input()?)? else { return Ok(()) };
     let me = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
     let me = Identity {
         boot_id: me.boot_id,
@@ -59,6 +58,7 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
                 attempt: attempt.clone(),
                 dir: dir.clone(),
                 socket,
+                engine: engine.clone(),
             };
             let ended = supervise(spec, &ports);
             registry = ports.registry.into_inner();
@@ -67,7 +67,18 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
     };
     let finished = finish(engine, &mut registry, id, &attempt, &done);
     wake::remove(&dir);
-    finished
+    finished?;
+    // Nobody waits for us any more.
+    engine.retain(&mut registry)
+}
+
+/// Takes the standard input, which is the task's lock, out of the way of everything we start.
+fn own_input() -> Result<OwnedFd, EngineError> {
+    let handed_over = std::io::stdin().as_fd().try_clone_to_owned();
+    let nothing = std::fs::File::open("/dev/null").map_err(EngineError::io("open /dev/null"))?;
+    rustix::stdio::dup2_stdin(&nothing)
+        .map_err(|error| EngineError::Io { doing: "let go of the standard input", source: error.into() })?;
+    handed_over.map_err(EngineError::io("take the lock over"))
 }
 
 fn failed(kind: FailureKind, message: &str) -> End {
@@ -109,8 +120,6 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
     let mut plan = plan(&request, launch.agent.version())?;
     plan.args.splice(0..0, launch.agent.leading_args.iter().cloned());
     plan.ending = settings.ending();
-    let redactor =
-        launch.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret)).build();
     Ok(RunSpec {
         task: id.clone(),
         plan,
@@ -123,7 +132,7 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),
         sweep: SweepLimits::default(),
-        redactor,
+        redactor: launch.redactor(),
         fold: FoldOptions {
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before(),

@@ -94,10 +94,9 @@ fn questions(world: &World) {
     measure("a whole status, opened for it", 100, || status(&world.registry()));
     measure("a whole status on an open registry", 200, || status(&registry));
     measure("  counts", 100, || drop(registry.counts().unwrap()));
-    measure("  counts of the ended", 100, || drop(registry.ended_counts(0).unwrap()));
-    measure("  counts of the ended, none recent", 100, || drop(registry.ended_counts(2_000_000).unwrap()));
-    measure("  recently ended, five", 100, || drop(registry.recently_ended(0, 5).unwrap()));
-    measure("  recently ended, none recent", 100, || drop(registry.recently_ended(2_000_000, 5).unwrap()));
+    let any = Filter::default();
+    measure("  ended, five of all", 100, || drop(registry.ended(&any, 0, 5, None).unwrap()));
+    measure("  ended, none recent", 100, || drop(registry.ended(&any, 2_000_000, 5, None).unwrap()));
     measure("  unread below a directory", 100, || drop(registry.unread("/home/me/project-7", 5).unwrap()));
     measure("  unread, all", 20, || drop(registry.unread("/", 5).unwrap()));
     measure("  active", 100, || drop(registry.active().unwrap()));
@@ -114,8 +113,7 @@ fn questions(world: &World) {
 fn status(registry: &Registry) {
     registry.active().unwrap();
     registry.queue(50).unwrap();
-    registry.ended_counts(0).unwrap();
-    registry.recently_ended(0, 5).unwrap();
+    registry.ended(&Filter::default(), 0, 5, None).unwrap();
     registry.unread("/home/me/project-7", 20).unwrap();
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use delegator_domain::task::{End, ExitStatus, Mode, State, TaskId};
 use serde_json::Value;
 
-/// A task to be taken on. The task's text is not here: it is in `launch` until the agent has it.
+/// A task to be taken on. What the agent is told is not here: it is in `launch` until the agent has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     pub id: TaskId,
@@ -22,6 +22,8 @@ pub struct NewTask {
     pub model: Option<String>,
     /// The first line of the task's text, redacted.
     pub title: String,
+    /// The task's text, redacted: for showing it, and for starting it again.
+    pub text: String,
     pub labels: BTreeMap<String, String>,
     /// The validated input without the task's text.
     pub input: Value,

@@ -153,7 +153,7 @@ fn measure() {
         }
         // From here on their agents are nobody's.
         let since = Instant::now();
-        let swept = sweep_marked(&task(), &[], SweepLimits::default()).unwrap();
+        let swept = sweep_marked(&task(), &|_| false, SweepLimits::default()).unwrap();
         println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, since.elapsed());
     }
     let floods = [

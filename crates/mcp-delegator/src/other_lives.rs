@@ -35,7 +35,9 @@ fn supervise(process: &Process) -> Option<ExitCode> {
     let nonce = Nonce::from_text(nonce.to_str()?)?;
     let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
     let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
-    let engine = Engine { state_dir, max_concurrent, program: PathBuf::from("/proc/self/exe") };
+    let retention_ms = process.variable("MCP_DELEGATOR_KEEP_MS").and_then(|kept| kept.parse().ok());
+    let program = PathBuf::from("/proc/self/exe");
+    let engine = Engine { state_dir, max_concurrent, retention_ms, program };
     Some(match delegator_engine::work(&engine, &id, &nonce) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

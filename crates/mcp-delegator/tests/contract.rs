@@ -221,7 +221,7 @@ fn a_batch_with_failures_is_said_as_each_contract_wants() {
         "total_operations": 2, "successful": 1, "failed": 1, "partial_success": true,
         "results": [{"target": "a", "success": true, "result": "ok"}, {"target": "b", "success": false, "error": "no"}]
     });
-    let outcome = outcome(&commands::declared::CANCEL, Answer::new(Completion::Partial(data)));
+    let outcome = outcome(&commands::cancel::SPEC, Answer::new(Completion::Partial(data)));
     assert_eq!(outcome.exit(), ExitCode::PartialFailure);
     let [agent, standard, tool] = checked(&outcome);
     assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("PARTIAL_FAILURE")));

@@ -47,7 +47,7 @@ fn help_on_a_terminal_is_text() {
 fn help_leaves_out_what_is_only_declared() {
     let run = run_on_terminal(world().command::<&str>([]));
     assert!(run.stdout.contains("manifest"));
-    assert!(!run.stdout.contains("cleanup-registry"), "{}", run.stdout);
+    assert!(!run.stdout.contains("dashboard"), "{}", run.stdout);
     let run = run_on_terminal(world().command(["cloud", "submit", "--help"]));
     assert!(run.stdout.starts_with("Not available in this version."), "{}", run.stdout);
     assert!(run.stdout.contains("--env-id"));
@@ -265,7 +265,7 @@ fn completions_and_manual_know_only_what_is_available() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = world().run(["completions", shell]).stdout;
         assert!(script.contains("manifest"), "{shell}");
-        assert!(!script.contains("cleanup-registry"), "{shell} offers what is not built");
+        assert!(!script.contains("dashboard"), "{shell} offers what is not built");
     }
     assert!(world().run(["man", "config", "show"]).stdout.contains("Only this setting"));
     assert_eq!(world().run(["man", "nonsense"]).exit, Some(2));

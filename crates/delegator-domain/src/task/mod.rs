@@ -4,8 +4,10 @@ pub mod end;
 pub mod id;
 pub mod lifecycle;
 pub mod mode;
+pub mod queue;
 
 pub use end::{End, ExitStatus, FailureKind, LimitKind};
 pub use id::{IdError, Place, TaskId};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnvPolicy, Mode};
+pub use queue::{Claimant, Obstacle, WorkTree};

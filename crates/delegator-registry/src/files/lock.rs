@@ -1,5 +1,8 @@
 //! The lock of a task: held by its supervisor for life, and by a rescuer while it judges.
 //!
+//! Whoever starts a supervisor takes the lock first and hands the open file on to it. So there is no moment, however
+//! slow the start, in which a task that is being started looks abandoned.
+//!
 //! An advisory lock on an open file (`flock`): the kernel drops it when the holder dies, however it dies. The file is
 //! close-on-exec, so an agent cannot inherit it and keep a dead supervisor alive. It is removed only with the whole
 //! directory and by whoever holds it; somebody who opened it before that finds out by comparing what they locked with
@@ -7,6 +10,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,7 +23,8 @@ use super::durable;
 #[derive(Debug)]
 pub struct LockGuard {
     task: TaskId,
-    file: File,
+    /// There until it is handed over.
+    file: Option<File>,
 }
 
 impl LockGuard {
@@ -29,7 +34,12 @@ impl LockGuard {
     }
 
     pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        names(path, &self.file)
+        self.file.as_ref().map_or(Ok(false), |file| names(path, file))
+    }
+
+    /// The open file, for a process that is to hold the lock from now on. It is held as long as any copy is open.
+    pub fn hand_over(mut self) -> Option<OwnedFd> {
+        self.file.take().map(OwnedFd::from)
     }
 }
 
@@ -37,7 +47,9 @@ impl Drop for LockGuard {
     /// Said, not left to closing: a child that another thread is just starting has a copy of the descriptor until it
     /// becomes its program, and would keep the lock that long.
     fn drop(&mut self) {
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        if let Some(file) = &self.file {
+            let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -60,8 +72,21 @@ pub(crate) fn try_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockAttempt::Gone),
         Err(error) => return Err(error),
     };
+    lock(path, task, file)
+}
+
+/// Goes on holding a lock that was handed over. A file that is not this lock is none.
+pub(crate) fn adopt(path: &Path, task: &TaskId, file: OwnedFd) -> io::Result<LockAttempt> {
+    let file = File::from(file);
+    if names(path, &file)? { lock(path, task, file) } else { try_lock(path, task) }
+}
+
+/// Locking what is locked through the same open file succeeds.
+fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) if names(path, &file)? => Ok(LockAttempt::Locked(LockGuard { task: task.clone(), file })),
+        Ok(()) if names(path, &file)? => {
+            Ok(LockAttempt::Locked(LockGuard { task: task.clone(), file: Some(file) }))
+        }
         Ok(()) => Ok(LockAttempt::Gone),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(LockAttempt::Held),
         Err(errno) => Err(errno.into()),

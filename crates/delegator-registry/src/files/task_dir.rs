@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ use crate::error::RegistryError;
 pub enum TaskFile {
     /// What is needed to start it, secrets included; gone once the agent has its input, or at the end.
     Launch,
+    /// What the task says, redacted.
+    Text,
     /// Held by the supervisor for life.
     Lock,
     /// What the agent said, append-only.
@@ -39,6 +42,7 @@ impl TaskFile {
     pub fn name(self) -> &'static str {
         match self {
             TaskFile::Launch => "launch",
+            TaskFile::Text => "task.txt",
             TaskFile::Lock => "lock",
             TaskFile::Events => "events.jsonl",
             TaskFile::Stderr => "stderr.log",
@@ -79,13 +83,15 @@ impl TaskDir {
         self.path.is_dir()
     }
 
-    /// Makes the directory with `launch` in it; all of it is on disk when this returns, or none of it is there.
-    pub(crate) fn create(&self, launch: &[u8]) -> Result<(), RegistryError> {
+    /// Makes the directory with `launch` in it; all of it is on disk when this returns, or none of it is there. The text
+    /// is not waited for: no start depends on it.
+    pub(crate) fn create(&self, launch: &[u8], text: &str) -> Result<(), RegistryError> {
         // One that is there already is another task's, and stays.
         fs::create_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
         let filled = (|| {
             // The umask of whoever submits may be anything.
             fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700))?;
+            durable::replace(&self.file(TaskFile::Text), text.as_bytes(), Durability::Atomic)?;
             durable::write_new(&self.file(TaskFile::Launch), launch)?;
             durable::sync_dir(&self.path)?;
             self.path.parent().map_or(Ok(()), durable::sync_dir)
@@ -170,6 +176,12 @@ impl TaskDir {
     pub fn try_lock(&self) -> Result<LockAttempt, RegistryError> {
         let path = self.file(TaskFile::Lock);
         lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
+    }
+
+    /// Holds the lock that whoever started this process may have handed over, or tries to take it.
+    pub fn adopt_lock(&self, handed_over: OwnedFd) -> Result<LockAttempt, RegistryError> {
+        let path = self.file(TaskFile::Lock);
+        lock::adopt(&path, &self.id, handed_over).map_err(RegistryError::file(&path, "lock"))
     }
 
     /// Says where the control socket is; the supervisor does so once it listens.

@@ -1,27 +1,27 @@
 //! Claiming: which waiting task starts next.
 //!
-//! Oldest first. Whether a task may start beside those that run is the caller's law, given as a function; one that may
-//! not is overtaken. How many run is counted over the whole state directory, under the write lock, so that no two
-//! claimers can take the same slot.
+//! Oldest first; one that may not start beside those that run is overtaken by those it does not concern. How many run is
+//! counted over the whole state directory, under the write lock, so that no two claimers can take the same slot.
 
 use std::fmt;
 
-use delegator_domain::task::{Mode, State, TaskId};
+use delegator_domain::task::{Claimant, Obstacle, State, TaskId, WorkTree};
 use rusqlite::{Connection, Row};
 
+use super::queries::all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
 use crate::task::{Nonce, Task};
 
-const RUNNING: &str = "SELECT id, mode, work_tree, allow_parallel_writes, resumed_thread, thread_id \
+pub(crate) const RUNNING: &str = "SELECT seq, id, mode, work_tree, allow_parallel_writes, resumed_thread, thread_id \
      FROM tasks WHERE state IN ('starting', 'working')";
+pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, allow_parallel_writes, resumed_thread, thread_id \
+     FROM tasks WHERE state = 'queued' ORDER BY seq";
 
 /// What a claimer brings along.
 pub struct Promotion<'a> {
     pub max_concurrent: usize,
-    /// Whether a waiting task may start beside the running ones.
-    pub may_start: &'a dyn Fn(&Waiting, &[Running]) -> bool,
     /// A fresh nonce for each claim.
     pub fresh_nonce: &'a dyn Fn() -> Nonce,
 }
@@ -32,33 +32,18 @@ impl fmt::Debug for Promotion<'_> {
     }
 }
 
-/// A queued task, as far as it matters for whether it may start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    pub seq: i64,
-    pub id: TaskId,
-    pub mode: Mode,
-    pub work_tree: Option<String>,
-    pub allow_parallel_writes: bool,
-    pub resumed_thread: Option<String>,
-}
-
-/// A starting or working task, as far as it stands in another's way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
-    pub id: TaskId,
-    pub mode: Mode,
-    pub work_tree: Option<String>,
-    pub allow_parallel_writes: bool,
-    /// The threads it works on: the one it resumed and the one it announced.
-    pub threads: Vec<String>,
-}
-
 /// A task that is to be started by whoever got this.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     pub task: Task,
     pub nonce: Nonce,
+}
+
+/// What a queued task waits for beyond a free slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitsFor {
+    pub task: TaskId,
+    pub why: Obstacle,
 }
 
 impl Registry {
@@ -69,7 +54,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Option<Claimed>, RegistryError> {
         // One cheap look first: most of the time there is nothing to do, and the write lock is everybody's.
-        if !self.read(is_worth_trying(promotion))? {
+        if !self.has_room(promotion)? {
             return Ok(None);
         }
         self.write(|db| Ok(claim(db, promotion, 1, now_ms)?.pop()))
@@ -81,10 +66,15 @@ impl Registry {
         promotion: &Promotion<'_>,
         now_ms: i64,
     ) -> Result<Vec<Claimed>, RegistryError> {
-        if !self.read(is_worth_trying(promotion))? {
+        if !self.has_room(promotion)? {
             return Ok(Vec::new());
         }
         self.write(|db| claim(db, promotion, usize::MAX, now_ms))
+    }
+
+    /// Whether claiming could give something: somebody waits, a slot is free, and the queue is not held.
+    pub fn has_room(&self, promotion: &Promotion<'_>) -> Result<bool, RegistryError> {
+        self.read(is_worth_trying(promotion))
     }
 
     /// Stops or resumes claiming. What runs goes on.
@@ -99,6 +89,55 @@ impl Registry {
     pub fn queue_paused(&self) -> Result<bool, RegistryError> {
         self.read(is_paused)
     }
+
+    /// The queue, next first, with what keeps each task from starting; `None`: only a free slot.
+    pub fn queue_waits(&self) -> Result<Vec<(TaskId, Option<WaitsFor>)>, RegistryError> {
+        self.read(|db| {
+            let mut line = Line::of(db)?;
+            let waiting = all(db, WAITING, (), claimant_from)?;
+            let placed = |(_, claimant): (i64, Claimant)| (claimant.id.clone(), line.join(claimant));
+            Ok(waiting.into_iter().map(placed).collect())
+        })
+    }
+
+    /// The running task that keeps one from starting, if one does.
+    pub fn stopped_by_running(&self, task: &Task) -> Result<Option<WaitsFor>, RegistryError> {
+        let claimant = Claimant {
+            id: task.id.clone(),
+            mode: task.mode,
+            work_tree: task.work_tree.as_deref().map(WorkTree::from_text),
+            allow_parallel_writes: task.allow_parallel_writes,
+            threads: task.resumed_thread.iter().chain(&task.thread_id).cloned().collect(),
+        };
+        self.read(|db| Ok(Line::of(db)?.stops(&claimant)))
+    }
+}
+
+/// Those who stand before a waiting task: the running ones, and waiting ones that were passed over.
+struct Line {
+    ahead: Vec<Claimant>,
+}
+
+impl Line {
+    fn of(db: &Connection) -> rusqlite::Result<Line> {
+        let running = all(db, RUNNING, (), claimant_from)?;
+        Ok(Line { ahead: running.into_iter().map(|(_, claimant)| claimant).collect() })
+    }
+
+    fn stops(&self, claimant: &Claimant) -> Option<WaitsFor> {
+        let (other, why) = claimant.stopped_by(&self.ahead)?;
+        Some(WaitsFor { task: other.id.clone(), why })
+    }
+
+    /// Whether it may start; either way those behind it have to mind it. A thousand tasks that wait for one tree are
+    /// remembered as one.
+    fn join(&mut self, claimant: Claimant) -> Option<WaitsFor> {
+        let stopped = self.stops(&claimant);
+        if !self.ahead.iter().any(|other| claimant.is_covered_by(other)) {
+            self.ahead.push(claimant);
+        }
+        stopped
+    }
 }
 
 fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
@@ -112,7 +151,7 @@ fn is_worth_trying(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlit
     move |db| {
         let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'queued') \
                    AND (SELECT count(*) FROM tasks WHERE state IN ('starting', 'working')) < ?1";
-        db.query_row(sql, [slots], |row| row.get(0))
+        Ok(db.query_row(sql, [slots], |row| row.get(0))? && !is_paused(db)?)
     }
 }
 
@@ -123,67 +162,43 @@ pub(crate) fn claim(
     at_most: usize,
     now_ms: i64,
 ) -> rusqlite::Result<Vec<Claimed>> {
-    let mut claimed = Vec::new();
-    if !is_worth_trying(promotion)(db)? || is_paused(db)? {
-        return Ok(claimed);
+    if !is_worth_trying(promotion)(db)? {
+        return Ok(Vec::new());
     }
-    let mut running: Vec<Running> =
-        db.prepare(RUNNING)?.query_map((), running_from)?.collect::<rusqlite::Result<_>>()?;
-    let mut after = 0;
-    while claimed.len() < at_most && running.len() < promotion.max_concurrent {
-        let Some(next) = next_that_may(db, after, &running, promotion)? else { break };
-        after = next.seq;
-        let nonce = (promotion.fresh_nonce)();
-        row::apply(db, next.seq, row::lawful(State::Queued, State::Starting)?, "claimed", now_ms)?;
-        let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
-        db.execute(sql, (nonce.as_str(), now_ms, next.seq))?;
-        let task = row::task_at(db, next.seq)?;
-        let threads = next.resumed_thread.into_iter().collect();
-        let Waiting { id, mode, work_tree, allow_parallel_writes, .. } = next;
-        running.push(Running { id, mode, work_tree, allow_parallel_writes, threads });
-        claimed.push(Claimed { task, nonce });
-    }
-    Ok(claimed)
-}
-
-fn next_that_may(
-    db: &Connection,
-    after: i64,
-    running: &[Running],
-    promotion: &Promotion<'_>,
-) -> rusqlite::Result<Option<Waiting>> {
-    let sql = "SELECT seq, id, mode, work_tree, allow_parallel_writes, resumed_thread \
-               FROM tasks WHERE state = 'queued' AND seq > ?1 ORDER BY seq";
-    let mut statement = db.prepare(sql)?;
-    let mut rows = statement.query([after])?;
-    while let Some(row) = rows.next()? {
-        let waiting = waiting_from(row)?;
-        if (promotion.may_start)(&waiting, running) {
-            return Ok(Some(waiting));
+    let mut line = Line::of(db)?;
+    let free = promotion.max_concurrent.saturating_sub(line.ahead.len()).min(at_most);
+    let mut chosen = Vec::new();
+    {
+        let mut statement = db.prepare(WAITING)?;
+        let mut rows = statement.query(())?;
+        while chosen.len() < free {
+            let Some(row) = rows.next()? else { break };
+            let (seq, claimant) = claimant_from(row)?;
+            if line.join(claimant).is_none() {
+                chosen.push(seq);
+            }
         }
     }
-    Ok(None)
+    chosen.into_iter().map(|seq| start(db, seq, (promotion.fresh_nonce)(), now_ms)).collect()
 }
 
-fn waiting_from(row: &Row<'_>) -> rusqlite::Result<Waiting> {
-    Ok(Waiting {
-        seq: row.get("seq")?,
-        id: row::id_from(row)?,
-        mode: row::mode_from(row)?,
-        work_tree: row.get("work_tree")?,
-        allow_parallel_writes: row.get("allow_parallel_writes")?,
-        resumed_thread: row.get("resumed_thread")?,
-    })
+fn start(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Result<Claimed> {
+    row::apply(db, seq, row::lawful(State::Queued, State::Starting)?, "claimed", now_ms)?;
+    let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
+    db.execute(sql, (nonce.as_str(), now_ms, seq))?;
+    Ok(Claimed { task: row::task_at(db, seq)?, nonce })
 }
 
-fn running_from(row: &Row<'_>) -> rusqlite::Result<Running> {
+fn claimant_from(row: &Row<'_>) -> rusqlite::Result<(i64, Claimant)> {
     let resumed: Option<String> = row.get("resumed_thread")?;
     let announced: Option<String> = row.get("thread_id")?;
-    Ok(Running {
+    let work_tree: Option<String> = row.get("work_tree")?;
+    let claimant = Claimant {
         id: row::id_from(row)?,
         mode: row::mode_from(row)?,
-        work_tree: row.get("work_tree")?,
+        work_tree: work_tree.as_deref().map(WorkTree::from_text),
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         threads: resumed.into_iter().chain(announced).collect(),
-    })
+    };
+    Ok((row.get("seq")?, claimant))
 }

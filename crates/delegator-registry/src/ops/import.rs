@@ -33,7 +33,7 @@ impl Registry {
             return answer(taken, task);
         }
         let dir = self.dir.task(&task.id);
-        dir.create(b"")?;
+        dir.create(b"", &task.text)?;
         let made = self.write(|db| {
             let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
             if let Some(taken) = before {

@@ -70,24 +70,7 @@ impl Registry {
 /// The statement of a filter. Rows are wide, so the inner select finds numbers from indexes, and the outer reads no more
 /// rows than are shown.
 pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (String, Vec<Value>) {
-    let mut terms = Terms::default();
-    if let Some(dir) = &filter.working_dir {
-        let below = Below::new(dir);
-        terms.add("working_dir >= ?", [below.dir()]);
-        terms.add("working_dir < ?", [below.until()]);
-        terms.add("(working_dir = ? OR working_dir >= ?)", [below.dir(), below.inside()]);
-    }
-    if !filter.states.is_empty() {
-        let marks = vec!["?"; filter.states.len()].join(", ");
-        terms.add(&format!("state IN ({marks})"), filter.states.iter().map(|state| state.name()));
-    }
-    for (key, value) in &filter.labels {
-        let term = "seq IN (SELECT task FROM labels WHERE key = ? AND value = ?)";
-        terms.add(term, [key.as_str(), value.as_str()]);
-    }
-    if let Some(since_ms) = filter.since_ms {
-        terms.add("created_at_ms >= ?", [since_ms]);
-    }
+    let mut terms = Terms::of(filter);
     if let Some(Cursor { before }) = from {
         terms.add("seq < ?", [before]);
     }
@@ -103,8 +86,7 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
     } else {
         ""
     };
-    let Terms { sql, mut values } = terms;
-    let wanted = if sql.is_empty() { String::new() } else { format!("WHERE {}", sql.join(" AND ")) };
+    let (wanted, mut values) = terms.wanted();
     values.push(Value::Integer(limit.into()));
     let sql = format!(
         "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq DESC LIMIT ?) \
@@ -114,19 +96,47 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
 }
 
 #[derive(Debug, Default)]
-struct Terms {
+pub(crate) struct Terms {
     sql: Vec<String>,
     values: Vec<Value>,
 }
 
 impl Terms {
-    fn add<V: TermValue>(&mut self, term: &str, values: impl IntoIterator<Item = V>) {
+    pub(crate) fn of(filter: &Filter) -> Terms {
+        let mut terms = Terms::default();
+        if let Some(dir) = &filter.working_dir {
+            let below = Below::new(dir);
+            terms.add("working_dir >= ?", [below.dir()]);
+            terms.add("working_dir < ?", [below.until()]);
+            terms.add("(working_dir = ? OR working_dir >= ?)", [below.dir(), below.inside()]);
+        }
+        if !filter.states.is_empty() {
+            let marks = vec!["?"; filter.states.len()].join(", ");
+            terms.add(&format!("state IN ({marks})"), filter.states.iter().map(|state| state.name()));
+        }
+        for (key, value) in &filter.labels {
+            let term = "seq IN (SELECT task FROM labels WHERE key = ? AND value = ?)";
+            terms.add(term, [key.as_str(), value.as_str()]);
+        }
+        if let Some(since_ms) = filter.since_ms {
+            terms.add("created_at_ms >= ?", [since_ms]);
+        }
+        terms
+    }
+
+    pub(crate) fn wanted(self) -> (String, Vec<Value>) {
+        let Terms { sql, values } = self;
+        let wanted = if sql.is_empty() { String::new() } else { format!("WHERE {}", sql.join(" AND ")) };
+        (wanted, values)
+    }
+
+    pub(crate) fn add<V: TermValue>(&mut self, term: &str, values: impl IntoIterator<Item = V>) {
         self.sql.push(term.to_owned());
         self.values.extend(values.into_iter().map(TermValue::value));
     }
 }
 
-trait TermValue {
+pub(crate) trait TermValue {
     fn value(self) -> Value;
 }
 

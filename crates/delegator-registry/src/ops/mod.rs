@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 pub(crate) mod cancel;
 pub(crate) mod claim;
+pub(crate) mod ended;
 pub(crate) mod forget;
 pub(crate) mod import;
 pub(crate) mod leftovers;
@@ -12,3 +13,4 @@ pub(crate) mod notes;
 mod plans;
 pub(crate) mod queries;
 pub(crate) mod submit;
+pub(crate) mod turns;

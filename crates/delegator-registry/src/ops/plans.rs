@@ -5,7 +5,7 @@ use delegator_domain::task::State;
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::queries;
+use super::{claim, ended, queries};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -35,14 +35,15 @@ fn assert_led_by(db: &Connection, sql: &str, values: Option<Vec<Value>>, index: 
 fn questions_use_their_index() {
     let db = database();
     for (sql, index) in [
-        (queries::RECENTLY_ENDED, "INDEX tasks_ended"),
-        (queries::ENDED_COUNTS, "COVERING INDEX tasks_ended"),
         (queries::COUNTS, "COVERING INDEX tasks_state"),
         (queries::ACTIVE, "SEARCH tasks USING INDEX tasks_state"),
         (queries::BY_THREAD, "INDEX tasks_thread"),
         (queries::BY_THREAD, "INDEX tasks_resumed"),
         (queries::OLD, "INDEX tasks_ended"),
+        (queries::COUNT_OLD, "COVERING INDEX tasks_ended"),
         (queries::QUEUE, "SEARCH tasks USING INDEX tasks_state"),
+        (claim::WAITING, "SEARCH tasks USING INDEX tasks_state"),
+        (claim::RUNNING, "SEARCH tasks USING INDEX tasks_state"),
         (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
         (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
@@ -55,7 +56,7 @@ fn questions_use_their_index() {
 #[test]
 fn the_last_ended_and_the_queue_need_no_sort() {
     let db = database();
-    for sql in [queries::RECENTLY_ENDED, queries::OLD, queries::QUEUE, queries::PREFIX] {
+    for sql in [queries::OLD, queries::QUEUE, queries::PREFIX, claim::WAITING] {
         let steps = plan(&db, sql, None);
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}\n{steps:#?}");
     }
@@ -90,6 +91,28 @@ fn lists_use_the_index_of_their_filter() {
             assert_led_by(&db, &sql, Some(values), index);
         }
     }
+}
+
+#[test]
+fn what_ended_is_found_by_index() {
+    let db = database();
+    let any = Filter::default;
+    let labels = [("team".to_owned(), "x".to_owned())].into();
+    for (filter, index) in [
+        (any(), "INDEX tasks_ended"),
+        (Filter { states: vec![State::Failed], ..any() }, "INDEX tasks_ended"),
+        (Filter { working_dir: Some("/p".to_owned()), ..any() }, "INDEX tasks_dir"),
+        (Filter { labels, ..any() }, "SEARCH labels USING PRIMARY KEY"),
+    ] {
+        for (sql, values) in [ended::select(&filter, 1, 5, Some(9)), ended::count(&filter, 1)] {
+            assert_led_by(&db, &sql, Some(values), index);
+        }
+    }
+    let (sql, values) = ended::count(&any(), 1);
+    assert_led_by(&db, &sql, Some(values), "COVERING INDEX tasks_ended");
+    let (sql, values) = ended::select(&any(), 1, 5, Some(9));
+    let steps = plan(&db, &sql, Some(values));
+    assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{steps:#?}");
 }
 
 #[test]

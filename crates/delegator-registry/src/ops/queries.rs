@@ -70,20 +70,14 @@ pub struct Unread {
     pub ids: Vec<TaskId>,
 }
 
-pub(crate) const RECENTLY_ENDED: &str = "SELECT * FROM tasks INDEXED BY tasks_ended \
-     WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1 ORDER BY ended_order DESC LIMIT ?2";
-/// One pass and no sort, in the order of [`ENDS`].
-pub(crate) const ENDED_COUNTS: &str = "SELECT count(*) FILTER (WHERE state = 'completed'), \
-     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), \
-     count(*) FILTER (WHERE state = 'timeout') FROM tasks INDEXED BY tasks_ended \
-     WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1";
-const ENDS: [State; 4] = [State::Completed, State::Failed, State::Cancelled, State::Timeout];
 pub(crate) const COUNTS: &str = "SELECT state, count(*) AS number FROM tasks GROUP BY state";
 pub(crate) const ACTIVE: &str = "SELECT * FROM tasks WHERE state IN ('starting', 'working') ORDER BY seq";
 pub(crate) const BY_THREAD: &str =
     "SELECT * FROM tasks WHERE thread_id = ?1 OR resumed_thread = ?1 ORDER BY seq DESC LIMIT ?2";
 pub(crate) const OLD: &str = "SELECT id FROM tasks INDEXED BY tasks_ended \
      WHERE ended_order IS NOT NULL AND ended_at_ms < ?1 ORDER BY ended_order LIMIT ?2";
+pub(crate) const COUNT_OLD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_ended \
+     WHERE ended_order IS NOT NULL AND ended_at_ms < ?1";
 pub(crate) const QUEUE: &str = "SELECT * FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT ?1";
 pub(crate) const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND seq < ?1";
 pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
@@ -138,21 +132,6 @@ impl Registry {
         self.read(|db| Ok(Counts(all(db, COUNTS, (), count_from)?.into_iter().collect())))
     }
 
-    /// Tasks that have ended since, by state.
-    pub fn ended_counts(&self, since_ms: i64) -> Result<Counts, RegistryError> {
-        self.read(|db| {
-            db.query_row(ENDED_COUNTS, [since_ms], |row| {
-                let count = |(at, state)| Ok((state, row.get::<_, u32>(at)?.into()));
-                ENDS.into_iter().enumerate().map(count).collect::<rusqlite::Result<_>>().map(Counts)
-            })
-        })
-    }
-
-    /// What ended since, the last to end first.
-    pub fn recently_ended(&self, since_ms: i64, limit: u32) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| all(db, RECENTLY_ENDED, (since_ms, limit), row::task_from))
-    }
-
     /// Every starting or working task.
     pub fn active(&self) -> Result<Vec<Active>, RegistryError> {
         self.read(|db| all(db, ACTIVE, (), active_from))
@@ -189,6 +168,11 @@ impl Registry {
             let ids = all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
             Ok(Unread { count, ids })
         })
+    }
+
+    /// How many tasks ended before a time.
+    pub fn count_old(&self, before_ms: i64) -> Result<u64, RegistryError> {
+        self.read(|db| db.query_row(COUNT_OLD, [before_ms], |row| row.get::<_, u32>(0)).map(u64::from))
     }
 
     /// Tasks that ended before a time, the first to end first.

@@ -32,7 +32,7 @@ impl Registry {
             return answer(taken, task);
         }
         self.dir.make_room_for(launch.len())?;
-        self.dir.task(&task.id).create(launch).map_err(|error| self.name_full_disk(error))?;
+        self.dir.task(&task.id).create(launch, &task.text).map_err(|error| self.name_full_disk(error))?;
         let made = self.write(|db| {
             let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
             before.map_or_else(|| insert(db, task, now_ms).map(|task| Taken::New(Box::new(task))), Ok)

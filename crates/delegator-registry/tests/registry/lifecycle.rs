@@ -1,13 +1,10 @@
 //! One task through its life: every operation, applied and lost.
 
 use crate::support::{
-    World, begin, ended, finish, fresh_id, fresh_nonce, identity, new_task, slots, submit, submit_and_claim,
-    working,
+    World, begin, ended, finish, fresh_id, fresh_nonce, identity, slots, submit, submit_and_claim, working,
 };
 use delegator_domain::task::{End, ExitStatus, FailureKind, LimitKind, State};
-use delegator_registry::{
-    Attempt, Began, CancelOutcome, Cas, Finish, GivenBack, Lost, Promotion, RegistryError, Running, Waiting,
-};
+use delegator_registry::{Attempt, Began, CancelOutcome, Cas, Finish, GivenBack, Lost, RegistryError};
 
 #[test]
 fn the_whole_way_is_remembered() {
@@ -93,24 +90,6 @@ fn the_oldest_is_claimed_while_a_slot_is_free() {
     assert_eq!(successors.iter().map(|claimed| &claimed.task.id).collect::<Vec<_>>(), [&ids[2], &ids[3]]);
     assert_ne!(successors[0].nonce, successors[1].nonce);
     assert_eq!(registry.claim_all(&slots(9), 6).unwrap(), []);
-}
-
-#[test]
-fn one_that_may_not_start_is_overtaken() {
-    let world = World::new();
-    let mut registry = world.registry();
-    for tree in ["/a", "/a", "/b"] {
-        let task = delegator_registry::NewTask { work_tree: Some(tree.to_owned()), ..new_task() };
-        registry.submit(&task, b"", 1).unwrap();
-    }
-    let alone =
-        |task: &Waiting, running: &[Running]| running.iter().all(|other| other.work_tree != task.work_tree);
-    let rules = Promotion { max_concurrent: 9, may_start: &alone, fresh_nonce: &fresh_nonce };
-    let trees = |claimed: Vec<delegator_registry::Claimed>| -> Vec<_> {
-        claimed.into_iter().map(|claimed| (claimed.task.seq, claimed.task.work_tree.unwrap())).collect()
-    };
-    assert_eq!(trees(registry.claim_all(&rules, 1).unwrap()), [(1, "/a".to_owned()), (3, "/b".to_owned())]);
-    assert_eq!(registry.claim_all(&rules, 1).unwrap(), []);
 }
 
 #[test]

@@ -130,11 +130,19 @@ fn what_ended_last_comes_first_whatever_the_clock_says() {
     // Two hours back.
     let second = ended(&mut registry, End::Cancelled { reason: None }, 2_000);
     let old = ended(&mut registry, End::Completed, 10);
-    let told: Vec<_> = registry.recently_ended(1_000, 9).unwrap().into_iter().map(|task| task.id).collect();
-    assert_eq!(told, [second.clone(), first]);
-    assert_eq!(registry.recently_ended(1_000, 1).unwrap()[0].id, second);
-    let counts = registry.ended_counts(1_000).unwrap();
-    assert_eq!((counts.of(State::Completed), counts.of(State::Cancelled)), (1, 1));
+    let page = |filter: &Filter, limit, before| {
+        let page = registry.ended(filter, 1_000, limit, before).unwrap();
+        (page.tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(), page.total, page.next)
+    };
+    let any = Filter::default();
+    assert_eq!(page(&any, 9, None), (vec![second.clone(), first.clone()], 2, None));
+    let (shown, total, next) = page(&any, 1, None);
+    assert_eq!((shown, total), (vec![second.clone()], 2));
+    assert_eq!(page(&any, 1, next), (vec![first], 2, None), "the total is of all pages");
+    let cancelled = Filter { states: vec![State::Cancelled], ..any.clone() };
+    assert_eq!(page(&cancelled, 9, None), (vec![second], 1, None));
+    let elsewhere = Filter { working_dir: Some("/elsewhere".to_owned()), ..any };
+    assert_eq!(page(&elsewhere, 9, None), (Vec::new(), 0, None));
     assert_eq!(registry.counts().unwrap().of(State::Completed), 2);
     assert_eq!(registry.old(1_000, 9).unwrap(), [old]);
 }

@@ -64,11 +64,13 @@ pub(crate) fn new_task() -> NewTask {
         id: fresh_id(),
         working_dir: "/home/me/project".to_owned(),
         work_tree: Some("/home/me/project".to_owned()),
-        allow_parallel_writes: false,
+        // Most tests are about one task at a time; those about sharing a tree say so.
+        allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,
         agent: "codex".to_owned(),
         model: None,
         title: "mend the parser".to_owned(),
+        text: "mend the parser\nand test it".to_owned(),
         labels: BTreeMap::new(),
         input: serde_json::json!({"mode": "workspace-write"}),
         resumed_thread: None,
@@ -77,7 +79,7 @@ pub(crate) fn new_task() -> NewTask {
 }
 
 pub(crate) fn slots(max_concurrent: usize) -> Promotion<'static> {
-    Promotion { max_concurrent, may_start: &|_, _| true, fresh_nonce: &fresh_nonce }
+    Promotion { max_concurrent, fresh_nonce: &fresh_nonce }
 }
 
 pub(crate) fn identity(pid: u32) -> Identity {

@@ -8,4 +8,4 @@ pub(crate) mod tree;
 
 pub use identity::{Handle, ProcessIdentity};
 pub use stat::{ProcessStat, read_stat};
-pub use sweep::{Leftover, SweepLimits, SweepReport, sweep_marked};
+pub use sweep::{Leftover, Spared, SweepLimits, SweepReport, sweep_marked};

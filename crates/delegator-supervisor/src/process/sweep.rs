@@ -55,18 +55,23 @@ pub struct SweepReport {
 }
 
 /// Where leftovers are looked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// Everything below this process is meant.
     pub(crate) root: Option<i32>,
     /// Everything with this mark is meant, with what is below it.
     pub(crate) mark: Option<&'a TaskId>,
     pub(crate) exempt: &'a [String],
+    pub(crate) spared: Spared<'a>,
 }
 
+/// Says of a pid whether it supervises another task. That task was handed over to us and has its own end: it is left
+/// alone with everything below it, whoever asked for it and whoever it hangs under by now.
+pub type Spared<'a> = &'a dyn Fn(i32) -> bool;
+
 /// Ends what is left of a task whose supervisor is gone.
-pub fn sweep_marked(task: &TaskId, exempt: &[String], limits: SweepLimits) -> io::Result<SweepReport> {
-    sweep(Scope { root: None, mark: Some(task), exempt }, limits, &mut |_, _| {})
+pub fn sweep_marked(task: &TaskId, spared: Spared<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
+    sweep(Scope { root: None, mark: Some(task), exempt: &[], spared }, limits, &mut |_, _| {})
 }
 
 /// Reaps every child that has ended. True when there are no children at all.
@@ -146,7 +151,7 @@ impl Found {
         let mut found = Found { members: Vec::new(), exempt: Vec::new() };
         let mut known = HashSet::new();
         if let Some(root) = scope.root {
-            found.look_below(root, scope.exempt, &mut known);
+            found.look_below(root, scope, &mut known);
         }
         if let Some(task) = scope.mark.filter(|_| with_marks) {
             let ancestors = ancestors();
@@ -155,27 +160,30 @@ impl Found {
                     continue;
                 }
                 let pid = stat.pid;
-                if found.take(&stat, scope.exempt, &mut known) == Step::Down {
-                    found.look_below(pid, scope.exempt, &mut known);
+                if found.take(&stat, scope, &mut known) == Step::Down {
+                    found.look_below(pid, scope, &mut known);
                 }
             }
         }
         found
     }
 
-    fn look_below(&mut self, root: i32, exempt: &[String], known: &mut HashSet<i32>) {
-        walk(root, |stat| self.take(stat, exempt, known));
+    fn look_below(&mut self, root: i32, scope: Scope<'_>, known: &mut HashSet<i32>) {
+        walk(root, |stat| self.take(stat, scope, known));
     }
 
-    fn take(&mut self, stat: &ProcessStat, exempt: &[String], known: &mut HashSet<i32>) -> Step {
+    fn take(&mut self, stat: &ProcessStat, scope: Scope<'_>, known: &mut HashSet<i32>) -> Step {
         if !known.insert(stat.pid) {
             return Step::Skip;
         }
         if stat.is_dead() {
             return Step::Down;
         }
-        if is_exempt(stat, exempt) {
-            self.exempt.push(leftover(stat));
+        let is_another_task = (scope.spared)(stat.pid);
+        if is_another_task || is_exempt(stat, scope.exempt) {
+            if !is_another_task {
+                self.exempt.push(leftover(stat));
+            }
             // What belongs to it is not ours either, marked or not.
             walk(stat.pid, |below| {
                 known.insert(below.pid);

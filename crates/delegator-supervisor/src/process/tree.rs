@@ -14,6 +14,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::identity::open_pidfd;
 use super::stat::{ProcessStat, read_stat};
+use super::sweep::Spared;
 
 /// Whether to go on below a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,11 +90,14 @@ pub(crate) struct TreeUse {
     pub(crate) ticks: u64,
 }
 
-/// Looks at everything below `me`, of which `agent` is the first child.
-pub(crate) fn tree_use(me: i32, agent: i32) -> TreeUse {
+/// Looks at everything below `me`, of which `agent` is the first child, but for other tasks.
+pub(crate) fn tree_use(me: i32, agent: i32, spared: Spared<'_>) -> TreeUse {
     let reaped_by_us = read_stat(me).map_or(0, |stat| stat.reaped_ticks);
     let mut used = TreeUse { processes: 0, ticks: reaped_by_us };
     walk(me, |stat| {
+        if stat.pid != agent && spared(stat.pid) {
+            return Step::Skip;
+        }
         used.processes += usize::from(!stat.is_dead());
         used.ticks += stat.reaped_ticks;
         if stat.pid != agent {

@@ -88,6 +88,14 @@ pub trait Ports {
 
     /// A limit is near.
     fn on_warning(&self, _warning: LimitWarning) {}
+
+    /// Half a minute has passed; others may need looking after.
+    fn look_around(&self) {}
+
+    /// Whether that process supervises another task, which is not ours to count or to end.
+    fn is_another_supervisor(&self, _pid: i32) -> bool {
+        false
+    }
 }
 
 /// How a run stands.

@@ -33,6 +33,8 @@ mod tell;
 
 /// How often we look around when nothing happens.
 const TICK: Duration = Duration::from_secs(1);
+/// How often we look after others.
+const LOOK_AROUND_EVERY: Duration = Duration::from_secs(30);
 /// How often the processes are counted when nothing suggests it.
 const COUNT_EVERY: Duration = Duration::from_secs(10);
 
@@ -71,6 +73,7 @@ struct Run<'a> {
     /// The last round read everything there was.
     is_drained: bool,
     last_tick: Duration,
+    last_look_around: Duration,
     last_count: Duration,
     counted: TreeUse,
     tasks_when_counted: u64,
@@ -127,6 +130,7 @@ impl<'a> Run<'a> {
             signals: Vec::new(),
             is_drained: false,
             last_tick: Duration::ZERO,
+            last_look_around: Duration::ZERO,
             last_count: Duration::ZERO,
             counted: TreeUse { processes: 1, ticks: 0 },
             tasks_when_counted: machine_tasks(),
@@ -158,8 +162,9 @@ impl<'a> Run<'a> {
         }
         self.drain();
         let mut exit = None;
-        let scope =
-            Scope { root: Some(self.me), mark: Some(&self.spec.task), exempt: &self.spec.sweep_exempt };
+        let spared = |pid| self.ports.is_another_supervisor(pid);
+        let exempt = &self.spec.sweep_exempt;
+        let scope = Scope { root: Some(self.me), mark: Some(&self.spec.task), exempt, spared: &spared };
         let agent = self.agent.pid;
         let report = sweep(scope, self.spec.sweep, &mut |pid, status| {
             if pid == agent {
@@ -205,6 +210,10 @@ impl<'a> Run<'a> {
             self.look_for_cancel();
             self.count_if_needed(now);
         }
+        if now >= self.last_look_around + LOOK_AROUND_EVERY {
+            self.last_look_around = now;
+            self.ports.look_around();
+        }
         if self.ending.is_none() {
             if let Some(warning) = self.watch.warning(now) {
                 self.ports.on_warning(warning);
@@ -228,7 +237,9 @@ impl<'a> Run<'a> {
         }
         self.signals.push(step.signal);
         if step.target == Target::Tree {
-            let scope = Scope { root: Some(self.me), mark: None, exempt: &self.spec.sweep_exempt };
+            let spared = |pid| self.ports.is_another_supervisor(pid);
+            let exempt = &self.spec.sweep_exempt;
+            let scope = Scope { root: Some(self.me), mark: None, exempt, spared: &spared };
             signal_all_but(self.agent.pid, scope, signal)?;
         }
         Ok(())
@@ -263,7 +274,7 @@ impl<'a> Run<'a> {
     fn count(&mut self, now: Duration) {
         self.last_count = now;
         self.tasks_when_counted = machine_tasks();
-        self.counted = tree_use(self.me, self.agent.pid);
+        self.counted = tree_use(self.me, self.agent.pid, &|pid| self.ports.is_another_supervisor(pid));
         if self.counted.processes > self.spec.max_processes {
             self.end(Cause::TooManyProcesses { count: self.counted.processes });
         }

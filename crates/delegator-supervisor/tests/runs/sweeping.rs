@@ -90,10 +90,10 @@ fn what_a_lost_supervisor_left_is_found_by_its_mark() {
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.forget();
-    let report = sweep_marked(&world.task, &[], SweepLimits::default()).unwrap();
+    let report = sweep_marked(&world.task, &|_| false, SweepLimits::default()).unwrap();
     assert!(report.ended >= 3 && report.survivors.is_empty(), "{report:?}");
     world.assert_nothing_is_left();
-    assert_eq!(sweep_marked(&world.task, &[], SweepLimits::default()).unwrap().ended, 0);
+    assert_eq!(sweep_marked(&world.task, &|_| false, SweepLimits::default()).unwrap().ended, 0);
 }
 
 #[test]

@@ -3,8 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::ErrorCode;
-use crate::registry::{CommandSpec, Danger, FormerName, Shape, Toolset};
+use delegator_engine::{Cleaned, Cleaning};
+use serde_json::{Value, json};
+
+use super::local::tasks::engine;
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::{Answer, Warning};
+use crate::registry::{CommandSpec, Danger, FormerName, Shape, Toolset, typed};
+use crate::run::Context;
+use crate::views::document::{Block, Document};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -35,9 +42,75 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Registry,
     failures: &[ErrorCode::LockHeld],
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
     ..CommandSpec::declare::<CleanupRegistry>(
         &["cleanup-registry"],
         "End tasks that are stuck and forget finished ones that are old",
     )
 };
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError> {
+    let cleaned = engine(context)?.clean(&Cleaning {
+        stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
+        old_after_ms: i64::from(input.old_task_max_age_hours) * HOUR_MS,
+        dry_run: input.dry_run,
+    })?;
+    let mut answer = Answer::done(report(&cleaned, input.dry_run))
+        .fact("dry_run", input.dry_run)
+        .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
+        .fact("old_threshold_hours", input.old_task_max_age_hours);
+    if !cleaned.unclaimed.is_empty() {
+        let words = format!(
+            "{} task directories with results are not in the registry; they are kept",
+            cleaned.unclaimed.len()
+        );
+        answer.warnings.push(Warning::new("W_CLEANUP_001", words));
+    }
+    Ok(answer)
+}
+
+fn report(cleaned: &Cleaned, dry_run: bool) -> Value {
+    let ids =
+        |ids: &[delegator_domain::task::TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (ended, deleted) = (cleaned.stuck_ended as u64, cleaned.old_forgotten);
+    let summary = if dry_run {
+        let (stuck, old) = (counted(cleaned.stuck.len() as u64, "stuck"), counted(cleaned.old_found, "old"));
+        format!("Would clean {stuck} and delete {old}")
+    } else {
+        format!("Cleaned {}, deleted {}", counted(ended, "stuck"), counted(deleted, "old"))
+    };
+    json!({
+        "stuck_tasks": {"found": cleaned.stuck.len(), "cleaned": ended, "task_ids": ids(&cleaned.stuck)},
+        "old_tasks": {
+            "found": cleaned.old_found,
+            "deleted": deleted,
+            "oldest_age_hours": cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
+        },
+        "leftovers": {"found": cleaned.leftovers.len(), "removed": cleaned.leftovers_removed},
+        "unclaimed": ids(&cleaned.unclaimed),
+        "summary": summary,
+    })
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what} task{}", if count == 1 { "" } else { "s" })
+}
+
+fn describe(data: &Value) -> Document {
+    let mut document =
+        Document::default().block(Block::Text(data["summary"].as_str().unwrap_or_default().to_owned()));
+    let stuck: Vec<Vec<String>> = data["stuck_tasks"]["task_ids"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|id| vec![id.as_str().unwrap_or_default().to_owned()])
+        .collect();
+    if !stuck.is_empty() {
+        document = document.block(Block::Table { columns: vec!["stuck"], rows: stuck });
+    }
+    document
+}

@@ -50,15 +50,6 @@ inputs!(Serve {
     output_schemas: bool,
 });
 
-inputs!(CancelMany {
-    /// Every task that has not ended
-    #[serde(default)]
-    all: bool,
-    /// Only say what would be done
-    #[serde(default)]
-    dry_run: bool,
-});
-
 inputs!(Send {
     /// The task's id
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
@@ -164,27 +155,6 @@ pub const SERVE: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     open_ended: true,
     ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
-};
-pub const RETRY: CommandSpec = CommandSpec {
-    shape: Shape::Action("task_retried"),
-    network: true,
-    ..CommandSpec::declare::<OneTask>(&["retry"], "Start an ended task again as a new one")
-};
-pub const CANCEL: CommandSpec = CommandSpec {
-    shape: Shape::Action("tasks_cancelled"),
-    danger: Danger::Destructive,
-    idempotent: true,
-    ..CommandSpec::declare::<CancelMany>(&["cancel"], "End several tasks at once")
-};
-pub const QUEUE_PAUSE: CommandSpec = CommandSpec {
-    shape: Shape::Action("queue_paused"),
-    idempotent: true,
-    ..CommandSpec::declare::<NoInputs>(&["queue", "pause"], "Start no queued task until resumed")
-};
-pub const QUEUE_RESUME: CommandSpec = CommandSpec {
-    shape: Shape::Action("queue_resumed"),
-    idempotent: true,
-    ..CommandSpec::declare::<NoInputs>(&["queue", "resume"], "Start queued tasks again")
 };
 pub const SEND: CommandSpec = CommandSpec {
     shape: Shape::Action("message_queued"),

@@ -76,6 +76,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
     let engine = Engine {
         state_dir: place.path().join("state"),
         max_concurrent: 2,
+        retention_ms: None,
         program: PathBuf::from("/proc/self/exe"),
     };
     let asked = inputs(&repository);

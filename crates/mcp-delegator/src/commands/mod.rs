@@ -1,5 +1,6 @@
 //! The commands: one verb, one file, from its inputs to its answer.
 
+pub mod cancel;
 pub mod cleanup_registry;
 pub mod cloud;
 pub mod completions;
@@ -15,6 +16,8 @@ pub mod local;
 pub mod logs;
 pub mod man;
 pub mod manifest;
+pub mod queue;
+pub mod retry;
 pub mod schema;
 pub mod version;
 
@@ -40,10 +43,10 @@ pub const ALL: &[&CommandSpec] = &[
     &declared::SERVE,
     &demo::SPEC,
     &logs::SPEC,
-    &declared::RETRY,
-    &declared::CANCEL,
-    &declared::QUEUE_PAUSE,
-    &declared::QUEUE_RESUME,
+    &retry::SPEC,
+    &cancel::SPEC,
+    &queue::PAUSE,
+    &queue::RESUME,
     &declared::SEND,
     &declared::ANSWER,
     &declared::DIFF,

@@ -46,7 +46,9 @@ impl From<EngineError> for AppError {
             EngineError::Launch { .. } | EngineError::Randomness { .. } => {
                 AppError::new(ErrorCode::Internal, message)
             }
-            EngineError::Io { .. } => AppError::new(ErrorCode::IoError, message),
+            EngineError::Io { .. } | EngineError::Watching { .. } => {
+                AppError::new(ErrorCode::IoError, message)
+            }
         }
     }
 }

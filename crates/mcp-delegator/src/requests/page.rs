@@ -39,21 +39,41 @@ pub fn page_of<T>(items: Vec<T>, asked: &Paging, question: &Value) -> Result<(Ve
     Ok((items, Page { number, size, total, filtered: total, next_cursor }))
 }
 
+/// A cursor into something that grows: it names a place, not a page.
+pub fn place_cursor(place: i64, question: &Value) -> String {
+    hex(&format!("2.{place}.{}", fingerprint(&json!([place, question]))))
+}
+
+/// The place a cursor of [`place_cursor`] names.
+pub fn place_of(cursor: &str, question: &Value) -> Result<i64, AppError> {
+    let plain = unhex(cursor).ok_or_else(|| refuse("is not one of ours"))?;
+    let parts: Vec<&str> = plain.split('.').collect();
+    let ["2", place, of] = parts.as_slice() else { return Err(refuse("is not one of ours")) };
+    match place.parse::<i64>() {
+        Ok(place) if *of == fingerprint(&json!([place, question])) => Ok(place),
+        _ => Err(refuse("belongs to another question")),
+    }
+}
+
 /// Covers everything a cursor says, so that none can be made up.
 fn mark(number: usize, size: usize, question: &Value) -> String {
     fingerprint(&json!([number, size, question]))
 }
 
 fn encode(number: usize, size: usize, question: &Value) -> String {
-    let plain = format!("1.{number}.{size}.{}", mark(number, size, question));
+    hex(&format!("1.{number}.{size}.{}", mark(number, size, question)))
+}
+
+fn hex(plain: &str) -> String {
     plain.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn refuse(why: &str) -> AppError {
+    AppError::new(ErrorCode::InvalidCursor, format!("The cursor {why}."))
+        .suggest("Start again without a cursor; use the one in the last answer as it is.")
+}
+
 fn decode(cursor: &str, question: &Value) -> Result<(usize, usize), AppError> {
-    let refuse = |why: &str| {
-        AppError::new(ErrorCode::InvalidCursor, format!("The cursor {why}."))
-            .suggest("Start again without a cursor; use the one in the last answer as it is.")
-    };
     let plain = unhex(cursor).ok_or_else(|| refuse("is not one of ours"))?;
     let parts: Vec<&str> = plain.split('.').collect();
     let ["1", number, size, of] = parts.as_slice() else { return Err(refuse("is not one of ours")) };
@@ -101,6 +121,19 @@ mod tests {
             page_of((0..10).collect::<Vec<_>>(), &paging(Some(4), page.next_cursor.as_deref()), &json!("a"))
                 .unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidCursor);
+    }
+
+    #[test]
+    fn a_place_is_found_again_by_whoever_asks_the_same() {
+        let question = json!({"labels": {"a": "b"}});
+        let cursor = place_cursor(4711, &question);
+        assert_eq!(place_of(&cursor, &question).unwrap(), 4711);
+        let other = page_of(vec![1, 2], &paging(Some(1), None), &question).unwrap().1.next_cursor.unwrap();
+        for (cursor, question) in
+            [(&cursor, json!({})), (&other, question.clone()), (&"zz".to_owned(), question)]
+        {
+            assert_eq!(place_of(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
+        }
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! A task in the words of contract 000: what wait, results and status say about it.
 
 use delegator_domain::task::{End, ExitStatus, State};
-use delegator_engine::{Record, TaskFiles};
-use delegator_registry::Task;
+use delegator_engine::{Queued, Record, TaskFiles};
+use delegator_registry::{Task, WaitsFor};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -159,6 +159,24 @@ pub fn progress(snapshot: Option<&Value>) -> Value {
         "total_steps": told["total_steps"].as_u64().unwrap_or(0),
         "current_activity": snapshot["current_activity"],
     })
+}
+
+/// A task in the queue.
+pub fn queued(queued: &Queued) -> Value {
+    let mut told = json!({
+        "task_id": queued.task.id.as_str(),
+        "position": queued.position,
+        "title": queued.task.title,
+    });
+    if let Some(waits) = &queued.waiting_for {
+        told["waiting_for"] = waiting_for(waits);
+    }
+    told
+}
+
+/// What a queued task waits for, beyond a free slot.
+pub fn waiting_for(waits: &WaitsFor) -> Value {
+    json!({"task_id": waits.task.as_str(), "reason": waits.why.name()})
 }
 
 pub fn ended(task: &Task) -> Value {

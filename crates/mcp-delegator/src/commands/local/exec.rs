@@ -73,12 +73,18 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
     let id = submitted.task.id.clone();
     let task = match submitted.queue_position {
         0 => engine.wait_for_thread(&id, deadline)?,
-        _ => submitted.task,
+        _ => submitted.task.clone(),
     };
     let mut answer = Answer::done(Value::Object(acknowledged(&task, capability)));
     answer.facts.insert("queue_position".into(), submitted.queue_position.into());
     if submitted.replayed {
         answer.facts.insert("replayed".into(), true.into());
+    }
+    if let Some(waits) = &submitted.waiting_for {
+        answer.facts.insert("waiting_for".into(), view::waiting_for(waits));
+    }
+    if submitted.queue_paused {
+        answer.facts.insert("queue_paused".into(), true.into());
     }
     answer.message = Some(format!("Task {id} accepted"));
     Ok(answer)

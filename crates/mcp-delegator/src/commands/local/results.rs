@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use delegator_engine::{Engine, EngineError};
+use delegator_engine::{Engine, EngineError, TaskFiles};
 use delegator_registry::{Task, TaskFile};
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use crate::commands::inputs::OneTask;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, ChildExit, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
+use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
 use crate::views::task as view;
 
@@ -29,7 +30,7 @@ pub struct Results {
     #[serde(default = "super::output_budget")]
     #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
     pub max_output_bytes: u32,
-    /// Where to go on in the events, from an earlier answer
+    /// Earlier events: next_cursor of the last answer's events
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub events_cursor: Option<String>,
@@ -61,42 +62,48 @@ fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
     if !task.state.is_terminal() {
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
+    let files = engine.files(&task.id)?;
+    let events = events(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
-    let mut data = ended_answer(&engine, &task, input.include_output, input.max_output_bytes)?;
+    let mut data = ended_answer(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
     data.insert("duration_seconds".into(), (view::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
     data.insert("completed_ts".into(), view::at(ended_at).into());
-    data.insert("events".into(), events(&engine, &task, input.include_events)?);
+    data.insert("events".into(), events);
     let mut answer = Answer::done(Value::Object(data)).fact("count", 1);
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    answer.warnings.extend(warnings(&engine, &task)?);
+    let told = files.record.map(|record| record.warnings).unwrap_or_default();
+    answer.warnings.extend(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)));
     Ok(answer)
 }
 
-fn events(engine: &Engine, task: &Task, include: bool) -> Result<Value, AppError> {
-    let files = engine.files(&task.id)?;
+/// The last events, or those before where an earlier answer began.
+fn events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
     let count = files
         .record
         .as_ref()
         .and_then(|record| record.report.pointer("/counts/lines"))
         .and_then(Value::as_u64);
-    if !include {
+    if !input.include_events && input.events_cursor.is_none() {
         let reason = "Events excluded by default (use include_events=true)";
         return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));
     }
     let stored = engine.stored(&task.id, TaskFile::Events)?;
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(MOST_EVENTS)..];
+    let question = json!(["events", task.id.as_str()]);
+    let until = match &input.events_cursor {
+        Some(cursor) => usize::try_from(place_of(cursor, &question)?).unwrap_or(0).min(lines.len()),
+        None => lines.len(),
+    };
+    let from = until.saturating_sub(MOST_EVENTS);
     // A line that is no JSON is still something the agent said.
-    let items: Vec<Value> = last
+    let items: Vec<Value> = lines[from..until]
         .iter()
         .map(|line| serde_json::from_slice(line).unwrap_or_else(|_| String::from_utf8_lossy(line).into()))
         .collect();
-    Ok(json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items}))
-}
-
-fn warnings(engine: &Engine, task: &Task) -> Result<Vec<Warning>, AppError> {
-    let files = engine.files(&task.id)?;
-    let told = files.record.map(|record| record.warnings).unwrap_or_default();
-    Ok(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)).collect())
+    let mut told = json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items});
+    if from > 0 {
+        told["next_cursor"] = place_cursor(i64::try_from(from).unwrap_or(i64::MAX), &question).into();
+    }
+    Ok(told)
 }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use std::path::Path;
-
-use delegator_domain::task::TaskId;
-use delegator_registry::{Task, TaskFile};
+use delegator_domain::task::State;
+use delegator_engine::{Engine, Wanted};
+use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -17,6 +16,7 @@ use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
+use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
 use crate::views::task as view;
@@ -96,23 +96,8 @@ const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
-    let only = match &input.of.task_id {
-        Some(given) => Some(resolved(&engine, given)?),
-        None => None,
-    };
-    let here = context.process.current_dir.display().to_string();
-    let keep = |task: &Task| is_wanted(task, &input.of, only.as_ref());
-    let seen = engine.overview(keep, &here, now_ms - RECENT_MS, input.of.limit)?;
-    let Some(seen) = seen else {
-        return Ok(snapshot(
-            now_ms,
-            json!({
-                "summary": {"running": 0, "queued": 0, "recently_completed": 0},
-                "tasks": [], "queue": [], "recently_completed": [],
-            }),
-            0,
-        ));
-    };
+    let wanted = wanted(context, &engine, &input.of, now_ms)?;
+    let Some(seen) = engine.overview(&wanted)? else { return Ok(nothing(now_ms)) };
     let mut tasks = Vec::new();
     for task in &seen.running {
         let files = engine.files(&task.id)?;
@@ -122,36 +107,81 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
         }
         tasks.push(told);
     }
-    let queue: Vec<Value> = seen
-        .queued
-        .iter()
-        .enumerate()
-        .map(|(position, task)| json!({"task_id": task.id.as_str(), "position": position, "title": task.title}))
-        .collect();
-    let (running, queued) = (seen.running.len(), seen.queued.len());
     let mut data = json!({
-        "summary": {"running": running, "queued": queued, "recently_completed": seen.recent_count},
+        "summary": {
+            "running": seen.running.len(),
+            "queued": seen.queued.len(),
+            "recently_completed": seen.ended.total,
+        },
         "tasks": tasks,
-        "queue": queue,
-        "recently_completed": seen.recent.iter().map(view::ended).collect::<Vec<_>>(),
+        "queue": seen.queued.iter().map(view::queued).collect::<Vec<_>>(),
+        "recently_completed": seen.ended.tasks.iter().map(view::ended).collect::<Vec<_>>(),
     });
+    if seen.queue_paused {
+        data["queue_paused"] = true.into();
+    }
     if seen.unread.count > 0 {
         let ids: Vec<&str> = seen.unread.ids.iter().map(|id| id.as_str()).collect();
         data["unread"] = json!({"count": seen.unread.count, "task_ids": ids});
     }
-    Ok(snapshot(now_ms, data, running + queued))
+    let mut answer = snapshot(now_ms, data, seen.running.len() + seen.queued.len());
+    if let Some(next) = seen.ended.next {
+        answer.facts.insert("next_cursor".into(), place_cursor(next, &question(&input.of)).into());
+    }
+    Ok(answer)
+}
+
+fn wanted(
+    context: &Context<'_>,
+    engine: &Engine,
+    of: &StatusInputs,
+    now_ms: i64,
+) -> Result<Wanted, AppError> {
+    let states = match of.state {
+        None => Vec::new(),
+        Some(TaskState::Queued) => vec![State::Queued],
+        Some(TaskState::Working) => vec![State::Starting, State::Working],
+        Some(TaskState::Completed) => vec![State::Completed],
+        Some(TaskState::Failed) => vec![State::Failed],
+        Some(TaskState::Cancelled) => vec![State::Cancelled],
+        Some(TaskState::Timeout) => vec![State::Timeout],
+    };
+    Ok(Wanted {
+        filter: Filter {
+            states,
+            working_dir: of.working_dir.as_deref().map(|dir| real_dir(context, dir)),
+            labels: of.labels.clone(),
+            since_ms: None,
+        },
+        only: of.task_id.as_deref().map(|given| resolved(engine, given)).transpose()?,
+        under: context.process.current_dir.display().to_string(),
+        ended_since_ms: now_ms - RECENT_MS,
+        ended_limit: of.limit,
+        ended_before: of.cursor.as_deref().map(|cursor| place_of(cursor, &question(of))).transpose()?,
+    })
+}
+
+/// What a cursor belongs to: everything that was asked, but for the cursor itself and how many at once.
+fn question(of: &StatusInputs) -> Value {
+    json!(["status", of.task_id, of.working_dir, of.labels, of.state])
+}
+
+/// The directory as tasks know it: from the root, and by its real name where it exists.
+pub fn real_dir(context: &Context<'_>, given: &str) -> String {
+    let path = context.process.current_dir.join(given);
+    path.canonicalize().unwrap_or(path).display().to_string()
+}
+
+fn nothing(now_ms: i64) -> Answer {
+    let none = json!({
+        "summary": {"running": 0, "queued": 0, "recently_completed": 0},
+        "tasks": [], "queue": [], "recently_completed": [],
+    });
+    snapshot(now_ms, none, 0)
 }
 
 fn snapshot(now_ms: i64, data: Value, total: usize) -> Answer {
     Answer::done(data).fact("snapshot_ts", view::at(now_ms)).fact("total", total)
-}
-
-fn is_wanted(task: &Task, of: &StatusInputs, only: Option<&TaskId>) -> bool {
-    let state = of.state.map(|state| json!(state));
-    only.is_none_or(|only| *only == task.id)
-        && of.working_dir.as_ref().is_none_or(|dir| Path::new(&task.working_dir).starts_with(dir))
-        && of.labels.iter().all(|(name, value)| task.labels.get(name) == Some(value))
-        && state.is_none_or(|state| state == task.state.shown())
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {
@@ -172,8 +202,9 @@ fn describe(data: &Value) -> Document {
             .collect()
     };
     let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
+    let held = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
     let line = format!(
-        "{} running, {} queued, {} ended in the last 24 hours",
+        "{} running, {} queued{held}, {} ended in the last 24 hours",
         count("running"),
         count("queued"),
         count("recently_completed")
@@ -187,9 +218,10 @@ fn describe(data: &Value) -> Document {
         let columns = vec!["running", "seconds", "%", "activity", "task"];
         document = document.block(Block::Table { columns, rows: running });
     }
-    let queued = rows("queue", &["/task_id", "/position", "/title"]);
+    let queued = rows("queue", &["/task_id", "/position", "/waiting_for/task_id", "/title"]);
     if !queued.is_empty() {
-        document = document.block(Block::Table { columns: vec!["queued", "place", "task"], rows: queued });
+        let columns = vec!["queued", "place", "waits for", "task"];
+        document = document.block(Block::Table { columns, rows: queued });
     }
     let recent = rows("recently_completed", &["/task_id", "/state", "/duration_seconds", "/title"]);
     if !recent.is_empty() {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{Mode, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, Limits, Settings, Submission};
+use delegator_engine::{AgentProgram, Ending, Engine, Limits, Settings, Submission, TaskFiles};
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,9 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
         .clone()
         .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."))?;
     let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
-    Ok(Engine { state_dir, max_concurrent, program: PathBuf::from("/proc/self/exe") })
+    let kept_hours = i64::try_from(context.config.number("retention_hours")).unwrap_or(i64::MAX);
+    let retention_ms = Some(kept_hours.saturating_mul(60 * 60 * 1000));
+    Ok(Engine { state_dir, max_concurrent, retention_ms, program: PathBuf::from("/proc/self/exe") })
 }
 
 /// Everything that tells one submission from another.
@@ -185,16 +187,16 @@ fn title(context: &Context<'_>, text: &str) -> String {
 pub fn ended_answer(
     engine: &Engine,
     task: &Task,
+    files: &TaskFiles,
     include_output: bool,
     budget: u32,
 ) -> Result<Map<String, Value>, AppError> {
-    let files = engine.files(&task.id)?;
     let streams = view::output_is_due(task.state, include_output).then(|| -> Result<_, AppError> {
         let text =
             |which| engine.stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok((text(TaskFile::Events)?, text(TaskFile::Stderr)?, budget as usize))
     });
-    Ok(view::result(task, &files, streams.transpose()?))
+    Ok(view::result(task, files, streams.transpose()?))
 }
 
 /// What every answer about a finished task carries beside its data.

@@ -109,9 +109,11 @@ fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError
     if expired {
         return Ok(Answer::new(Completion::Incomplete(still_working(engine, &task)?)));
     }
+    let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = Value::Object(ended_answer(engine, &task, input.include_output, input.max_output_bytes)?);
-    let failed = if input.exit_status { failure(&task, &engine.files(&task.id)?) } else { None };
+    let data = ended_answer(engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = Value::Object(data);
+    let failed = if input.exit_status { failure(&task, &files) } else { None };
     let completion = match failed {
         // The caller asked for the task's own fate, whatever stage it failed at.
         Some(error) if task.state == State::Failed => {
@@ -143,9 +145,8 @@ fn several(
 ) -> Result<Answer, AppError> {
     let ids = input.task_ids.iter().map(|given| resolved(engine, given)).collect::<Result<Vec<_>, _>>()?;
     if input.until == Until::Any {
-        let first = engine.wait_any(&ids, deadline)?;
-        let pending: Vec<String> =
-            ids.iter().filter(|id| **id != first.task.id).map(ToString::to_string).collect();
+        let (first, pending) = engine.wait_any(&ids, deadline)?;
+        let pending: Vec<String> = pending.iter().map(ToString::to_string).collect();
         let mut answer = one(engine, input, first)?;
         answer.facts.insert("pending".into(), pending.into());
         return Ok(answer);
@@ -159,12 +160,9 @@ fn several(
             tasks.push(still_working(engine, &waited.task)?);
         } else {
             engine.mark_read(id)?;
-            tasks.push(Value::Object(ended_answer(
-                engine,
-                &waited.task,
-                input.include_output,
-                input.max_output_bytes,
-            )?));
+            let (task, files) = (&waited.task, engine.files(id)?);
+            let (output, budget) = (input.include_output, input.max_output_bytes);
+            tasks.push(Value::Object(ended_answer(engine, task, &files, output, budget)?));
         }
     }
     let data = json!({"tasks": tasks});

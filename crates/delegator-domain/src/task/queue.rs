@@ -1,0 +1,180 @@
+//! Which waiting task may start beside others.
+//!
+//! Two writing tasks never share a work tree, and a thread has one task at a time. A task that is stood in the way of is
+//! overtaken by those it does not concern; those it does concern stay behind it, so that it cannot starve.
+
+use std::path::{Path, PathBuf};
+
+use super::{Mode, TaskId};
+
+/// What two writing tasks must not share: a directory and everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WorkTree {
+    root: PathBuf,
+    /// A linked git worktree is a tree of its own, also when it lies inside another one's directory.
+    linked: bool,
+}
+
+/// How a linked worktree is told from a directory in text; a directory begins with `/`.
+const LINKED: &str = "linked:";
+
+impl WorkTree {
+    pub fn directory(root: PathBuf) -> WorkTree {
+        WorkTree { root, linked: false }
+    }
+
+    pub fn linked(root: PathBuf) -> WorkTree {
+        WorkTree { root, linked: true }
+    }
+
+    /// Reads back what [`WorkTree::to_text`] gave.
+    pub fn from_text(text: &str) -> WorkTree {
+        match text.strip_prefix(LINKED) {
+            Some(root) => WorkTree::linked(root.into()),
+            None => WorkTree::directory(text.into()),
+        }
+    }
+
+    pub fn to_text(&self) -> String {
+        let prefix = if self.linked { LINKED } else { "" };
+        format!("{prefix}{}", self.root.display())
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether writing in one is writing in the other.
+    pub fn overlaps(&self, other: &WorkTree) -> bool {
+        let inside =
+            |inner: &WorkTree, outer: &WorkTree| !inner.linked && inner.root.starts_with(&outer.root);
+        self.root == other.root || inside(self, other) || inside(other, self)
+    }
+}
+
+/// A task, as far as it matters for which tasks may run side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimant {
+    pub id: TaskId,
+    pub mode: Mode,
+    pub work_tree: Option<WorkTree>,
+    pub allow_parallel_writes: bool,
+    /// The threads it works on: the one it resumes and the one it announced.
+    pub threads: Vec<String>,
+}
+
+/// Why a task has to wait for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Obstacle {
+    Thread,
+    WorkTree,
+}
+
+impl Obstacle {
+    pub fn name(self) -> &'static str {
+        match self {
+            Obstacle::Thread => "thread",
+            Obstacle::WorkTree => "work_tree",
+        }
+    }
+}
+
+impl Claimant {
+    /// What keeps this task from starting while the other one runs, or waits before it.
+    pub fn waits_for(&self, other: &Claimant) -> Option<Obstacle> {
+        if self.threads.iter().any(|thread| other.threads.contains(thread)) {
+            return Some(Obstacle::Thread);
+        }
+        let both_write = self.mode.writes() && other.mode.writes() && !self.allow_parallel_writes;
+        match (&self.work_tree, &other.work_tree) {
+            (Some(own), Some(taken)) if both_write && own.overlaps(taken) => Some(Obstacle::WorkTree),
+            _ => None,
+        }
+    }
+
+    /// The first of those ahead that stands in the way.
+    pub fn stopped_by<'a>(&self, ahead: &'a [Claimant]) -> Option<(&'a Claimant, Obstacle)> {
+        ahead.iter().find_map(|other| Some((other, self.waits_for(other)?)))
+    }
+
+    /// Whether everything this one stands in the way of, the other one does, too: then it need not be remembered.
+    pub fn is_covered_by(&self, other: &Claimant) -> bool {
+        let threads = self.threads.iter().all(|thread| other.threads.contains(thread));
+        let trees = !self.mode.writes()
+            || self.work_tree.is_none()
+            || (other.mode.writes() && self.work_tree == other.work_tree);
+        threads && trees
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(root: &str) -> Claimant {
+        Claimant {
+            id: TaskId::from_random(super::super::Place::Local, [7; 16]),
+            mode: Mode::WorkspaceWrite,
+            work_tree: Some(WorkTree::from_text(root)),
+            allow_parallel_writes: false,
+            threads: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn writers_exclude_each_other_in_one_tree_and_below_it() {
+        for (one, other, overlap) in [
+            ("/a", "/a", true),
+            ("/a", "/a/b", true),
+            ("/a/b", "/a", true),
+            ("/a", "/ab", false),
+            ("/a/b", "/a/c", false),
+            ("/", "/a", true),
+            ("/a", "linked:/a/w", false),
+            ("linked:/a/w", "/a", false),
+            ("linked:/a/w", "linked:/a/w", true),
+            ("linked:/a/w", "/a/w", true),
+            ("linked:/a/w", "/a/w/below", true),
+            ("linked:/a/w", "linked:/a/v", false),
+        ] {
+            let expected = overlap.then_some(Obstacle::WorkTree);
+            assert_eq!(writer(one).waits_for(&writer(other)), expected, "{one} beside {other}");
+            assert_eq!(WorkTree::from_text(one).to_text(), one);
+        }
+    }
+
+    #[test]
+    fn readers_and_those_who_accept_it_do_not_wait() {
+        let reader = Claimant { mode: Mode::ReadOnly, ..writer("/a") };
+        let bold = Claimant { allow_parallel_writes: true, ..writer("/a") };
+        assert_eq!(reader.waits_for(&writer("/a")), None);
+        assert_eq!(writer("/a").waits_for(&reader), None);
+        assert_eq!(bold.waits_for(&writer("/a")), None);
+        assert_eq!(writer("/a").waits_for(&bold), Some(Obstacle::WorkTree), "the cautious one still waits");
+    }
+
+    #[test]
+    fn a_thread_has_one_task_at_a_time() {
+        let on = |thread: &str| Claimant {
+            mode: Mode::ReadOnly,
+            threads: vec![thread.to_owned()],
+            ..writer("/a")
+        };
+        assert_eq!(on("t").waits_for(&on("t")), Some(Obstacle::Thread));
+        assert_eq!(on("t").waits_for(&on("u")), None);
+        let bold = Claimant { allow_parallel_writes: true, ..on("t") };
+        assert_eq!(bold.waits_for(&on("t")), Some(Obstacle::Thread));
+    }
+
+    #[test]
+    fn the_first_in_the_way_is_named_and_repetitions_are_covered() {
+        let ahead = [writer("/x"), writer("/a/b"), writer("/a")];
+        let (first, why) = writer("/a").stopped_by(&ahead).unwrap();
+        assert_eq!((first.work_tree.as_ref().unwrap().root(), why), (Path::new("/a/b"), Obstacle::WorkTree));
+        assert!(writer("/a").is_covered_by(&writer("/a")));
+        assert!(!writer("/a").is_covered_by(&writer("/b")));
+        let on_thread = Claimant { threads: vec!["t".into()], ..writer("/a") };
+        assert!(!on_thread.is_covered_by(&writer("/a")));
+        assert!(writer("/a").is_covered_by(&on_thread));
+    }
+}

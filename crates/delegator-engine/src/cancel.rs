@@ -1,0 +1,82 @@
+//! The wish to end one task, or many: the flag is durable, the rest is waiting for supervisors to do it.
+
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{CancelOutcome, Filter, Registry, Task};
+
+use crate::clock::now_ms;
+use crate::error::EngineError;
+use crate::overview::living;
+use crate::{Engine, wake};
+
+/// What became of a wish to end a task.
+#[derive(Debug)]
+pub struct Cancelled {
+    pub task: Task,
+    pub previous: State,
+    /// It did not end in the time that was given.
+    pub still_ending: bool,
+}
+
+impl Engine {
+    /// Ends a task and waits for its end.
+    pub fn cancel(
+        &self,
+        id: &TaskId,
+        reason: Option<&str>,
+        patience: Duration,
+    ) -> Result<Cancelled, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find()?.ok_or_else(unknown)?;
+        let previous = request(&mut registry, id, reason)?;
+        // A place in the queue, a tree or a thread may have become free.
+        self.promote(&mut registry)?;
+        let waited = self.wait(id, Some(Instant::now() + patience), |_| true)?;
+        Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
+    }
+
+    /// The tasks a filter would end, newest first.
+    pub fn living(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
+        self.find()?.map_or_else(|| Ok(Vec::new()), |registry| living(&registry, filter))
+    }
+
+    /// Ends many at once: all are told first, then their ends are awaited. One that has ended meanwhile stays as it is.
+    pub fn cancel_all(
+        &self,
+        ids: &[TaskId],
+        reason: Option<&str>,
+        patience: Duration,
+    ) -> Result<Vec<Cancelled>, EngineError> {
+        let Some(mut registry) = self.find()? else { return Ok(Vec::new()) };
+        let mut told = Vec::new();
+        for id in ids {
+            match request(&mut registry, id, reason) {
+                Ok(previous) => told.push((id.clone(), previous)),
+                Err(EngineError::AlreadyEnded { .. } | EngineError::UnknownTask { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.promote(&mut registry)?;
+        let deadline = Instant::now() + patience;
+        let awaited = told.into_iter().map(|(id, previous)| {
+            let waited = self.wait(&id, Some(deadline), |_| true)?;
+            Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
+        });
+        awaited.collect()
+    }
+}
+
+/// Writes the wish down and wakes whoever has to obey; gives the state the task was in.
+fn request(registry: &mut Registry, id: &TaskId, reason: Option<&str>) -> Result<State, EngineError> {
+    match registry.request_cancel(id, reason, now_ms())? {
+        CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
+        CancelOutcome::Cancelled => Ok(State::Queued),
+        CancelOutcome::AlreadyEnded { state: State::Cancelled } => Ok(State::Cancelled),
+        CancelOutcome::AlreadyEnded { state } => Err(EngineError::AlreadyEnded { task: id.clone(), state }),
+        CancelOutcome::Requested { state, .. } => {
+            wake::wake(&registry.dir().task(id));
+            Ok(state)
+        }
+    }
+}

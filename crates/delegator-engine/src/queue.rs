@@ -1,0 +1,29 @@
+//! Holding the queue: what runs goes on, nothing new starts.
+
+use crate::Engine;
+use crate::error::EngineError;
+
+/// The queue after it was held or let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueHeld {
+    pub was_paused: bool,
+    pub queued: u64,
+    pub running: u64,
+}
+
+impl Engine {
+    /// Holds the queue of this state directory, or lets it go and starts what may start.
+    pub fn hold_queue(&self, paused: bool) -> Result<QueueHeld, EngineError> {
+        use delegator_domain::task::State;
+        let mut registry = self.open()?;
+        let was_paused = registry.queue_paused()?;
+        registry.set_queue_paused(paused)?;
+        self.rescue_in(&mut registry)?;
+        let counts = registry.counts()?;
+        Ok(QueueHeld {
+            was_paused,
+            queued: counts.of(State::Queued),
+            running: counts.of(State::Starting) + counts.of(State::Working),
+        })
+    }
+}

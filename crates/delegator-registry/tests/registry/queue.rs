@@ -1,0 +1,95 @@
+//! Who may start beside whom, and who is overtaken.
+
+use delegator_domain::task::{End, Mode, Obstacle, TaskId};
+use delegator_registry::{Attempt, Cas, Claimed, Finish, NewTask, Registry, WaitsFor};
+
+use crate::support::{World, begin, new_task, slots};
+
+fn writer(tree: &str) -> NewTask {
+    NewTask { work_tree: Some(tree.to_owned()), allow_parallel_writes: false, ..new_task() }
+}
+
+fn resume(thread: &str) -> NewTask {
+    NewTask { resumed_thread: Some(thread.to_owned()), mode: Mode::ReadOnly, ..new_task() }
+}
+
+fn submit_all(registry: &mut Registry, tasks: &[NewTask]) -> Vec<TaskId> {
+    tasks.iter().map(|task| registry.submit(task, b"", 1).unwrap().task.id).collect()
+}
+
+fn ids(claimed: &[Claimed]) -> Vec<TaskId> {
+    claimed.iter().map(|claimed| claimed.task.id.clone()).collect()
+}
+
+fn end(registry: &mut Registry, claimed: &Claimed) -> Vec<TaskId> {
+    begin(registry, claimed);
+    let attempt = Attempt::working(claimed.nonce.clone());
+    let finish = Finish::bare(End::Completed);
+    match registry.finish(&claimed.task.id, &attempt, &finish, &slots(9), 2).unwrap() {
+        Cas::Applied(next) => ids(&next),
+        Cas::Lost(lost) => panic!("{lost:?}"),
+    }
+}
+
+#[test]
+fn one_that_may_not_start_is_overtaken() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let tasks = submit_all(&mut registry, &[writer("/a"), writer("/a/below"), writer("/b")]);
+    let claimed = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claimed), [tasks[0].clone(), tasks[2].clone()]);
+    assert_eq!(registry.claim_all(&slots(9), 1).unwrap(), []);
+    assert_eq!(end(&mut registry, &claimed[1]), [], "the other tree does not matter");
+    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()], "the end and the next claim are one");
+}
+
+#[test]
+fn who_waits_is_not_starved_by_those_behind_it() {
+    let world = World::new();
+    let mut registry = world.registry();
+    // The second needs the whole tree; the third could start beside the first, but would hold up the second.
+    let tasks = submit_all(&mut registry, &[writer("/a/one"), writer("/a"), writer("/a/two")]);
+    let claimed = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claimed), [tasks[0].clone()]);
+    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()]);
+}
+
+#[test]
+fn tasks_of_one_thread_run_one_after_the_other_in_order() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let tasks = submit_all(&mut registry, &[resume("t"), resume("t"), resume("u"), resume("t")]);
+    let claimed = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claimed), [tasks[0].clone(), tasks[2].clone()]);
+    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()]);
+}
+
+#[test]
+fn the_queue_tells_what_each_waits_for() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let bold = NewTask { allow_parallel_writes: true, ..writer("/a") };
+    let reader = NewTask { mode: Mode::ReadOnly, ..writer("/a") };
+    let tasks = submit_all(&mut registry, &[writer("/a"), writer("/a"), bold, reader, writer("/a")]);
+    let claimed = registry.claim_next(&slots(1), 1).unwrap().unwrap();
+    assert_eq!(claimed.task.id, tasks[0]);
+    let first = Some(WaitsFor { task: tasks[0].clone(), why: Obstacle::WorkTree });
+    let expected = [first.clone(), None, None, first.clone()];
+    let expected: Vec<_> = tasks[1..].iter().cloned().zip(expected).collect();
+    assert_eq!(registry.queue_waits().unwrap(), expected);
+    let last = registry.get(&tasks[4]).unwrap().unwrap();
+    assert_eq!(registry.stopped_by_running(&last).unwrap(), first);
+    let claimed = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claimed), [tasks[2].clone(), tasks[3].clone()]);
+}
+
+#[test]
+fn a_turn_is_taken_once_and_comes_again() {
+    let world = World::new();
+    let (mut one, mut other) = (world.registry(), world.registry());
+    assert!(one.take_turn("sweeping", 100, 1_000).unwrap());
+    assert!(!other.take_turn("sweeping", 100, 1_099).unwrap());
+    assert!(other.take_turn("dusting", 100, 1_099).unwrap());
+    assert!(other.take_turn("sweeping", 100, 1_100).unwrap());
+    assert!(one.take_turn("sweeping", 100, 500).unwrap(), "the clock was set back");
+}

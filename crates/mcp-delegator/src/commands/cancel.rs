@@ -1,0 +1,180 @@
+//! `cancel`: end several tasks at once, by id or by what they have in common.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::task::{State, TaskId};
+use delegator_engine::Cancelled;
+use delegator_registry::{Filter, Task};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::inputs::TASK_ID;
+use super::local::attach::ending_may_take;
+use super::local::status::real_dir;
+use super::local::tasks::{engine, resolved};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::{Answer, Completion, Warning};
+use crate::registry::{CommandSpec, Danger, Example, Shape, typed};
+use crate::run::Context;
+
+/// What a task that can be cancelled is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Alive {
+    Queued,
+    Working,
+}
+
+fn ids() -> Value {
+    json!({"type": "string", "pattern": TASK_ID})
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CancelMany {
+    /// These tasks
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = ids(), "x-positional" = true, "default" = null))]
+    pub task_ids: Vec<String>,
+    /// Every task that has not ended
+    #[serde(default)]
+    pub all: bool,
+    /// Only tasks that are queued, or that work
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Alive>,
+    /// Only tasks in or below this directory
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub working_dir: Option<String>,
+    /// Only tasks with all of these labels
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub labels: BTreeMap<String, String>,
+    /// Why, for the record
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1000))]
+    pub reason: Option<String>,
+    /// Only say what would be done
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Name the tasks, or say --all, or filter by state, directory or label. All are told first, then their ends are awaited.",
+    shape: Shape::Action("tasks_cancelled"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
+    examples: &[
+        Example { command: "mcp-delegator cancel --all --dry-run", shows: "the tasks that would be ended" },
+        Example {
+            command: "mcp-delegator cancel --labels team=parser --state queued",
+            shows: "the queued tasks with that label, cancelled",
+        },
+    ],
+    check,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<CancelMany>(&["cancel"], "End several tasks at once")
+};
+
+/// Nothing is ended because somebody forgot to say what.
+fn check(input: &Value) -> Vec<Problem> {
+    let given = |key: &str| match input.get(key) {
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(items)) => !items.is_empty(),
+        Some(Value::Bool(said)) => *said,
+        other => other.is_some_and(|value| !value.is_null()),
+    };
+    let by_filter = ["all", "state", "working_dir", "labels"].into_iter().find(|key| given(key));
+    match (given("task_ids"), by_filter) {
+        (false, None) => vec![
+            Problem::new(
+                ErrorCode::MissingArgument,
+                "task_ids",
+                "is missing, and so are all and every filter",
+            )
+            .suggest(Some("Name tasks, or say --all; --dry-run shows what would be ended.")),
+        ],
+        (true, Some(filter)) => {
+            vec![Problem::new(ErrorCode::InvalidValue, filter, "cannot be given together with task_ids")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn run(context: &Context<'_>, input: CancelMany) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let ids: Vec<TaskId> = if input.task_ids.is_empty() {
+        engine.living(&filter(context, &input))?.into_iter().map(|task| task.id).collect()
+    } else {
+        input.task_ids.iter().map(|given| resolved(&engine, given)).collect::<Result<_, _>>()?
+    };
+    if input.dry_run {
+        let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<Task>, _>>()?;
+        let tasks: Vec<Task> = tasks.into_iter().filter(|task| !task.state.is_terminal()).collect();
+        return Ok(planned(&tasks));
+    }
+    let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), ending_may_take(context))?;
+    Ok(ended(&cancelled))
+}
+
+fn filter(context: &Context<'_>, input: &CancelMany) -> Filter {
+    let states = match input.state {
+        Some(Alive::Queued) => vec![State::Queued],
+        Some(Alive::Working) => vec![State::Starting, State::Working],
+        None => Vec::new(),
+    };
+    let working_dir = input.working_dir.as_deref().map(|dir| real_dir(context, dir));
+    Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
+}
+
+fn planned(tasks: &[Task]) -> Answer {
+    let told: Vec<Value> = tasks
+        .iter()
+        .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.shown(), "title": task.title}))
+        .collect();
+    let mut answer = Answer::done(json!({"operation": "cancel", "count": told.len(), "tasks": told}));
+    answer.facts.insert("dry_run".into(), true.into());
+    answer.message = Some(format!("{} would be ended; nothing was changed", counted(tasks.len())));
+    answer
+}
+
+fn ended(cancelled: &[Cancelled]) -> Answer {
+    let told: Vec<Value> = cancelled
+        .iter()
+        .map(|one| {
+            json!({
+                "task_id": one.task.id.as_str(),
+                "state": one.task.state.shown(),
+                "previous_state": one.previous.shown(),
+                "title": one.task.title,
+                "survivors": survivors(one),
+            })
+        })
+        .collect();
+    let count = cancelled.iter().filter(|one| one.task.state == State::Cancelled).count();
+    let data = json!({"operation": "cancel", "count": count, "tasks": told});
+    let unfinished: Vec<&str> = cancelled
+        .iter()
+        .filter(|one| one.still_ending || survivors(one) != json!([]))
+        .map(|one| one.task.id.as_str())
+        .collect();
+    let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
+    let mut answer = Answer::new(completion);
+    answer.facts.insert("dry_run".into(), false.into());
+    if !unfinished.is_empty() {
+        let words = format!("kill_incomplete: not everything could be ended: {}", unfinished.join(", "));
+        answer.warnings.push(Warning::new("W_CANCEL_001", words));
+    }
+    answer.message = Some(format!("{} cancelled", counted(count)));
+    answer
+}
+
+fn survivors(one: &Cancelled) -> Value {
+    let ended = one.task.ended.as_ref();
+    ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]))
+}
+
+fn counted(count: usize) -> String {
+    format!("{count} task{}", if count == 1 { "" } else { "s" })
+}

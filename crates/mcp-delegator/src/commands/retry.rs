@@ -1,0 +1,110 @@
+//! `retry`: an ended task again, as a new one.
+
+use delegator_domain::task::Mode;
+use delegator_engine::EngineError;
+use delegator_registry::{Task, TaskFile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::inputs::{self, AgentInputs, OneTask, check_task_text};
+use super::local::AGENT_FAILURES;
+use super::local::exec::accepted;
+use super::local::tasks::{Asked, engine, resolved, submission};
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Answer;
+use crate::registry::{Category, CommandSpec, Shape, typed};
+use crate::run::Context;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Retry {
+    #[serde(flatten)]
+    pub of: OneTask,
+    /// What to do instead (default: the same)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub task: Option<String>,
+}
+
+/// What a task was given, as it was kept; inputs of commands that differ are left alone.
+#[derive(Debug, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    submission: inputs::Submission,
+    #[serde(flatten)]
+    agent: AgentInputs,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "With the same inputs, in the same directory and on the same thread; with today's environment and configuration.",
+    category: Category::ExecutionAck,
+    shape: Shape::Action("task_retried"),
+    network: true,
+    failures: AGENT_FAILURES,
+    check: check_task_text,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Retry>(&["retry"], "Start an ended task again as a new one")
+};
+
+fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
+    let engine = engine(context)?;
+    let task = engine.task(&resolved(&engine, &input.of.task_id)?)?;
+    if !task.state.is_terminal() {
+        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
+    }
+    let text = match input.task {
+        Some(text) => text,
+        None => kept_text(&task, engine.stored(&task.id, TaskFile::Text)?)?,
+    };
+    let mut kept = kept_inputs(&task, &text)?;
+    // A key names one task, and that one has ended.
+    kept.submission.idempotency_key = None;
+    kept.agent.working_dir = Some(task.working_dir.clone());
+    let mut record = task.input.clone();
+    if let Some(object) = record.as_object_mut() {
+        object.shift_remove("idempotency_key");
+        object.insert("retry_of".to_owned(), task.id.as_str().into());
+    }
+    let asked = Asked {
+        submission: &kept.submission,
+        agent: &kept.agent,
+        mode: task.mode,
+        preview: task.mode == Mode::ReadOnly && task.input["mode"] == "preview",
+        thread: task.resumed_thread.clone(),
+        resume: task
+            .resumed_thread
+            .as_deref()
+            .map(|thread| engine.last_of_thread(thread))
+            .transpose()?
+            .flatten(),
+        input: record,
+        program: None,
+    };
+    let submitted = engine.submit(submission(context, &engine, asked)?)?;
+    let mut answer = accepted(&engine, submitted, "background")?;
+    answer.facts.insert("retry_of".into(), task.id.as_str().into());
+    Ok(answer)
+}
+
+/// The text as it was kept. One from which a secret was taken is not the same task any more.
+fn kept_text(task: &Task, stored: Vec<u8>) -> Result<String, AppError> {
+    let refuse = |why: &str| {
+        AppError::new(ErrorCode::WrongState, format!("The text of {} {why}.", task.id))
+            .context("task_id", task.id.as_str())
+            .suggest("Give it again with --task.")
+    };
+    match String::from_utf8(stored) {
+        Ok(text) if text.contains("[REDACTED:") => Err(refuse("held a secret, which was not kept")),
+        Ok(text) if !text.trim().is_empty() => Ok(text),
+        _ => Err(refuse("was not kept")),
+    }
+}
+
+fn kept_inputs(task: &Task, text: &str) -> Result<Kept, AppError> {
+    let mut kept = task.input.as_object().cloned().unwrap_or_default();
+    kept.insert("task".to_owned(), text.into());
+    serde_json::from_value(Value::Object(kept)).map_err(|error| {
+        AppError::new(ErrorCode::Internal, format!("The inputs of {} cannot be read: {error}.", task.id))
+            .context("input", json!(task.input))
+    })
+}
