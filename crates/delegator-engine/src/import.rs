@@ -140,5 +140,6 @@ fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
         survivors: Vec::new(),
         elapsed_ms: 0,
         quiet_ms: 0,
+        limits: None,
     }
 }

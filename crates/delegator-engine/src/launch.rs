@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::CodexVersion;
 use delegator_supervisor::run::{EndingRecipe, IdleCounts};
 use delegator_transcript::Usage;
@@ -51,6 +51,15 @@ pub struct Limits {
     pub hard_sec: u64,
     /// Whether only output counts as activity.
     pub only_output_counts: bool,
+}
+
+impl Limits {
+    pub fn of(self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Idle => self.idle_sec,
+            LimitKind::Hard => self.hard_sec,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

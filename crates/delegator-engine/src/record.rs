@@ -4,6 +4,8 @@ use delegator_supervisor::run::{Ended, StreamSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::launch::Limits;
+
 /// The content of `report.json`. Redacted throughout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -20,6 +22,9 @@ pub struct Record {
     pub survivors: Vec<i32>,
     pub elapsed_ms: u64,
     pub quiet_ms: u64,
+    /// What it was allowed; records of earlier versions do not say.
+    #[serde(default)]
+    pub limits: Option<Limits>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +41,7 @@ impl From<&StreamSummary> for StreamRecord {
 }
 
 impl Record {
-    pub(crate) fn of(ended: &Ended) -> Record {
+    pub(crate) fn of(ended: &Ended, limits: Limits) -> Record {
         let milliseconds =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
@@ -51,6 +56,7 @@ impl Record {
             survivors: ended.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
             elapsed_ms: milliseconds(ended.elapsed),
             quiet_ms: milliseconds(ended.quiet),
+            limits: Some(limits),
         }
     }
 }

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::launch::Launch;
+use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::Record;
 use crate::submit::is_within;
@@ -51,7 +51,7 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
     let prepared = dir.read_launch().map_err(EngineError::from).and_then(|bytes| prepare(id, &dir, bytes));
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok(spec) => {
+        Ok((spec, limits)) => {
             let ports = TaskPorts {
                 registry: RefCell::new(registry),
                 id: id.clone(),
@@ -62,7 +62,7 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
             };
             let ended = supervise(spec, &ports);
             registry = ports.registry.into_inner();
-            recorded(&dir, &ended)
+            recorded(&dir, &ended, limits)
         }
     };
     let finished = finish(engine, &mut registry, id, &attempt, &done);
@@ -86,7 +86,7 @@ fn failed(kind: FailureKind, message: &str) -> End {
 }
 
 /// Puts everything the launch file says into the form a run takes.
-fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpec, EngineError> {
+fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<(RunSpec, Limits), EngineError> {
     let bytes =
         launch.ok_or_else(|| EngineError::Launch { task: id.clone(), detail: "it is not there".into() })?;
     let launch = Launch::from_bytes(id, &bytes)?;
@@ -120,7 +120,7 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
     let mut plan = plan(&request, launch.agent.version())?;
     plan.args.splice(0..0, launch.agent.leading_args.iter().cloned());
     plan.ending = settings.ending();
-    Ok(RunSpec {
+    let spec = RunSpec {
         task: id.clone(),
         plan,
         codex_home: codex_home(&launch.variables),
@@ -137,7 +137,8 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before(),
         },
-    })
+    };
+    Ok((spec, settings.limits))
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
@@ -154,8 +155,8 @@ fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), Engine
     Ok((fd, real))
 }
 
-fn recorded(dir: &TaskDir, ended: &Ended) -> Finish {
-    let record = Record::of(ended);
+fn recorded(dir: &TaskDir, ended: &Ended, limits: Limits) -> Finish {
+    let record = Record::of(ended, limits);
     if let Ok(bytes) = serde_json::to_vec(&record) {
         // On a full disk the end itself is worth more than its record: it has held-back space, this has none.
         let _ = dir.write_report(&bytes);

@@ -203,7 +203,7 @@ fn limits_end_a_task_with_what_it_had() {
     let run = stage.world.run(["local", "run", "x", "--idle-timeout-sec", "1"]);
     assert_eq!(run.exit, Some(10), "{run:?}");
     let context = run.json()["meta"]["error_context"].clone();
-    assert_eq!(context["timeout_type"], "idle");
+    assert_eq!((&context["timeout_type"], &context["limit_seconds"]), (&json!("idle"), &json!(1)), "{context}");
     assert!(context["partial_results"]["last_events"].to_string().contains("thinking"));
     let stage =
         Stage::playing(json!([{"thread_started": {}}, "turn_started", {"events": {"per_second": 50}}]));

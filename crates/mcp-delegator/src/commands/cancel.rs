@@ -17,6 +17,7 @@ use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, Completion, Warning};
 use crate::registry::{CommandSpec, Danger, Example, Shape, typed};
 use crate::run::Context;
+use crate::views::document::{Block, Document, scalar};
 
 /// What a task that can be cancelled is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +74,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
+    describe,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<CancelMany>(&["cancel"], "End several tasks at once")
 };
@@ -133,10 +135,8 @@ fn planned(tasks: &[Task]) -> Answer {
         .iter()
         .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.shown(), "title": task.title}))
         .collect();
-    let mut answer = Answer::done(json!({"operation": "cancel", "count": told.len(), "tasks": told}));
-    answer.facts.insert("dry_run".into(), true.into());
-    answer.message = Some(format!("{} would be ended; nothing was changed", counted(tasks.len())));
-    answer
+    let data = json!({"operation": "cancel", "dry_run": true, "count": told.len(), "tasks": told});
+    Answer::done(data).fact("dry_run", true)
 }
 
 fn ended(cancelled: &[Cancelled]) -> Answer {
@@ -153,20 +153,18 @@ fn ended(cancelled: &[Cancelled]) -> Answer {
         })
         .collect();
     let count = cancelled.iter().filter(|one| one.task.state == State::Cancelled).count();
-    let data = json!({"operation": "cancel", "count": count, "tasks": told});
+    let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": told});
     let unfinished: Vec<&str> = cancelled
         .iter()
         .filter(|one| one.still_ending || survivors(one) != json!([]))
         .map(|one| one.task.id.as_str())
         .collect();
     let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
-    let mut answer = Answer::new(completion);
-    answer.facts.insert("dry_run".into(), false.into());
+    let mut answer = Answer::new(completion).fact("dry_run", false);
     if !unfinished.is_empty() {
         let words = format!("kill_incomplete: not everything could be ended: {}", unfinished.join(", "));
         answer.warnings.push(Warning::new("W_CANCEL_001", words));
     }
-    answer.message = Some(format!("{} cancelled", counted(count)));
     answer
 }
 
@@ -175,6 +173,18 @@ fn survivors(one: &Cancelled) -> Value {
     ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]))
 }
 
-fn counted(count: usize) -> String {
-    format!("{count} task{}", if count == 1 { "" } else { "s" })
+fn describe(data: &Value) -> Document {
+    let count = data["count"].as_u64().unwrap_or(0);
+    let plural = if count == 1 { "" } else { "s" };
+    let would = if data["dry_run"] == true { " would be" } else { "" };
+    let mut document =
+        Document::default().block(Block::Text(format!("{count} task{plural}{would} cancelled")));
+    let tasks = data["tasks"].as_array().into_iter().flatten();
+    let rows: Vec<Vec<String>> = tasks
+        .map(|task| ["task_id", "previous_state", "state", "title"].map(|key| scalar(&task[key])).to_vec())
+        .collect();
+    if !rows.is_empty() {
+        document = document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows });
+    }
+    document
 }

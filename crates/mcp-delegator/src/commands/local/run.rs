@@ -144,10 +144,13 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
                 .context("timeout_type", limit.name())
                 .context("elapsed_seconds", view::ran_ms(task) / 1000);
             match &files.record {
-                Some(record) => error.context("idle_seconds", record.quiet_ms / 1000).context(
-                    "partial_results",
-                    json!({"last_events": record.last_events, "last_output": record.last_output}),
-                ),
+                Some(record) => error
+                    .context("idle_seconds", record.quiet_ms / 1000)
+                    .context("limit_seconds", record.limits.map(|limits| limits.of(*limit)))
+                    .context(
+                        "partial_results",
+                        json!({"last_events": record.last_events, "last_output": record.last_output}),
+                    ),
                 None => error,
             }
         }
