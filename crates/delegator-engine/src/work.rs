@@ -79,7 +79,11 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
     let bytes =
         launch.ok_or_else(|| EngineError::Launch { task: id.clone(), detail: "it is not there".into() })?;
     let launch = Launch::from_bytes(id, &bytes)?;
-    let (workdir, real) = open_dir(&launch.settings.working_dir, &launch.settings.allowed_roots)?;
+    let roots = &launch.settings.allowed_roots;
+    let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
+    for directory in &launch.settings.add_dirs {
+        open_dir(directory, roots)?;
+    }
     let output_schema = match &launch.settings.output_schema {
         Some(schema) => {
             dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
