@@ -6,6 +6,7 @@ use delegator_registry::Task;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::failure::quoted;
 use super::{output, rfc3339};
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
@@ -114,7 +115,7 @@ fn thread_info(task: &Task, report: Option<&Value>) -> Value {
 
 fn error_context(task: &Task) -> Value {
     let (message, kind, retry_at) = match task.ended.as_ref().map(|ended| &ended.end) {
-        Some(End::Failed { kind, message, retry_at }) => (message.clone(), kind.name(), retry_at.clone()),
+        Some(End::Failed { kind, message, retry_at }) => (quoted(message), kind.name(), retry_at.clone()),
         Some(End::Timeout(limit)) => {
             (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
         }
