@@ -138,6 +138,11 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Everything that descends from us.
+    fn tree(&self) -> Scope<'_> {
+        Scope { root: Some(self.me), mark: None, group: None, exempt: &self.spec.sweep_exempt }
+    }
+
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -158,8 +163,7 @@ impl<'a> Run<'a> {
         }
         self.drain();
         let mut exit = None;
-        let scope =
-            Scope { root: Some(self.me), mark: Some(&self.spec.task), exempt: &self.spec.sweep_exempt };
+        let scope = Scope { mark: Some(&self.spec.task), group: self.spec.group.as_ref(), ..self.tree() };
         let agent = self.agent.pid;
         let report = sweep(scope, self.spec.sweep, &mut |pid, status| {
             if pid == agent {
@@ -228,8 +232,7 @@ impl<'a> Run<'a> {
         }
         self.signals.push(step.signal);
         if step.target == Target::Tree {
-            let scope = Scope { root: Some(self.me), mark: None, exempt: &self.spec.sweep_exempt };
-            signal_all_but(self.agent.pid, scope, signal)?;
+            signal_all_but(self.agent.pid, self.tree(), signal)?;
         }
         Ok(())
     }

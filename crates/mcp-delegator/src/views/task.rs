@@ -91,6 +91,9 @@ fn metadata(task: &Task, record: Option<&Record>) -> Value {
         "thread_info": thread_info(task, report),
         "error_context": error_context(task),
     });
+    if let Some(containment) = &task.containment {
+        metadata["containment"] = containment.clone().into();
+    }
     if task.state.is_terminal() {
         metadata["task_status"] = task.state.name().into();
     }
@@ -143,6 +146,7 @@ pub fn running(task: &Task, snapshot: Option<&Value>, now_ms: i64) -> Value {
         "started_ts": at(started_ms(task)),
         "elapsed_seconds": (now_ms - started_ms(task)).max(0) / 1000,
         "progress": progress(snapshot),
+        "containment": task.containment,
         "title": task.title,
     })
 }

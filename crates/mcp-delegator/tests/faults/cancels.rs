@@ -50,6 +50,7 @@ fn submission(stage: &Stage, text: &str) -> Submission {
         max_processes: 64,
         sweep_exempt: Vec::new(),
         depth: 0,
+        without_group: false,
     };
     let program = stage.root().join("bin/codex");
     Submission {
