@@ -43,6 +43,9 @@ pub struct Settings {
     pub sweep_exempt: Vec<String>,
     /// How many tasks stand above this one.
     pub depth: u32,
+    /// Whether no control group is wanted.
+    #[serde(default)]
+    pub without_group: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

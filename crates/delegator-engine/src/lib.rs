@@ -48,7 +48,7 @@ pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord};
 pub use submit::{Submission, Submitted};
 pub use wait::{Progressed, Waited};
-pub use work::work;
+pub use work::{best_containment, work};
 
 /// One state directory, and how tasks in it are run.
 #[derive(Debug, Clone)]

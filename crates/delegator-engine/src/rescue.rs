@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::{End, FailureKind, State};
 use delegator_registry::{Active, Attempt, Finish, LockAttempt, Registry};
-use delegator_supervisor::process::{SweepLimits, sweep_marked};
+use delegator_supervisor::process::{Cgroup, SweepLimits, sweep_lost};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
@@ -64,12 +64,14 @@ impl Engine {
             return Ok(());
         }
         if active.state == State::Starting {
+            // It may have got as far as making its group.
+            drop(Cgroup::left_by(&active.id));
             registry.give_back(&active.id, &active.nonce, now_ms())?;
             return Ok(());
         }
-        // What it left running carries the task's mark, however far it went.
+        // What it left running carries the task's mark or is in its group, however far it went.
         let spared = |pid| supervises_another(registry, &active.id, pid);
-        let swept = sweep_marked(&active.id, &spared, SweepLimits::default());
+        let swept = sweep_lost(&active.id, &spared, SweepLimits::default());
         let survivors: Vec<i32> =
             swept.map(|report| report.survivors.iter().map(|one| one.pid).collect()).unwrap_or_default();
         let message = "its supervisor was lost; what it had done until then is kept".to_owned();

@@ -59,8 +59,12 @@ impl Engine {
         if asked > submission.max_mode {
             return Err(EngineError::ModeTooWide { asked, allowed: submission.max_mode });
         }
-        submission.settings.working_dir =
-            checked_dir(&submission.settings.working_dir, &submission.settings.allowed_roots)?;
+        let settings = &mut submission.settings;
+        settings.working_dir = checked_dir(&settings.working_dir, &settings.allowed_roots)?;
+        // Where it may write, too.
+        for directory in &mut settings.add_dirs {
+            *directory = checked_dir(directory, &settings.allowed_roots)?;
+        }
         let mut registry = self.open()?;
         let id = fresh_id()?;
         let launch = Engine::launch_of(&submission, &id);

@@ -10,7 +10,7 @@ use delegator_registry::{
 };
 use delegator_supervisor::agent::codex::{LaunchRequest, ProjectTrust, plan};
 use delegator_supervisor::agent::{environment::codex_home, task_marker};
-use delegator_supervisor::process::{ProcessIdentity, SweepLimits};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode, OFlags};
@@ -27,6 +27,7 @@ use crate::{Engine, look, wake};
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
     // Whoever started us may go away with its session; we stay.
     let _ = rustix::process::setsid();
+    Cgroup::leave_others();
     let mut registry = engine.open()?;
     let dir = registry.dir().task(id);
     // Without it there is nothing here for us to do: somebody judges, or works already.
@@ -39,7 +40,10 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
         pid_ns: me.pid_namespace,
     };
     let socket = wake::listen(&dir).ok();
-    match registry.begin_work(id, nonce, &me, Some("subreaper"), now_ms())? {
+    let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| launch_of(id, bytes));
+    let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
+    let group = group.and_then(|_| Cgroup::make(id));
+    match registry.begin_work(id, nonce, &me, Some(containment(group.is_some())), now_ms())? {
         Began::Working => {}
         Began::CancelRequested(request) => {
             let end = Finish::bare(End::Cancelled { reason: request.reason });
@@ -48,8 +52,7 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
         Began::Lost(_) => return Ok(()),
     }
     let attempt = Attempt::working(nonce.clone());
-    let prepared = dir.read_launch().map_err(EngineError::from).and_then(|bytes| prepare(id, &dir, bytes));
-    let done = match prepared {
+    let done = match launch.and_then(|launch| prepare(id, &dir, &launch, group)) {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         Ok((spec, limits)) => {
             let ports = TaskPorts {
@@ -85,12 +88,33 @@ fn failed(kind: FailureKind, message: &str) -> End {
     End::Failed { kind, message: message.to_owned(), retry_at: None }
 }
 
+/// What holds a task's processes together.
+fn containment(with_group: bool) -> &'static str {
+    if with_group { "cgroup" } else { "subreaper" }
+}
+
+/// The best that can be had here.
+pub fn best_containment() -> &'static str {
+    containment(Cgroup::is_available())
+}
+
+fn launch_of(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineError> {
+    let missing = || EngineError::Launch { task: id.clone(), detail: "it is not there".into() };
+    Launch::from_bytes(id, &bytes.ok_or_else(missing)?)
+}
+
 /// Puts everything the launch file says into the form a run takes.
-fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<(RunSpec, Limits), EngineError> {
-    let bytes =
-        launch.ok_or_else(|| EngineError::Launch { task: id.clone(), detail: "it is not there".into() })?;
-    let launch = Launch::from_bytes(id, &bytes)?;
-    let (workdir, real) = open_dir(&launch.settings.working_dir, &launch.settings.allowed_roots)?;
+fn prepare(
+    id: &TaskId,
+    dir: &TaskDir,
+    launch: &Launch,
+    group: Option<Cgroup>,
+) -> Result<(RunSpec, Limits), EngineError> {
+    let roots = &launch.settings.allowed_roots;
+    let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
+    for directory in &launch.settings.add_dirs {
+        open_dir(directory, roots)?;
+    }
     let output_schema = match &launch.settings.output_schema {
         Some(schema) => {
             dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
@@ -132,6 +156,7 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<(RunSp
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),
         sweep: SweepLimits::default(),
+        group,
         redactor: launch.redactor(),
         fold: FoldOptions {
             workdir: Some(real.display().to_string()),

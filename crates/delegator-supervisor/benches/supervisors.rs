@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{Place, TaskId};
 use delegator_supervisor::agent::{LaunchPlan, task_marker};
-use delegator_supervisor::process::{ProcessIdentity, SweepLimits, sweep_marked};
+use delegator_supervisor::process::{ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{CancelRequest, EndingRecipe, Limits, Ports, RunSpec, Stream, supervise};
 use delegator_transcript::FoldOptions;
 
@@ -74,6 +74,7 @@ fn run_one(script: &str) {
             max_processes: 4096,
             sweep_exempt: Vec::new(),
             sweep: SweepLimits::default(),
+            group: None,
             redactor: Redactor::builder()
                 .environment(environment.iter().filter_map(|(name, value)| {
                     Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
@@ -153,7 +154,7 @@ fn measure() {
         }
         // From here on their agents are nobody's.
         let since = Instant::now();
-        let swept = sweep_marked(&task(), &|_| false, SweepLimits::default()).unwrap();
+        let swept = sweep_lost(&task(), &|_| false, SweepLimits::default()).unwrap();
         println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, since.elapsed());
     }
     let floods = [

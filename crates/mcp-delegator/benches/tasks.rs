@@ -13,27 +13,16 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use delegator_testkit::program::World;
+use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 60;
 const AT_ONCE: usize = 100;
 
 fn stage(steps: Value) -> World {
-    let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
-    let root = world.home().parent().unwrap().to_owned();
-    world.write("script.json", &json!({"steps": steps}).to_string());
-    let program = env!("CARGO_BIN_EXE_mcp-delegator");
-    let wrapper = format!(
-        "#!/bin/sh\nexec {program} scripted-agent --script {} \"$@\"\n",
-        root.join("script.json").display()
-    );
-    world.write("bin/codex", &wrapper);
-    let codex = root.join("bin/codex");
-    std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    world
-        .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
-        .variable("MCP_DELEGATOR_HOME", root.join("home/state").to_str().unwrap())
+    Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", &AT_ONCE.to_string())
+        .world
 }
 
 fn until_there(path: &Path) -> Instant {

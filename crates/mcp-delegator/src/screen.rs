@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
+use delegator_domain::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::fault::{AppError, io_error};
@@ -44,7 +45,11 @@ impl Screen<'_> {
     pub fn lines(&self, bytes: &[u8]) -> Result<Flow, AppError> {
         // What a terminal is shown must not steer it; a program gets the bytes as they are.
         let shown = match self.presentation.draws_on_terminal() {
-            true => Cow::Owned(harmless_json(&String::from_utf8_lossy(bytes)).into_bytes()),
+            // JSON keeps what it says, in another spelling; what is none may be anything at all.
+            true => {
+                let json = harmless_json(&String::from_utf8_lossy(bytes));
+                Cow::Owned(terminal::sanitize(&json).into_owned().into_bytes())
+            }
             false => Cow::Borrowed(bytes),
         };
         match self.printer.lines(self.presentation.file(), &shown) {

@@ -12,6 +12,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use delegator_testkit::program::{World, finished};
+use delegator_testkit::stage::{Stage, pids};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -36,35 +37,26 @@ fn until(moment: Instant) {
     }
 }
 
-struct Stage {
+/// A stage on which every start of the agent is counted.
+struct Counted {
     world: World,
     starts: PathBuf,
+    _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl Counted {
     /// Every start of the agent is written down with its mark, then it works for a moment.
-    fn new(work_ms: u64) -> Stage {
-        let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
-        let root = world.home().parent().unwrap().to_owned();
-        let starts = root.join("starts");
-        let script = json!({"steps": [
+    fn new(work_ms: u64) -> Counted {
+        // Where it writes them is known before the world is.
+        let folder = tempfile::tempdir().unwrap();
+        let starts = folder.path().join("starts");
+        let prelude = format!("echo \"$DELEGATOR_TASK\" >> {}", starts.display());
+        let steps = json!([
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_ms": work_ms},
             {"message": "done"}, {"turn_completed": {}}
-        ]});
-        world.write("script.json", &script.to_string());
-        let program = env!("CARGO_BIN_EXE_mcp-delegator");
-        let wrapper = format!(
-            "#!/bin/sh\n[ \"$1\" = --version ] || echo \"$DELEGATOR_TASK\" >> {}\nexec {program} scripted-agent --script {} \"$@\"\n",
-            starts.display(),
-            root.join("script.json").display()
-        );
-        world.write("bin/codex", &wrapper);
-        let codex = root.join("bin/codex");
-        std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let world = world
-            .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
-            .variable("MCP_DELEGATOR_HOME", root.join("home/state").to_str().unwrap());
-        Stage { world, starts }
+        ]);
+        let stage = Stage::playing_after(&prelude, env!("CARGO_BIN_EXE_mcp-delegator"), steps);
+        Counted { world: stage.world, starts, _folder: folder }
     }
 
     fn starts(&self) -> BTreeMap<String, usize> {
@@ -81,8 +73,8 @@ impl Stage {
 
     /// The supervisors that run now.
     fn supervisors(&self) -> Vec<i32> {
-        let pids = std::fs::read_dir("/proc").unwrap().flatten();
-        pids.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok())
+        pids()
+            .into_iter()
             .filter(|pid| {
                 let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 let home = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -96,7 +88,7 @@ impl Stage {
 #[test]
 fn a_killed_submitter_loses_nothing_it_acknowledged() {
     let (rounds, seed) = (number("KILLS", 20), number("KILL_SEED", 1));
-    let (stage, mut moments) = (Stage::new(30), Moments(seed));
+    let (stage, mut moments) = (Counted::new(30), Moments(seed));
     // Ask once beforehand, so that the version is known and the moments fall into the submission itself.
     stage.world.run(["local", "run", "first"]);
     let mut acknowledged = Vec::new();
@@ -128,7 +120,7 @@ fn a_killed_submitter_loses_nothing_it_acknowledged() {
 #[test]
 fn a_killed_supervisor_is_one_start_and_a_visible_end() {
     let (rounds, seed) = (number("KILLS", 20), number("KILL_SEED", 1));
-    let (stage, mut moments) = (Stage::new(120), Moments(seed));
+    let (stage, mut moments) = (Counted::new(120), Moments(seed));
     stage.world.run(["local", "run", "first"]);
     let (mut lost, mut completed) = (0, 0);
     for _ in 0..rounds {

@@ -46,6 +46,12 @@ pub static KEYS: &[Key] = &[
     ),
     lowered("max_processes", count(1, 4_194_304), Integer(4096), "A task with more processes is ended."),
     key(
+        "containment",
+        Kind::Choice(&["auto", "subreaper"]),
+        Text("auto"),
+        "What holds a task's processes together: a control group where one can be had, or the supervisor alone.",
+    ),
+    key(
         "sweep_exempt",
         Kind::Texts(Form::ProgramName),
         List(&[]),

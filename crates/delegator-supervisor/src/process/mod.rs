@@ -1,11 +1,13 @@
 //! Pids: who is who, what descends from us, and signals that cannot hit the wrong process.
 
+pub mod cgroup;
 pub mod identity;
 pub mod marks;
 mod stat;
 pub mod sweep;
 pub(crate) mod tree;
 
+pub use cgroup::Cgroup;
 pub use identity::{Handle, ProcessIdentity};
 pub use stat::{ProcessStat, read_stat};
-pub use sweep::{Leftover, Spared, SweepLimits, SweepReport, sweep_marked};
+pub use sweep::{Leftover, Spared, SweepLimits, SweepReport, sweep_lost};

@@ -13,6 +13,7 @@ use delegator_domain::task::TaskId;
 use rustix::process::{Signal, WaitOptions};
 use serde::Serialize;
 
+use super::cgroup::Cgroup;
 use super::identity::open_pidfd;
 use super::marks::marked;
 use super::stat::{ProcessStat, read_stat};
@@ -61,6 +62,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) root: Option<i32>,
     /// Everything with this mark is meant, with what is below it.
     pub(crate) mark: Option<&'a TaskId>,
+    /// Everything in this group is meant.
+    pub(crate) group: Option<&'a Cgroup>,
     pub(crate) exempt: &'a [String],
     pub(crate) spared: Spared<'a>,
 }
@@ -69,9 +72,11 @@ pub(crate) struct Scope<'a> {
 /// alone with everything below it, whoever asked for it and whoever it hangs under by now.
 pub type Spared<'a> = &'a dyn Fn(i32) -> bool;
 
-/// Ends what is left of a task whose supervisor is gone.
-pub fn sweep_marked(task: &TaskId, spared: Spared<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
-    sweep(Scope { root: None, mark: Some(task), exempt: &[], spared }, limits, &mut |_, _| {})
+/// Ends what is left of a task whose supervisor is gone: what carries its mark, and what is in its group, which ends.
+pub fn sweep_lost(task: &TaskId, spared: Spared<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
+    let group = Cgroup::left_by(task);
+    let scope = Scope { root: None, mark: Some(task), group: group.as_ref(), exempt: &[], spared };
+    sweep(scope, limits, &mut |_, _| {})
 }
 
 /// Reaps every child that has ended. True when there are no children at all.
@@ -118,6 +123,10 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
             break members;
         }
         let is_time_to_kill = now >= kill_at;
+        if let (Some(group), true, true) = (scope.group, report.killed, report.exempt.is_empty()) {
+            // They were killed one by one, and there are still some: all at once, then.
+            group.kill();
+        }
         for stat in &members {
             if is_time_to_kill {
                 report.killed |= signal_checked(stat, Signal::KILL)? == Sent::Yes;
@@ -153,16 +162,16 @@ impl Found {
         if let Some(root) = scope.root {
             found.look_below(root, scope, &mut known);
         }
-        if let Some(task) = scope.mark.filter(|_| with_marks) {
-            let ancestors = ancestors();
-            for stat in marked(task) {
-                if ancestors.contains(&stat.pid) || known.contains(&stat.pid) {
-                    continue;
-                }
-                let pid = stat.pid;
-                if found.take(&stat, scope, &mut known) == Step::Down {
-                    found.look_below(pid, scope, &mut known);
-                }
+        let mut others = scope.group.map(in_group).unwrap_or_default();
+        others.extend(scope.mark.filter(|_| with_marks).map(marked).unwrap_or_default());
+        let ancestors = if others.is_empty() { HashSet::new() } else { ancestors() };
+        for stat in others {
+            if ancestors.contains(&stat.pid) || known.contains(&stat.pid) {
+                continue;
+            }
+            let pid = stat.pid;
+            if found.take(&stat, scope, &mut known) == Step::Down {
+                found.look_below(pid, scope, &mut known);
             }
         }
         found
@@ -194,6 +203,15 @@ impl Found {
         self.members.push(stat.clone());
         Step::Down
     }
+}
+
+/// The living members of a group. Each record is read between two looks at the list, so it is that of a member.
+fn in_group(group: &Cgroup) -> Vec<ProcessStat> {
+    let read = group.members().into_iter().filter_map(read_stat);
+    let living: Vec<ProcessStat> = read.filter(|stat| !stat.is_dead()).collect();
+    let still: HashSet<i32> =
+        if living.is_empty() { HashSet::new() } else { group.members().into_iter().collect() };
+    living.into_iter().filter(|stat| still.contains(&stat.pid)).collect()
 }
 
 /// Those we descend from are never leftovers of ours, whatever they carry.

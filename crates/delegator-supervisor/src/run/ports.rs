@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Variables};
-use crate::process::{ProcessIdentity, SweepLimits, SweepReport};
+use crate::process::{Cgroup, ProcessIdentity, SweepLimits, SweepReport};
 
 /// One run.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct RunSpec {
     /// Programs a sweep leaves alone.
     pub sweep_exempt: Vec<String>,
     pub sweep: SweepLimits,
+    /// What holds the agent and all it starts together, where it can be had. It ends with the run.
+    pub group: Option<Cgroup>,
     pub redactor: Redactor,
     pub fold: FoldOptions,
     /// Where Codex keeps the shell snapshots that are removed after a forced end.

@@ -55,6 +55,7 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> Ended {
 struct Run<'a> {
     spec: RunSpec,
     ports: &'a dyn Ports,
+    spared: Box<dyn Fn(i32) -> bool + 'a>,
     me: i32,
     agent: ProcessStat,
     pidfd: OwnedFd,
@@ -116,6 +117,7 @@ impl<'a> Run<'a> {
             watch: Watch::new(spec.limits),
             sampler: Sampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
             ports,
+            spared: Box::new(|pid| ports.is_another_supervisor(pid)),
             agent,
             pidfd,
             exit: None,
@@ -142,6 +144,12 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Everything that descends from us.
+    fn tree(&self) -> Scope<'_> {
+        let exempt = &self.spec.sweep_exempt;
+        Scope { root: Some(self.me), mark: None, group: None, exempt, spared: &self.spared }
+    }
+
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -162,9 +170,7 @@ impl<'a> Run<'a> {
         }
         self.drain();
         let mut exit = None;
-        let spared = |pid| self.ports.is_another_supervisor(pid);
-        let exempt = &self.spec.sweep_exempt;
-        let scope = Scope { root: Some(self.me), mark: Some(&self.spec.task), exempt, spared: &spared };
+        let scope = Scope { mark: Some(&self.spec.task), group: self.spec.group.as_ref(), ..self.tree() };
         let agent = self.agent.pid;
         let report = sweep(scope, self.spec.sweep, &mut |pid, status| {
             if pid == agent {
@@ -237,10 +243,7 @@ impl<'a> Run<'a> {
         }
         self.signals.push(step.signal);
         if step.target == Target::Tree {
-            let spared = |pid| self.ports.is_another_supervisor(pid);
-            let exempt = &self.spec.sweep_exempt;
-            let scope = Scope { root: Some(self.me), mark: None, exempt, spared: &spared };
-            signal_all_but(self.agent.pid, scope, signal)?;
+            signal_all_but(self.agent.pid, self.tree(), signal)?;
         }
         Ok(())
     }
@@ -274,7 +277,7 @@ impl<'a> Run<'a> {
     fn count(&mut self, now: Duration) {
         self.last_count = now;
         self.tasks_when_counted = machine_tasks();
-        self.counted = tree_use(self.me, self.agent.pid, &|pid| self.ports.is_another_supervisor(pid));
+        self.counted = tree_use(self.me, self.agent.pid, &self.spared);
         if self.counted.processes > self.spec.max_processes {
             self.end(Cause::TooManyProcesses { count: self.counted.processes });
         }

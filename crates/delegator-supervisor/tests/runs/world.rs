@@ -33,6 +33,8 @@ pub(crate) struct Case {
     pub(crate) secret: String,
     pub(crate) expected_thread: Option<String>,
     pub(crate) rename_workdir: Option<String>,
+    /// In a control group, where there are any.
+    pub(crate) grouped: bool,
 }
 
 /// What a script may use: a turn that goes well is `begin; end`.
@@ -88,6 +90,7 @@ impl World {
             secret: String::new(),
             expected_thread: None,
             rename_workdir: None,
+            grouped: true,
         }
     }
 

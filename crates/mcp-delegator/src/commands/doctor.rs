@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use delegator_engine::best_containment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ pub struct Check {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Agent, its version, the sandbox it needs, and the state directory.",
+    details: "Agent, its version, the sandbox it needs, what holds its processes together, and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
     output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Checks>),
@@ -57,7 +58,8 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<Answer, AppError> {
         let kept: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
         tracing::warn!(?kept, "the damaged registry was set aside");
     }
-    let checks = vec![agent(context), codex_home(context), sandbox(), state_dir(context)];
+    let checks =
+        vec![agent(context), codex_home(context), sandbox(), containment(context), state_dir(context)];
     let is_healthy = checks.iter().all(|check| check.status != "problem");
     Ok(Answer::done(json!(Checks { checks, is_healthy })))
 }
@@ -130,6 +132,16 @@ fn sandbox() -> Check {
             ),
         ),
     }
+}
+
+/// Either holds; the group also finds what a killed supervisor left and nobody marked.
+fn containment(context: &Context<'_>) -> Check {
+    let words = match (context.config.word("containment"), best_containment()) {
+        (Some("subreaper"), _) => "subreaper, as configured",
+        (_, "cgroup") => "cgroup: every task gets a control group of its own",
+        _ => "subreaper: no control group (cgroup v2) can be made here",
+    };
+    check("containment", "ok", words.to_owned(), None)
 }
 
 fn state_dir(context: &Context<'_>) -> Check {

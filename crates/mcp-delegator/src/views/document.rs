@@ -61,9 +61,9 @@ impl Document {
     }
 
     pub fn to_markdown(&self) -> String {
-        let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", escape(title))).collect();
+        let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
         parts.extend(self.blocks.iter().map(markdown_block));
-        terminal::sanitize(&parts.join("\n\n")).into_owned()
+        parts.join("\n\n")
     }
 }
 
@@ -111,22 +111,61 @@ fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
 
 fn markdown_block(block: &Block) -> String {
     match block {
-        Block::Text(text) => escape(text),
-        Block::Verbatim(text) => terminal::fenced(text),
+        Block::Text(text) => {
+            let lines: Vec<String> = terminal::sanitize(text).lines().map(line).collect();
+            lines.join("\n")
+        }
+        Block::Verbatim(text) => fenced(text),
         Block::Facts(facts) => {
-            let lines: Vec<String> =
-                facts.iter().map(|(name, value)| format!("- {}: {}", escape(name), escape(value))).collect();
+            let lines: Vec<String> = facts.iter().map(|(name, value)| fact(name, value)).collect();
             lines.join("\n")
         }
         Block::Table { columns, rows } => {
             let mut lines =
                 vec![format!("| {} |", columns.join(" | ")), format!("|{}", "---|".repeat(columns.len()))];
             for row in rows {
-                let cells: Vec<String> = row.iter().map(|cell| escape(cell).replace('\n', " ")).collect();
+                let cells: Vec<String> = row.iter().map(|cell| inline(cell)).collect();
                 lines.push(format!("| {} |", cells.join(" | ")));
             }
             lines.join("\n")
         }
+    }
+}
+
+/// A value of several lines is shown as it is, in a block of its own.
+fn fact(name: &str, value: &str) -> String {
+    match value.trim_end().contains(['\n', '\r']) {
+        false => format!("- {}: {}", inline(name), inline(value)),
+        true => {
+            let block: Vec<String> = fenced(value).lines().map(|line| format!("  {line}")).collect();
+            format!("- {}:\n\n{}\n", inline(name), block.join("\n"))
+        }
+    }
+}
+
+// Text is cleaned before it is escaped or fenced, never after: what is taken out may have stood between two
+// backticks, or between a backslash and what it escapes.
+
+fn fenced(text: &str) -> String {
+    terminal::fenced(&terminal::sanitize(text))
+}
+
+/// Text within a line.
+fn inline(text: &str) -> String {
+    escape(&terminal::sanitize(text).replace('\n', " "))
+}
+
+/// A line of its own: what it begins with must not make it a heading, a list, a quotation or a fence.
+fn line(text: &str) -> String {
+    let begin = text.trim_start();
+    let digits = begin.len() - begin.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let indent = &text[..text.len() - begin.len()];
+    let (number, rest) = begin.split_at(digits);
+    match rest.chars().next() {
+        Some('#' | '>' | '-' | '+' | '=' | '~' | '_' | '.' | ')') => {
+            format!("{indent}{number}\\{}", escape(rest))
+        }
+        _ => escape(text),
     }
 }
 
@@ -168,5 +207,12 @@ mod tests {
         let markdown = document.to_markdown();
         assert!(markdown.contains("a\\|b"));
         assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");
+        // Taking something out must not put a fence together, or free what was escaped.
+        let document = Document::of_value(&json!({"text": "``\u{7f}`\n# pwned", "word": "\u{1b}`x\u{1b}`"}));
+        let markdown = document.to_markdown();
+        assert!(markdown.contains("  ````\n  ```\n  # pwned\n  ````"), "{markdown}");
+        assert!(markdown.contains("- word: x\n") || markdown.ends_with("- word: x"), "{markdown}");
+        let document = Document::default().block(Block::Text("~~~\n# a\n12. b\n---\nplain".to_owned()));
+        assert_eq!(document.to_markdown(), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
     }
 }

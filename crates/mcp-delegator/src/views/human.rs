@@ -1,6 +1,7 @@
 //! Failures, warnings and remarks for a person at a terminal. They go to stderr, so that stdout stays an answer.
 
 use delegator_domain::terminal;
+use serde_json::Value;
 
 use crate::fault::AppError;
 use crate::outcome::Warning;
@@ -16,6 +17,10 @@ pub fn error(error: &AppError) -> String {
     }
     if let Some(detail) = &error.detail {
         lines.extend(detail.lines().map(|line| format!("  {line}")));
+    }
+    if let Some(words) = error.context.get("agent_message").and_then(Value::as_str) {
+        lines.push("the agent said:".to_owned());
+        lines.extend(words.lines().map(|line| format!("  {line}")));
     }
     if let (Some(suggestion), true) = (&error.suggestion, error.problems.len() <= 1) {
         lines.push(format!("hint: {suggestion}"));

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod cap;
 pub mod document;
 pub mod envelope_schema;
+pub mod failure;
 pub mod fields;
 pub mod human;
 pub mod lines;

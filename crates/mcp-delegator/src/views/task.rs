@@ -6,6 +6,7 @@ use delegator_registry::{Task, WaitsFor};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::failure::quoted;
 use super::{output, rfc3339};
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
@@ -90,6 +91,9 @@ fn metadata(task: &Task, record: Option<&Record>) -> Value {
         "thread_info": thread_info(task, report),
         "error_context": error_context(task),
     });
+    if let Some(containment) = &task.containment {
+        metadata["containment"] = containment.clone().into();
+    }
     if task.state.is_terminal() {
         metadata["task_status"] = task.state.name().into();
     }
@@ -114,7 +118,7 @@ fn thread_info(task: &Task, report: Option<&Value>) -> Value {
 
 fn error_context(task: &Task) -> Value {
     let (message, kind, retry_at) = match task.ended.as_ref().map(|ended| &ended.end) {
-        Some(End::Failed { kind, message, retry_at }) => (message.clone(), kind.name(), retry_at.clone()),
+        Some(End::Failed { kind, message, retry_at }) => (quoted(message), kind.name(), retry_at.clone()),
         Some(End::Timeout(limit)) => {
             (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
         }
@@ -142,6 +146,7 @@ pub fn running(task: &Task, snapshot: Option<&Value>, now_ms: i64) -> Value {
         "started_ts": at(started_ms(task)),
         "elapsed_seconds": (now_ms - started_ms(task)).max(0) / 1000,
         "progress": progress(snapshot),
+        "containment": task.containment,
         "title": task.title,
     })
 }

@@ -17,6 +17,7 @@ use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
 use crate::run::Context;
+use crate::views::failure::told;
 use crate::views::task as view;
 
 /// How far the agent may go; `preview` plans and does not act.
@@ -156,7 +157,12 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
         }
         End::Failed { kind, message, retry_at } => {
             let code = failure_code(*kind, started_anything(files));
-            let error = AppError::new(code, message.clone()).context("failure_kind", kind.name());
+            let told = told(*kind, message, view::exit_code(task));
+            let error = AppError::new(code, told.message).context("failure_kind", kind.name());
+            let error = match told.agent_message {
+                Some(words) => error.context("agent_message", words),
+                None => error,
+            };
             let error = match retry_at {
                 Some(retry_at) => error.context("retry_at", retry_at.clone()),
                 None => error,

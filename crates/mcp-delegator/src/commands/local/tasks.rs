@@ -142,6 +142,7 @@ fn settings(
         max_processes: usize::try_from(config.number("max_processes")).unwrap_or(usize::MAX),
         sweep_exempt: config.words("sweep_exempt").to_vec(),
         depth: depth(context),
+        without_group: config.word("containment") == Some("subreaper"),
     }
 }
 

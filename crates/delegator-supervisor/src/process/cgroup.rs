@@ -1,0 +1,226 @@
+//! A control group of its own for each task, where the system lets us make one.
+//!
+//! Whatever an agent starts is born into its group and cannot leave it by forking, by a session of its own or by
+//! clearing its environment; so even when a supervisor was killed, the group still says what belongs to the task. To
+//! get the agent in without a moment outside, the supervisor goes in itself, starts it, and comes out again.
+//!
+//! The group lies below the one the supervisor runs in, as delegation demands; but a supervisor that an agent asked for
+//! first leaves the agent's group, because its task has its own end. Every step may be refused (no cgroup v2,
+//! a group of somebody else, a container); then there is no group, and child subreaper and mark have to do. A group
+//! ends with its value: whoever is still in it is put back outside, and the directory is removed.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::TaskId;
+
+const PREFIX: &str = "mcp-delegator-";
+const MEMBERS: &str = "cgroup.procs";
+/// The most directories a search looks into.
+const MOST_SEARCHED: usize = 10_000;
+
+/// The group of one task.
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+}
+
+impl Cgroup {
+    /// A group for a task, tried out; nothing where it cannot be had.
+    pub fn make(task: &TaskId) -> Option<Cgroup> {
+        Cgroup::make_named(task.as_str())
+    }
+
+    /// Whether groups can be had here.
+    pub fn is_available() -> bool {
+        Cgroup::make_named(&format!("trial-{}", std::process::id())).is_some()
+    }
+
+    fn make_named(name: &str) -> Option<Cgroup> {
+        let path = own_group()?.join(format!("{PREFIX}{name}"));
+        match std::fs::create_dir(&path) {
+            // Left by an attempt that came to nothing.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
+            _ => {}
+        }
+        let group = Cgroup { path };
+        group.within(|| ()).ok()?;
+        Some(group)
+    }
+
+    /// Leaves the group of the task whose agent asked for us, if we were born into one.
+    pub fn leave_others() {
+        let here = mount().zip(std::fs::read_to_string("/proc/self/cgroup").ok());
+        let own = here.and_then(|(mount, cgroup)| own_path(&mount, &cgroup));
+        if let Some(own) = own.filter(|own| *own != outside_of_tasks(own)) {
+            let _ = put(&outside_of_tasks(&own), "0");
+        }
+    }
+
+    /// The group a lost supervisor left behind. It may have run anywhere, so all groups are looked through.
+    pub fn left_by(task: &TaskId) -> Option<Cgroup> {
+        let name = format!("{PREFIX}{task}");
+        let mut open = VecDeque::from([mount()?.point]);
+        for _ in 0..MOST_SEARCHED {
+            let folder = open.pop_front()?;
+            for child in folders(&folder) {
+                if child.file_name().is_some_and(|found| *found == *name) {
+                    return Some(Cgroup { path: child });
+                }
+                open.push_back(child);
+            }
+        }
+        None
+    }
+
+    /// Does something while we are in the group, so that what it starts is born there.
+    pub(crate) fn within<T>(&self, act: impl FnOnce() -> T) -> io::Result<T> {
+        put(&self.path, "0")?;
+        let done = act();
+        put(self.outside(), "0")?;
+        Ok(done)
+    }
+
+    /// Everything in it, and in groups below it: those of tasks that were started by this one.
+    pub(crate) fn members(&self) -> Vec<i32> {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        let mut found = Vec::new();
+        for_each_below(&self.path, &mut |folder| {
+            let list = std::fs::read_to_string(folder.join(MEMBERS)).unwrap_or_default();
+            // Those in another pid namespace are numbered 0.
+            let pids = list.lines().filter_map(|line| line.parse::<i32>().ok());
+            found.extend(pids.filter(|pid| *pid > 0 && *pid != me));
+        });
+        found
+    }
+
+    /// Kills everything in it at once, however quickly it multiplies.
+    pub(crate) fn kill(&self) {
+        // Outside for certain, or it would be the end of us, too.
+        if put(self.outside(), "0").is_ok() {
+            // Older kernels do not have it; then one by one has to do.
+            let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
+        }
+    }
+
+    fn outside(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for pid in self.members() {
+            // Exempt, or not to be killed: it goes on where it would have been without us.
+            let _ = put(self.outside(), &pid.to_string());
+        }
+        for_each_below(&self.path, &mut |folder| {
+            // What cannot be removed now, a later sweep may.
+            let _ = std::fs::remove_dir(folder);
+        });
+    }
+}
+
+/// Moves a process into a group; 0 is whoever writes.
+fn put(group: &Path, pid: &str) -> io::Result<()> {
+    std::fs::write(group.join(MEMBERS), pid)
+}
+
+/// A folder and all below it, the innermost first.
+fn for_each_below(folder: &Path, visit: &mut dyn FnMut(&Path)) {
+    for child in folders(folder) {
+        for_each_below(&child, visit);
+    }
+    visit(folder);
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_folder).map(|entry| entry.path()).collect()
+}
+
+/// Where the groups of version 2 are, and which of them is at the top there.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    point: PathBuf,
+    root: PathBuf,
+}
+
+fn mount() -> Option<Mount> {
+    parse_mount(&std::fs::read_to_string("/proc/self/mountinfo").ok()?)
+}
+
+/// The directory of the group we are in, or of the one that has the task we were born into.
+fn own_group() -> Option<PathBuf> {
+    let own = own_path(&mount()?, &std::fs::read_to_string("/proc/self/cgroup").ok()?)?;
+    Some(outside_of_tasks(&own))
+}
+
+fn outside_of_tasks(group: &Path) -> PathBuf {
+    let is_task = |part: &std::path::Component<'_>| part.as_os_str().to_string_lossy().starts_with(PREFIX);
+    group.components().take_while(|part| !is_task(part)).collect()
+}
+
+fn parse_mount(mountinfo: &str) -> Option<Mount> {
+    mountinfo.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut fields = place.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        let is_ours = kind.starts_with("cgroup2 ") && !point.contains('\\');
+        is_ours.then(|| Mount { point: point.into(), root: root.into() })
+    })
+}
+
+fn own_path(mount: &Mount, cgroup: &str) -> Option<PathBuf> {
+    let own = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let below = Path::new(own).strip_prefix(&mount.root).ok()?;
+    // Outside of what is mounted here.
+    let is_above = below.components().any(|part| part == std::path::Component::ParentDir);
+    (!is_above).then(|| mount.point.join(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "30 23 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+        31 30 0:27 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu\n\
+        40 30 0:35 / /sys/fs/cgroup/unified rw,nosuid shared:12 master:1 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    fn own(mountinfo: &str, cgroup: &str) -> Option<PathBuf> {
+        own_path(&parse_mount(mountinfo)?, cgroup)
+    }
+
+    #[test]
+    fn our_group_is_where_the_mount_shows_it() {
+        assert_eq!(own(HYBRID, "1:cpu:/x\n0::/\n").unwrap(), Path::new("/sys/fs/cgroup/unified"));
+        let session = "0::/user.slice/app.scope\n";
+        assert_eq!(own(HYBRID, session).unwrap(), Path::new("/sys/fs/cgroup/unified/user.slice/app.scope"));
+        // A container that is shown a part of the tree.
+        let part = "40 30 0:35 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+        assert_eq!(own(part, "0::/docker/1/inner\n").unwrap(), Path::new("/sys/fs/cgroup/inner"));
+    }
+
+    #[test]
+    fn a_task_of_an_agent_lies_beside_the_agents_own() {
+        for (group, expected) in [
+            ("/sys/fs/cgroup/user.slice", "/sys/fs/cgroup/user.slice"),
+            ("/sys/fs/cgroup/user.slice/mcp-delegator-T-local-1", "/sys/fs/cgroup/user.slice"),
+            ("/sys/fs/cgroup/mcp-delegator-T-local-1/made/by/agent", "/sys/fs/cgroup"),
+        ] {
+            assert_eq!(outside_of_tasks(Path::new(group)), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn where_there_is_none_there_is_none() {
+        assert_eq!(own(HYBRID, "1:cpu:/x\n"), None, "version 1 only");
+        assert_eq!(own("31 30 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "0::/\n"), None);
+        assert_eq!(own("", ""), None);
+        let part = "40 30 0:35 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+        assert_eq!(own(part, "0::/elsewhere\n"), None);
+        assert_eq!(own(HYBRID, "0::/../other\n"), None, "above the top of a cgroup namespace");
+    }
+}

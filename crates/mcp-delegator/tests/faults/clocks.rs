@@ -1,0 +1,138 @@
+//! F07, F09, F11, F12: limits, and clocks that cannot be trusted.
+
+use std::path::PathBuf;
+
+use delegator_testkit::stage::{Stage, processes_of, turn};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{ends_of, playing};
+
+fn context_of_timeout(stage: &Stage, more: &[&str]) -> Value {
+    let run = stage.world.run([&["local", "run", "x"], more].concat());
+    assert_eq!(run.exit, Some(10), "{run:?}");
+    run.json()["meta"]["error_context"].clone()
+}
+
+#[test]
+fn f07_silence_ends_a_task_with_what_it_had() {
+    let stage = playing(json!([
+        {"thread_started": {}}, "turn_started", {"events": {"count": 100, "bytes": 2000}},
+        {"message": "the last word"}, "silent"
+    ]));
+    let context = context_of_timeout(&stage, &["--idle-timeout-sec", "1"]);
+    assert_eq!(context["timeout_type"], "idle");
+    assert!(context["elapsed_seconds"].as_u64().unwrap() >= 1, "{context}");
+    let partial = &context["partial_results"];
+    let events = partial["last_events"].as_array().unwrap();
+    assert_eq!(events.len(), 50);
+    assert!(events[49].to_string().contains("the last word"), "{}", events[49]);
+    let output = partial["last_output"].as_str().unwrap();
+    assert!(output.len() <= 64 << 10 && output.contains("the last word"), "{}", output.len());
+    assert!(output.len() > 32 << 10, "not much less than there may be: {}", output.len());
+}
+
+#[test]
+fn f09_the_hard_limit_holds_in_a_flood() {
+    let stage = playing(json!([{"thread_started": {}}, "turn_started", {"flood": {}}]))
+        .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576");
+    let context = context_of_timeout(&stage, &["--hard-timeout-sec", "2", "--idle-timeout-sec", "60"]);
+    assert_eq!(context["timeout_type"], "hard", "{context}");
+    let id = context["task_id"].as_str().unwrap();
+    assert_eq!(processes_of(id), Vec::<i32>::new());
+    assert!(std::fs::metadata(stage.task_dir(id).join("events.jsonl")).unwrap().len() <= 1 << 20);
+}
+
+#[test]
+fn f11_a_paused_supervisor_accuses_nobody() {
+    let stage = playing(turn(&[
+        json!({"touch_file": "ready"}),
+        json!({"events": {"count": 25, "per_second": 10}}),
+        json!({"touch_file": "said"}),
+        json!({"wait_for_file": "go"}),
+    ]));
+    let id = stage.exec(&["--idle-timeout-sec", "1", "--hard-timeout-sec", "60"]);
+    stage.until_there("ready");
+    let supervisor = Pid::from_raw(stage.supervisor_of(&id)).unwrap();
+    kill_process(supervisor, Signal::STOP).unwrap();
+    // Two and a half seconds, in which the agent talks and nobody listens.
+    stage.until_there("said");
+    stage.world.write("project/go", "");
+    kill_process(supervisor, Signal::CONT).unwrap();
+    let data = stage.wait(&id)["data"].clone();
+    assert_eq!(data["state"], "completed", "{data}");
+    assert_eq!(ends_of(&stage, &id), ["completed"]);
+}
+
+/// A stage whose clock shows what a file says; clocks that only measure are left alone.
+fn with_a_clock(steps: Value) -> Stage {
+    let library = ["x86_64", "aarch64"]
+        .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
+        .into_iter()
+        .find(|path| path.exists())
+        .expect("libfaketime is missing: run scripts/install-faketime");
+    let stage = playing(steps);
+    stage.world.write("clock", "+0");
+    let clock = stage.root().join("clock");
+    stage
+        .variable("LD_PRELOAD", library.to_str().unwrap())
+        .variable("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap())
+        .variable("FAKETIME_NO_CACHE", "1")
+        .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .variable("DONT_FAKE_MONOTONIC", "1")
+}
+
+/// How a task ended, and how long it says it ran.
+fn end_and_duration(stage: &Stage, id: &str) -> (Value, u64) {
+    let answer = stage.answer(&["local", "wait", id, "--envelope", "tool"]);
+    let duration = answer["meta"]["duration_ms"].as_u64().unwrap_or_else(|| panic!("{answer}"));
+    (answer["data"].clone(), duration)
+}
+
+#[test]
+fn f12_a_wall_clock_that_jumps_changes_no_limit() {
+    for jump in ["+2h", "-2h"] {
+        // Into the middle of a run that ends well …
+        let stage = with_a_clock(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
+        let before = stage.answer(&["version"])["meta"]["timestamp"].as_str().unwrap().to_owned();
+        let id = stage.exec(&[]);
+        stage.until_there("ready");
+        stage.world.write("clock", jump);
+        let after = stage.answer(&["version"])["meta"]["timestamp"].as_str().unwrap().to_owned();
+        assert_eq!(before < after, jump == "+2h", "the clock did not jump: {before} {after}");
+        stage.world.write("project/go", "");
+        let (data, duration) = end_and_duration(&stage, &id);
+        assert_eq!(data["state"], "completed", "{jump}: {data}");
+        assert!(duration < 3_600_000, "{jump}: measured by the wrong clock: {duration}");
+        // … and back, into one that is silent.
+        stage.play(json!([
+            {"thread_started": {}}, "turn_started", {"touch_file": "quiet"}, "silent"
+        ]));
+        let id = stage.exec(&["--idle-timeout-sec", "2"]);
+        stage.until_there("quiet");
+        stage.world.write("clock", "+0");
+        let (data, duration) = end_and_duration(&stage, &id);
+        assert_eq!(data["metadata"]["error_context"]["failure_kind"], "idle", "{jump}: {data}");
+        assert!((2000..3_600_000).contains(&duration), "{jump}: {duration}");
+    }
+}
+
+#[test]
+fn f12_who_came_first_is_first_whatever_the_clock_said() {
+    let stage =
+        with_a_clock(turn(&[json!({"wait_for_file": "go"})])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let running = stage.exec(&[]);
+    let mut expected = Vec::new();
+    for clock in ["+2h", "+0", "-2h"] {
+        stage.world.write("clock", clock);
+        expected.push(stage.exec(&[]));
+    }
+    let queue = stage.answer(&["local", "status"])["data"]["queue"].clone();
+    let queued: Vec<&str> =
+        queue.as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap()).collect();
+    assert_eq!(queued, expected);
+    stage.world.write("project/go", "");
+    for id in [&running].into_iter().chain(&expected) {
+        assert_eq!(stage.wait(id)["data"]["state"], "completed");
+    }
+}

@@ -1,0 +1,47 @@
+//! What must hold when things go wrong: the numbered rows of the fault table, each a test that begins with its number.
+//!
+//! Everything is real: the program, its supervisors, the processes an agent starts. Only the agent does what a test says.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+mod cancels;
+mod clocks;
+mod endings;
+mod inputs;
+mod output;
+mod processes;
+mod shortages;
+mod streams;
+mod workdirs;
+
+use delegator_registry::{OpenOptions, Registry, StateDir};
+use delegator_testkit::stage::Stage;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+fn playing(steps: Value) -> Stage {
+    Stage::playing(PROGRAM, steps)
+}
+
+fn registry(stage: &Stage) -> Registry {
+    let dir = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
+    Registry::open(&dir).unwrap()
+}
+
+/// The ends that were written down for a task: there is never more than one.
+fn ends_of(stage: &Stage, id: &str) -> Vec<String> {
+    let history = registry(stage).history_of(&id.parse().unwrap()).unwrap();
+    let ends = history.iter().filter(|entry| entry.to.is_terminal());
+    ends.map(|entry| entry.to.name().to_owned()).collect()
+}
+
+/// A small generator: the same seed, the same choices.
+struct Choices(u64);
+
+impl Choices {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}

@@ -1,0 +1,185 @@
+//! F14, F16, F17: too many processes, and none left behind.
+
+use std::path::PathBuf;
+
+use delegator_testkit::stage::{Stage, is_alive, pids, processes_of, turn};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{ends_of, playing};
+
+#[test]
+fn f14_a_tree_that_grows_too_big_is_put_out_and_the_others_live() {
+    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "2")
+        .variable("MCP_DELEGATOR_MAX_PROCESSES", "20");
+    let other = stage.exec(&[]);
+    stage.until_there("ready");
+    stage.play(turn(&[json!({"fork_tree": {"processes": 60, "width": 3, "seconds": 300}}), json!("silent")]));
+    let id = stage.exec(&[]);
+    assert_eq!(stage.answer(&["local", "status"])["ok"], true, "questions are answered meanwhile");
+    let data = stage.wait(&id)["data"].clone();
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "too_many_processes", "{data}");
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&other)["data"]["state"], "completed");
+}
+
+#[test]
+fn f14_a_cancelled_tree_is_gone() {
+    let stage = playing(turn(&[
+        json!({"fork_tree": {"processes": 40, "width": 3, "seconds": 300}}),
+        json!("silent"),
+    ]));
+    let id = stage.exec(&[]);
+    delegator_testkit::stage::until("the tree has grown", || processes_of(&id).len() >= 40);
+    let answer = stage.answer(&["local", "cancel", &id]);
+    assert_eq!((&answer["data"]["state"], &answer["data"]["survivors"]), (&json!("cancelled"), &json!([])));
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
+}
+
+/// Processes of this world: supervisors carry its state directory, agents work in its project.
+fn alive_in(stage: &Stage) -> usize {
+    let root = stage.root().display().to_string();
+    let belongs = |pid: &i32| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environ).contains(&root)
+    };
+    pids().iter().filter(|pid| belongs(pid)).count()
+}
+
+#[test]
+fn f16_many_tasks_leave_nothing_behind() {
+    let stage = playing(turn(&[json!({"child": {"session": "own", "orphan": true}})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
+    let ids: Vec<String> = (0..24).map(|_| stage.exec(&[])).collect();
+    for id in &ids {
+        assert_eq!(stage.wait(id)["data"]["state"], "completed");
+    }
+    // A supervisor writes the end down a moment before its own.
+    delegator_testkit::stage::until("all supervisors have ended", || alive_in(&stage) == 0);
+    for id in &ids {
+        let files = std::fs::read_dir(stage.task_dir(id)).unwrap().flatten();
+        let names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+        assert!(!names.iter().any(|name| name == "launch" || name.contains("sock.")), "{names:?}");
+    }
+    assert_eq!(sockets(&stage, &ids), Vec::<String>::new());
+    assert_eq!(ids.iter().filter_map(|id| group_of(id)).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+/// The control group of a task, wherever it was made.
+fn group_of(id: &str) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
+    let mut open = vec![PathBuf::from(mount.split(' ').nth(1)?)];
+    while let Some(folder) = open.pop() {
+        if folder.ends_with(format!("mcp-delegator-{id}")) {
+            return Some(folder);
+        }
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        open.extend(entries.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    }
+    None
+}
+
+/// What the doctor says tasks are held together by.
+fn best_containment(stage: &Stage) -> String {
+    let checks = stage.answer(&["doctor"])["data"]["checks"].clone();
+    let check = checks.as_array().unwrap().iter().find(|check| check["name"] == "containment").unwrap();
+    let words = check["message"].as_str().unwrap();
+    words.split([':', ',']).next().unwrap().to_owned()
+}
+
+#[test]
+fn f16_what_holds_a_task_together_is_told_and_ends_with_it() {
+    for wanted in ["auto", "subreaper"] {
+        let stage = playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+            .variable("MCP_DELEGATOR_CONTAINMENT", wanted);
+        let expected = best_containment(&stage);
+        assert!(wanted == "auto" || expected == "subreaper", "{expected}");
+        let id = stage.exec(&[]);
+        stage.until_there("ready");
+        assert_eq!(stage.answer(&["local", "status"])["data"]["tasks"][0]["containment"], expected);
+        let supervisor = stage.supervisor_of(&id);
+        if expected == "cgroup" {
+            let members = std::fs::read_to_string(group_of(&id).unwrap().join("cgroup.procs")).unwrap();
+            let members: Vec<i32> = members.lines().map(|line| line.parse().unwrap()).collect();
+            assert!(!members.is_empty() && !members.contains(&supervisor), "{members:?}");
+            assert!(processes_of(&id).iter().all(|pid| members.contains(pid)), "{members:?}");
+        }
+        stage.world.write("project/go", "");
+        assert_eq!(stage.wait(&id)["data"]["metadata"]["containment"], expected);
+        assert_eq!(group_of(&id), None);
+    }
+}
+
+#[test]
+fn f16_every_end_takes_its_group_along() {
+    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!("silent")]));
+    let cancelled = stage.exec(&[]);
+    stage.until_there("ready");
+    stage.answer(&["local", "cancel", &cancelled]);
+    stage.play(turn(&[json!("silent")]));
+    let timed_out = stage.exec(&["--idle-timeout-sec", "1"]);
+    stage.wait(&timed_out);
+    stage.program("scrap", "x");
+    let scrap = stage.root().join("scrap");
+    let mut command = stage.world.command(["local", "run", "x"]);
+    let output = command.env("MCP_DELEGATOR_CODEX_BIN", scrap).output().unwrap();
+    let unstarted: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let unstarted = unstarted["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
+    for id in [&cancelled, &timed_out, &unstarted] {
+        assert_eq!(group_of(id), None);
+    }
+    // One that is left alone on purpose is put outside.
+    let daemon = stage.root().join("builddaemon");
+    std::fs::copy("/bin/sleep", &daemon).unwrap();
+    stage.play(turn(&[json!({"command": {"run": format!("setsid {} 300 >/dev/null 2>&1 & echo $! > daemon", daemon.display())}})]));
+    let stage = stage.variable("MCP_DELEGATOR_SWEEP_EXEMPT", "builddaemon");
+    let id = stage.exec(&[]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    let pid: i32 =
+        std::fs::read_to_string(stage.world.project().join("daemon")).unwrap().trim().parse().unwrap();
+    assert_eq!((is_alive(pid), group_of(&id)), (true, None));
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Sockets of these tasks, wherever they were put.
+fn sockets(stage: &Stage, ids: &[String]) -> Vec<String> {
+    let listed = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let root = stage.root().display().to_string();
+    let is_ours = |line: &&str| line.contains(&root) || ids.iter().any(|id| line.contains(id.as_str()));
+    listed.lines().filter(is_ours).map(str::to_owned).collect()
+}
+
+#[test]
+fn f17_a_killed_supervisor_is_a_visible_loss() {
+    let stage = playing(turn(&[
+        json!({"message": "so far"}),
+        json!({"child": {"session": "own", "orphan": true, "ignore": ["TERM", "INT"]}}),
+        // Without a single variable it carries no mark; only a group can tell whose it is.
+        json!({"child": {"session": "own", "orphan": true, "clear_env": true, "pid_file": "unmarked"}}),
+        json!({"touch_file": "ready"}),
+        json!("silent"),
+    ]));
+    let unmarked = || {
+        let text = std::fs::read_to_string(stage.world.project().join("unmarked")).unwrap();
+        text.trim().parse::<i32>().unwrap()
+    };
+    let id = stage.exec(&[]);
+    stage.until_there("ready");
+    kill_process(Pid::from_raw(stage.supervisor_of(&id)).unwrap(), Signal::KILL).unwrap();
+    let data: Value = stage.wait(&id)["data"].clone();
+    assert_eq!(data["state"], "failed", "{data}");
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost");
+    let output = data["output"]["stdout"].as_str().unwrap();
+    assert!(output.contains("so far"), "what it had done is kept: {data}");
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(ends_of(&stage, &id), ["failed"]);
+    if data["metadata"]["containment"] == "cgroup" {
+        assert!(!is_alive(unmarked()), "found in the group");
+        assert_eq!(group_of(&id), None, "and the group is gone");
+    } else {
+        kill_process(Pid::from_raw(unmarked()).unwrap(), Signal::KILL).unwrap();
+    }
+}

@@ -1,0 +1,51 @@
+//! F15: no descriptors, no processes. Whoever asks gets an answer, and when there are some again, all goes on.
+
+use delegator_testkit::stage::turn;
+use serde_json::json;
+
+use crate::endings::nobody;
+use crate::{PROGRAM, playing};
+
+#[test]
+fn f15_a_shortage_of_descriptors_is_an_error_and_not_a_loss() {
+    let stage = playing(turn(&[]));
+    for most in [5, 7, 9, 11, 13, 16, 20] {
+        let limited = stage
+            .program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile={most} {PROGRAM} \"$@\"\n"));
+        let run = stage.world.run_as(&limited, ["local", "run", "x"]);
+        assert!(run.exit.is_some(), "{most}: it dies of nothing: {run:?}");
+        assert_eq!(run.json()["ok"], run.exit == Some(0), "{most}: {run:?}");
+    }
+    // What stayed in the queue is started by whoever comes next, and all of it ends.
+    let listed = stage.answer(&["local", "status", "--limit", "100"])["data"].clone();
+    let waiting = ["tasks", "queue"].map(|key| listed[key].as_array().unwrap().clone()).concat();
+    for task in waiting {
+        let id = task["task_id"].as_str().unwrap();
+        assert_eq!(stage.wait(id)["data"]["state"], "completed", "{task}");
+    }
+    assert_eq!(stage.world.run(["local", "run", "next"]).exit, Some(0));
+    let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+    assert_eq!((&summary["running"], &summary["queued"]), (&json!(0), &json!(0)));
+}
+
+#[test]
+fn f15_a_shortage_of_processes_keeps_the_task() {
+    let stage = playing(turn(&[]));
+    let Some(free) = nobody(&stage) else { return };
+    // The limit counts all processes of the user, so with 1 there is never another.
+    let limited = stage.program(
+        "bin/limited",
+        &format!(
+            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 {PROGRAM} \"$@\"\n"
+        ),
+    );
+    // Once without, so that the agent's version is known and the shortage hits the start itself.
+    assert_eq!(stage.world.run_as(&free, ["local", "run", "first"]).exit, Some(0));
+    let answer = stage.world.run_as(&limited, ["local", "exec", "x"]).json();
+    assert_eq!((&answer["ok"], &answer["data"]["state"]), (&json!(true), &json!("queued")), "{answer}");
+    let id = answer["data"]["task_id"].as_str().unwrap().to_owned();
+    let status = stage.world.run_as(&limited, ["local", "status"]).json();
+    assert_eq!(status["data"]["summary"]["queued"], 1, "{status}");
+    let answer = stage.world.run_as(&free, ["local", "wait", &id]).json();
+    assert_eq!(answer["data"]["state"], "completed", "{answer}");
+}

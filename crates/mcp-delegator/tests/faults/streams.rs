@@ -1,0 +1,210 @@
+//! F21–F26: what agents print, and what they do not read.
+
+use delegator_testkit::program::text_of;
+use delegator_testkit::stage::{Stage, turn, until};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::playing;
+
+/// The most memory a living process ever had, in KiB.
+fn peak(pid: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+fn results(stage: &Stage, id: &str) -> Value {
+    stage.answer(&["local", "results", id, "--include-events", "--include-output"])["data"].clone()
+}
+
+#[test]
+fn f21_endless_output_is_bounded_on_disk_and_in_memory() {
+    let most = 1 << 20;
+    for stream in ["stdout", "stderr"] {
+        let stage = playing(turn(&[
+            json!({"flood": {"stream": stream, "bytes": 8_000_000}}),
+            json!({"touch_file": "ready"}),
+            json!({"wait_for_file": "go"}),
+        ]))
+        .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", &most.to_string());
+        let id = stage.exec(&[]);
+        stage.until_there("ready");
+        let memory = peak(stage.supervisor_of(&id)).unwrap();
+        stage.world.write("project/go", "");
+        let data = stage.wait(&id)["data"].clone();
+        assert_eq!(data["state"], "completed", "{stream}: {data}");
+        let output = results(&stage, &id)["output"].clone();
+        assert_eq!(output["truncated"], true, "{stream}");
+        assert!(output["original_size"].as_u64().unwrap() >= 8_000_000, "{stream}");
+        for file in ["events.jsonl", "stderr.log"] {
+            let size = std::fs::metadata(stage.task_dir(&id).join(file)).unwrap().len();
+            assert!(size <= most, "{stream}: {file} has {size}");
+        }
+        assert!(memory <= 16 << 10, "{stream}: {memory} KiB");
+    }
+}
+
+#[test]
+fn f21_a_flood_does_not_hold_up_the_others() {
+    let stage = playing(json!([{"thread_started": {}}, "turn_started", {"flood": {"stream": "stderr"}}]))
+        .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576")
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
+    let flooding = stage.exec(&[]);
+    stage.play(turn(&[]));
+    assert_eq!(stage.world.run(["local", "run", "beside it"]).exit, Some(0));
+    let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+    assert_eq!(summary["running"], 1, "{summary}");
+    assert_eq!(stage.answer(&["local", "cancel", &flooding])["data"]["survivors"], json!([]));
+}
+
+#[test]
+fn f22_a_million_events_are_counted_and_the_last_are_kept() {
+    let count: u64 = 1_000_000;
+    let stage = playing(turn(&[
+        json!({"events": {"count": count}}),
+        json!({"touch_file": "ready"}),
+        json!({"wait_for_file": "go"}),
+    ]))
+    .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "268435456");
+    let id = stage.exec(&["--hard-timeout-sec", "300"]);
+    stage.until_there("ready");
+    let supervisor = stage.supervisor_of(&id);
+    // All of it is read by the time the agent has ended.
+    stage.world.write("project/go", "");
+    let mut memory = 0;
+    until("the supervisor has ended", || {
+        let now = peak(supervisor);
+        memory = now.unwrap_or(memory);
+        now.is_none()
+    });
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    let events = results(&stage, &id)["events"].clone();
+    // Those of the turn itself: its thread, beginning, last message and end.
+    assert_eq!(events["count"], count + 4);
+    let items = events["items"].as_array().unwrap();
+    assert_eq!(items.len(), 50);
+    assert!(items[47].to_string().contains(&format!("event {count}")), "{}", items[47]);
+    let stored = std::fs::read(stage.task_dir(&id).join("events.jsonl")).unwrap();
+    let lines = stored.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(lines, count + 4, "all are stored where they may be");
+    assert!(memory <= 16 << 10, "{memory} KiB");
+}
+
+/// Lines nobody should say, and some that everybody understands.
+const ODD: [&[u8]; 8] = [
+    b"\xff\xfe not UTF-8 \xc3",
+    b"a \0 NUL",
+    b"\xef\xbb\xbf{\"type\":\"turn.started\"}",
+    b"not JSON at all",
+    b"{\"type\":\"item.completed\",\"item\":{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"f\xc3\xbcnf\"}}\r",
+    b"",
+    b"{\"type\":",
+    b"\"a string\"",
+];
+
+fn hex(bytes: &[u8]) -> Value {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({"raw": {"hex": digits}})
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn f23_bytes_that_are_no_events_lose_nothing_however_they_come(cuts in prop::collection::vec(1usize..150, 0..6)) {
+        let mut all = ODD.join(&b'\n');
+        all.push(b'\n');
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < all.len()).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut steps = Vec::new();
+        let mut from = 0;
+        for cut in cuts.into_iter().chain([all.len()]) {
+            steps.extend([hex(&all[from..cut]), json!({"delay_ms": 2})]);
+            from = cut;
+        }
+        let mut script = turn(&steps);
+        script.as_array_mut().unwrap().push(hex(b"no newline at the end"));
+        let stage = playing(script);
+        let id = stage.exec(&[]);
+        let data = stage.wait(&id)["data"].clone();
+        prop_assert_eq!(&data["state"], "completed", "{}", data);
+        let events = results(&stage, &id)["events"].clone();
+        // The same for every split: three before, eight odd ones (the empty one is no line), two after, the rest.
+        prop_assert_eq!(&events["count"], 13, "{}", events);
+        let told = events["items"].to_string();
+        for words in ["not JSON at all", "fünf", "no newline at the end", "All done."] {
+            prop_assert!(told.contains(words), "{}: {}", words, told);
+        }
+    }
+}
+
+#[test]
+fn f24_json_that_is_too_deep_too_big_or_unknown_is_tolerated() {
+    let lines = [
+        "[".repeat(100_000),
+        format!("{}{}", "{\"a\":".repeat(100_000), "1"),
+        r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"x"},"n":1e999}"#
+            .to_owned(),
+        r#"{"type":"turn.started","type":"turn.started"}"#.to_owned(),
+        r#"{"type":"never.heard.of","value":1}"#.to_owned(),
+        r#"{"type":"item.completed","item":{"id":"2","type":"never_heard_of"}}"#.to_owned(),
+        r#"{"type":"item.completed","item":null}"#.to_owned(),
+        r#"{"type":null}"#.to_owned(),
+        r#"{"id":"0","msg":{"type":"agent_message","message":"the other dialect"}}"#.to_owned(),
+        "null".to_owned(),
+        "-".to_owned(),
+    ];
+    let steps: Vec<Value> = lines.iter().map(|line| json!({"line": line})).collect();
+    let stage = playing(turn(&steps));
+    let run = stage.world.run(["local", "run", "x"]);
+    assert_eq!(run.exit, Some(0), "{}", run.stdout);
+    let data = run.json()["data"].clone();
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("completed"), &json!("All done.")),
+        "{data}"
+    );
+}
+
+#[test]
+fn f25_only_the_end_of_a_turn_decides() {
+    // An error on the way has no effect.
+    let stage = playing(turn(&[json!({"warning": "careful"}), json!({"error": "a hiccup"})]));
+    assert_eq!(stage.world.run(["local", "run", "x"]).exit, Some(0));
+    for (steps, kind) in [
+        (json!([{"thread_started": {}}, "turn_started", {"exit": 0}]), "no_terminal_event"),
+        (json!([{"thread_started": {}}, "turn_started", "close_stdout", {"exit": 0}]), "no_terminal_event"),
+        (json!([{"exit": 7}]), "agent_exit"),
+        (json!([{"raise": "KILL"}]), "killed"),
+        (json!([{"thread_started": {}}, "turn_started", {"turn_failed": "it broke"}]), "agent_error"),
+    ] {
+        stage.play(steps.clone());
+        let run = stage.world.run(["local", "run", "x"]);
+        assert_eq!(run.exit, Some(80), "{steps}: {run:?}");
+        assert_eq!(run.json()["meta"]["error_context"]["failure_kind"], kind, "{steps}: {}", run.stdout);
+    }
+    // Ended by us it is our reason, whatever is missing.
+    stage.play(json!([{"thread_started": {}}, "turn_started", {"touch_file": "ready"}, "silent"]));
+    let id = stage.exec(&[]);
+    stage.until_there("ready");
+    assert_eq!(stage.answer(&["local", "cancel", &id])["data"]["state"], "cancelled");
+}
+
+#[test]
+fn f26_input_arrives_whole_or_is_not_missed() {
+    let longest = "\u{1F980}".repeat(100_000);
+    let run = |stage: &Stage| stage.world.run_with_input(["local", "run", "-"], longest.as_bytes());
+    let stage = playing(turn(&[json!({"record": {"file": "record.json", "stdin_file": "stdin"}})]));
+    assert_eq!(run(&stage).exit, Some(0));
+    assert_eq!(std::fs::metadata(stage.world.project().join("stdin")).unwrap().len(), 400_000);
+    assert_eq!(text_of(&stage.world.project().join("stdin")), longest);
+    for read in ["never", "one_byte", "close"] {
+        stage.play(json!([
+            {"read_stdin": read}, {"thread_started": {}}, "turn_started", {"message": "done"}, {"turn_completed": {}}
+        ]));
+        let run = run(&stage);
+        assert_eq!(run.exit, Some(0), "{read}: {run:?}");
+    }
+}
