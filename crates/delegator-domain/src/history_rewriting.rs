@@ -82,9 +82,9 @@ fn words(text: &str) -> Vec<Word<'_>> {
         '$',
     ];
     let mut found = Vec::new();
-    let (mut opens, mut open_quote) = (true, false);
+    let mut open_quote = false;
     for (line_start, line) in lines(text) {
-        opens = true;
+        let mut opens = true;
         // A line of a quotation is somebody else's.
         if line.trim_start().starts_with('>') {
             continue;

@@ -20,6 +20,8 @@ mod ports;
 mod promote;
 mod record;
 mod rescue;
+mod restore;
+mod restore_point;
 mod submit;
 mod wait;
 mod wake;
@@ -29,11 +31,14 @@ use std::path::PathBuf;
 
 use delegator_registry::{OpenOptions, Registry, StateDir};
 
+pub use delegator_git::RestoreError;
 pub use error::EngineError;
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{Cancelled, Overview, TaskFiles};
 pub use promote::SUPERVISE;
 pub use record::{Record, StreamRecord};
+pub use restore::{RestoreAsked, Restored};
+pub use restore_point::{KeptPoint, restore_command};
 pub use submit::{Submission, Submitted};
 pub use wait::{Progressed, Waited};
 pub use work::work;

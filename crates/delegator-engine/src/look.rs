@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::record::Record;
+use crate::restore_point::KeptPoint;
 use crate::{Engine, wake};
 
 /// What is known of a task beyond its row.
@@ -19,6 +20,7 @@ use crate::{Engine, wake};
 pub struct TaskFiles {
     pub record: Option<Record>,
     pub snapshot: Option<Value>,
+    pub restore_point: Option<KeptPoint>,
 }
 
 /// Everything at one moment.
@@ -78,7 +80,8 @@ impl Engine {
             Some(record) => serde_json::from_value(record).ok(),
             None => None,
         };
-        Ok(TaskFiles { record, snapshot: parsed(dir.read_snapshot()?) })
+        let restore_point = KeptPoint::read(&dir)?;
+        Ok(TaskFiles { record, snapshot: parsed(dir.read_snapshot()?), restore_point })
     }
 
     /// Where a task keeps what its agent said.

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{End, FailureKind, TaskId};
+use delegator_domain::task::{End, FailureKind, Mode, TaskId};
 use delegator_registry::{
     Attempt, Began, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
@@ -14,7 +14,7 @@ use delegator_supervisor::agent::{environment::codex_home, task_marker};
 use delegator_supervisor::process::{ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
@@ -22,7 +22,7 @@ use crate::launch::Launch;
 use crate::ports::TaskPorts;
 use crate::record::Record;
 use crate::submit::is_within;
-use crate::{Engine, look, wake};
+use crate::{Engine, look, restore_point, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -52,7 +52,10 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
     let prepared = dir.read_launch().map_err(EngineError::from).and_then(|bytes| prepare(id, &dir, bytes));
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok(spec) => {
+        Ok((spec, mode)) => {
+            if mode.writes() {
+                restore_point::keep(id, &dir, &spec.workdir, &spec.environment);
+            }
             let ports = TaskPorts {
                 registry: RefCell::new(registry),
                 id: id.clone(),
@@ -75,7 +78,7 @@ fn failed(kind: FailureKind, message: &str) -> End {
 }
 
 /// Puts everything the launch file says into the form a run takes.
-fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpec, EngineError> {
+fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<(RunSpec, Mode), EngineError> {
     let bytes =
         launch.ok_or_else(|| EngineError::Launch { task: id.clone(), detail: "it is not there".into() })?;
     let launch = Launch::from_bytes(id, &bytes)?;
@@ -111,7 +114,8 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
     plan.ending = settings.ending();
     let redactor =
         launch.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret)).build();
-    Ok(RunSpec {
+    let mode = settings.mode();
+    let spec = RunSpec {
         task: id.clone(),
         plan,
         codex_home: codex_home(&launch.variables),
@@ -128,14 +132,15 @@ fn prepare(id: &TaskId, dir: &TaskDir, launch: Option<Vec<u8>>) -> Result<RunSpe
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before(),
         },
-    })
+    };
+    Ok((spec, mode))
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
 /// starts in the one that was checked.
 fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
     let refuse = |problem: String| EngineError::WorkingDir { path: path.to_owned(), problem };
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
         .map_err(|error| refuse(error.to_string()))?;
     let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
     let real = std::fs::read_link(name).map_err(|error| refuse(error.to_string()))?;

@@ -178,7 +178,9 @@ fn ignored_then<'a>(
     kept: &BTreeSet<RepoPath>,
     paths: impl Iterator<Item = &'a [u8]>,
 ) -> Result<BTreeSet<RepoPath>, GitError> {
-    let paths = joined(paths);
+    // It takes patterns; one that begins so is only a name.
+    let paths: Vec<RepoPath> = paths.map(|path| [b"./", path].concat()).collect();
+    let paths = joined(paths.iter().map(Vec::as_slice));
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -190,7 +192,7 @@ fn ignored_then<'a>(
     scratch.run(TARGET, ["checkout-index", "-z", "--force", &prefix, "--stdin"], &rules)?;
     let call = scratch.call(TARGET, ["check-ignore", "-z", "--no-index", "--stdin"], &place);
     let answer = scratch.git.ask(&place, &crate::run::Call { input: &paths, ..call })?.unwrap_or_default();
-    Ok(records(&answer).map(<[u8]>::to_vec).collect())
+    Ok(records(&answer).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
 }
 
 /// Refuses where something that must stay stands in the place of something that is to be written.

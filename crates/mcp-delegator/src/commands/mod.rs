@@ -15,6 +15,7 @@ pub mod local;
 pub mod logs;
 pub mod man;
 pub mod manifest;
+pub mod restore;
 pub mod schema;
 pub mod version;
 
@@ -49,7 +50,7 @@ pub const ALL: &[&CommandSpec] = &[
     &declared::DIFF,
     &declared::APPLY,
     &declared::DISCARD,
-    &declared::RESTORE,
+    &restore::SPEC,
     &events::normalize::SPEC,
     &events::summarize::SPEC,
     &events::follow::SPEC,

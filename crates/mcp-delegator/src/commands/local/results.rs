@@ -13,7 +13,7 @@ use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, ChildExit, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::run::Context;
-use crate::views::task as view;
+use crate::views::{restore_point, task as view};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -97,6 +97,8 @@ fn events(engine: &Engine, task: &Task, include: bool) -> Result<Value, AppError
 
 fn warnings(engine: &Engine, task: &Task) -> Result<Vec<Warning>, AppError> {
     let files = engine.files(&task.id)?;
-    let told = files.record.map(|record| record.warnings).unwrap_or_default();
-    Ok(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)).collect())
+    let mut told = restore_point::warnings(files.restore_point.as_ref());
+    let words = files.record.map(|record| record.warnings).unwrap_or_default();
+    told.extend(words.into_iter().map(|words| Warning::new("W_AGENT_001", words)));
+    Ok(told)
 }
