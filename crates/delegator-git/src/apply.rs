@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::capture::{RAW, WORK, index_tree};
 use crate::error::{GitError, RestoreError};
 use crate::listing::{changes, joined, on_disk, shown};
 use crate::look::{Prospect, TARGET};
@@ -40,6 +41,7 @@ impl Prospect {
             },
             _ => GitError::io("lock the index of", &repository.top_level)(source).into(),
         })?;
+        self.refuse_if_changed()?;
         let done = self.files().and_then(|()| self.index(lock)).and_then(|()| match and_head {
             true => self.head(),
             false => Ok(()),
@@ -48,6 +50,20 @@ impl Prospect {
             problem: problem.to_string(),
             undo: undo.reference.clone(),
         })
+    }
+
+    /// What was changed since it was kept is in no undo point.
+    fn refuse_if_changed(&self) -> Result<(), RestoreError> {
+        let changed = changes(&self.scratch.run(WORK, RAW, b"")?, "diff-files")?;
+        let touched = |path| self.write.contains(path) || self.remove.contains(path);
+        if let Some(change) = changed.iter().find(|change| touched(&change.path)) {
+            return Err(RestoreError::Changed { what: shown(&change.path) });
+        }
+        self.scratch.copy_index("again")?;
+        if index_tree(&self.scratch, "again")? != self.captured.index_tree {
+            return Err(RestoreError::Changed { what: "the index".to_owned() });
+        }
+        Ok(())
     }
 
     fn files(&self) -> Result<(), GitError> {
@@ -63,8 +79,7 @@ impl Prospect {
             let paths = joined(self.write.iter().map(Vec::as_slice));
             self.scratch.run(TARGET, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
         }
-        let raw = ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
-        let still = changes(&self.scratch.run(TARGET, raw, b"")?, "diff-files")?;
+        let still = changes(&self.scratch.run(TARGET, RAW, b"")?, "diff-files")?;
         match still.iter().find(|change| self.write.contains(&change.path)) {
             Some(change) => {
                 let problem = io::Error::other("it is not as it was written");

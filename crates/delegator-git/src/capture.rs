@@ -65,6 +65,9 @@ pub(crate) struct Captured {
 
 /// The index the work tree's tree is made in.
 pub(crate) const WORK: &str = "index";
+/// What differs between an index and the work tree; a submodule is not asked.
+pub(crate) const RAW: [&str; 6] =
+    ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;
 
@@ -75,9 +78,8 @@ pub(crate) fn capture(
     needed: &BTreeSet<RepoPath>,
 ) -> Result<Captured, GitError> {
     scratch.copy_index(WORK)?;
-    let index_tree = index_tree(scratch)?;
-    let raw = ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
-    let changed = changes(&scratch.run(WORK, raw, b"")?, "diff-files")?;
+    let index_tree = index_tree(scratch, WORK)?;
+    let changed = changes(&scratch.run(WORK, RAW, b"")?, "diff-files")?;
     let known = Known::of(scratch)?;
     let untracked = scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"")?;
     let untracked: Vec<RepoPath> = records(&untracked).map(<[u8]>::to_vec).collect();
@@ -111,10 +113,11 @@ pub(crate) fn capture(
     Ok(Captured { tree, index_tree, modified, untracked, left_out, sparse: known.sparse })
 }
 
-fn index_tree(scratch: &Scratch) -> Result<Option<String>, GitError> {
-    match scratch.run(WORK, ["write-tree", "--missing-ok"], b"") {
+/// An index as a tree; `None` while it has conflicts.
+pub(crate) fn index_tree(scratch: &Scratch, index: &str) -> Result<Option<String>, GitError> {
+    match scratch.run(index, ["write-tree", "--missing-ok"], b"") {
         Ok(tree) => Ok(Some(line(&tree))),
-        Err(error) => match scratch.run(WORK, ["ls-files", "-z", "--unmerged"], b"")?.is_empty() {
+        Err(error) => match scratch.run(index, ["ls-files", "-z", "--unmerged"], b"")?.is_empty() {
             true => Err(error),
             false => Ok(None),
         },

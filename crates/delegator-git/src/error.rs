@@ -50,6 +50,8 @@ pub enum RestoreError {
     Locked { top_level: PathBuf, lock: PathBuf },
     #[error("{path} stands in the way and is not ours to remove: {problem}")]
     InTheWay { path: String, problem: &'static str },
+    #[error("{what} was changed while the restore was being prepared")]
+    Changed { what: String },
     #[error("the branch {branch} is checked out in {worktree}")]
     CheckedOutElsewhere { branch: String, worktree: String },
     #[error("only a part was brought back ({}); the state before is kept as {undo}", problem)]

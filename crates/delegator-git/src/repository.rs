@@ -46,6 +46,10 @@ pub fn find(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
     let [top_level, git_dir, common_dir, format] = lines.as_slice() else {
         return Err(GitError::Unreadable { command: "rev-parse" });
     };
+    // Nor could one that is no text be written down.
+    if std::str::from_utf8(&answer).is_err() {
+        return Err(GitError::Unreadable { command: "rev-parse" });
+    }
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
     let found = Repository {
         top_level: path(top_level),

@@ -251,6 +251,24 @@ fn a_lost_supervisor_leaves_the_way_back() {
 }
 
 #[test]
+fn who_forgets_a_task_can_drop_its_refs() {
+    let stage = Stage::in_a_repository(&careless());
+    let id = stage.written();
+    stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]).lines().count(), 2);
+    let engine = delegator_engine::Engine {
+        state_dir: stage.world.home().join("state"),
+        max_concurrent: 1,
+        program: PathBuf::from("/nowhere"),
+    };
+    let environment = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
+    let id = id.parse().unwrap();
+    assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 2);
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
+    assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 0);
+}
+
+#[test]
 fn every_answer_about_a_restore_fits_its_contract() {
     let stage = Stage::in_a_repository(&careless());
     let id = stage.written();

@@ -102,10 +102,20 @@ fn nothing_a_repository_configures_is_run() {
     delegator_git::drop_ref(&world.runner(), &point.repository, reference, &point.commit).unwrap();
     assert_eq!(canaries(&world), Vec::<String>::new());
     // The bait is good: an ordinary git runs it.
-    world.in_tree(&["-c", "alias.x=!true", "add", "-A"], &world.tree);
-    world.in_tree(&["diff", "HEAD"], &world.tree);
+    for args in [
+        ["add", "-A"].as_slice(),
+        &["diff", "HEAD"],
+        &["show", "--ext-diff", "HEAD"],
+        &["commit", "-m", "x"],
+        &["checkout", "HEAD", "--", "."],
+        &["update-ref", "refs/heads/x", "HEAD"],
+    ] {
+        world.in_tree(args, &world.tree);
+    }
     let caught = canaries(&world);
-    for name in ["clean", "fsmonitor"] {
+    for name in
+        ["clean", "smudge", "process", "diff", "fsmonitor", "post-index-change", "reference-transaction"]
+    {
         assert!(caught.contains(&name.to_owned()), "{caught:?}");
     }
 }

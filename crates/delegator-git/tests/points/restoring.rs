@@ -233,6 +233,20 @@ fn a_lock_another_repository_and_a_changed_ref_are_refused() {
 }
 
 #[test]
+fn what_changes_between_looking_and_doing_is_not_overwritten() {
+    let world = World::new();
+    let point = world.keep();
+    world.write("a", "agent\n");
+    let mut prospect = look(&world.runner(), &point, &world.place(), false).unwrap();
+    let undo = prospect.keep_undo("refs/mcp-delegator/undo").unwrap();
+    world.write("a", "typed just now\n");
+    let refused = prospect.apply(&undo, false);
+    assert!(matches!(refused, Err(RestoreError::Changed { .. })), "{refused:?}");
+    assert_eq!(world.read("a").as_deref(), Some("typed just now\n"));
+    assert!(!world.tree.join(".git/index.lock").exists());
+}
+
+#[test]
 fn only_our_own_ref_is_dropped() {
     let world = World::new();
     let point = world.keep();

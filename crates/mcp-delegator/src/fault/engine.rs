@@ -69,6 +69,7 @@ fn restore(error: RestoreError, message: String) -> AppError {
         RestoreError::Locked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::OtherRepository { .. }
         | RestoreError::InTheWay { .. }
+        | RestoreError::Changed { .. }
         | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::Half { undo, .. } => AppError::new(ErrorCode::IoError, message)
             .context("undo_point", undo)
