@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use delegator_domain::task::{Mode, State, TaskId};
+use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError};
 
@@ -35,6 +36,14 @@ pub enum EngineError {
     Launch { task: TaskId, detail: String },
     #[error("{} cannot be imported: {problem}", path.display())]
     NoSession { path: PathBuf, problem: String },
+    #[error("no restore point was kept for task {task}{}", problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    NoRestorePoint { task: TaskId, problem: Option<String> },
+    #[error("task {busy} may write in {}", top_level.display())]
+    WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
+    #[error("git cannot be run: {0}")]
+    NoGit(LocateError),
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
     #[error("tasks cannot be watched: {detail}")]

@@ -12,12 +12,14 @@ use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::record::Record;
+use crate::restore_point::KeptPoint;
 
 /// What is known of a task beyond its row.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     pub record: Option<Record>,
     pub snapshot: Option<Value>,
+    pub restore_point: Option<KeptPoint>,
 }
 
 impl Engine {
@@ -58,7 +60,8 @@ impl Engine {
             Some(record) => serde_json::from_value(record).ok(),
             None => None,
         };
-        Ok(TaskFiles { record, snapshot: parsed(dir.read_snapshot()?) })
+        let restore_point = KeptPoint::read(&dir)?;
+        Ok(TaskFiles { record, snapshot: parsed(dir.read_snapshot()?), restore_point })
     }
 
     /// Where a task keeps what its agent said.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{End, FailureKind, TaskId};
+use delegator_domain::task::{End, FailureKind, Mode, TaskId};
 use delegator_registry::{
     Attempt, Began, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
@@ -13,7 +13,7 @@ use delegator_supervisor::agent::{environment::codex_home, task_marker};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
@@ -21,7 +21,7 @@ use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::Record;
 use crate::submit::is_within;
-use crate::{Engine, look, wake};
+use crate::{Engine, look, restore_point, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -54,7 +54,10 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
     let attempt = Attempt::working(nonce.clone());
     let done = match launch.and_then(|launch| prepare(id, &dir, &launch, group)) {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok((spec, limits)) => {
+        Ok(Prepared { spec, mode, limits }) => {
+            if mode.writes() {
+                restore_point::keep(id, &dir, &spec.workdir, &spec.environment);
+            }
             let ports = TaskPorts {
                 registry: RefCell::new(registry),
                 id: id.clone(),
@@ -103,13 +106,20 @@ fn launch_of(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineError>
     Launch::from_bytes(id, &bytes.ok_or_else(missing)?)
 }
 
+/// A run that can begin, and what must be known beside it.
+struct Prepared {
+    spec: RunSpec,
+    mode: Mode,
+    limits: Limits,
+}
+
 /// Puts everything the launch file says into the form a run takes.
 fn prepare(
     id: &TaskId,
     dir: &TaskDir,
     launch: &Launch,
     group: Option<Cgroup>,
-) -> Result<(RunSpec, Limits), EngineError> {
+) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
     for directory in &launch.settings.add_dirs {
@@ -163,14 +173,14 @@ fn prepare(
             usage_before: settings.usage_before(),
         },
     };
-    Ok((spec, settings.limits))
+    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits })
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
 /// starts in the one that was checked.
 fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
     let refuse = |problem: String| EngineError::WorkingDir { path: path.to_owned(), problem };
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
         .map_err(|error| refuse(error.to_string()))?;
     let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
     let real = std::fs::read_link(name).map_err(|error| refuse(error.to_string()))?;

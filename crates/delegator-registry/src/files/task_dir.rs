@@ -36,6 +36,8 @@ pub enum TaskFile {
     OutputSchema,
     /// Where the control socket is, when it is not here.
     SocketPlace,
+    /// The state of the work tree before the task, and how to bring it back.
+    RestorePoint,
 }
 
 impl TaskFile {
@@ -50,6 +52,7 @@ impl TaskFile {
             TaskFile::Report => "report.json",
             TaskFile::OutputSchema => "output-schema.json",
             TaskFile::SocketPlace => "control.path",
+            TaskFile::RestorePoint => "restore-point.json",
         }
     }
 }
@@ -161,6 +164,12 @@ impl TaskDir {
     pub fn write(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
         let path = self.file(which);
         durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
+    }
+
+    /// Like [`TaskDir::write`], and on disk when this returns.
+    pub fn write_durably(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
+        let path = self.file(which);
+        durable::replace(&path, bytes, Durability::Synced).map_err(RegistryError::file(&path, "write"))
     }
 
     pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {

@@ -182,11 +182,6 @@ pub const DISCARD: CommandSpec = CommandSpec {
     idempotent: true,
     ..CommandSpec::declare::<Discard>(&["discard"], "Remove a task's worktree and its changes")
 };
-pub const RESTORE: CommandSpec = CommandSpec {
-    shape: Shape::Action("tree_restored"),
-    danger: Danger::Destructive,
-    ..CommandSpec::declare::<Discard>(&["restore"], "Bring back the tree as it was before a task")
-};
 pub const WATCH: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     open_ended: true,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use delegator_domain::history_rewriting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::fault::{ErrorCode, Problem};
+use crate::fault::{ErrorCode, Problem, clipped};
 
 /// Ids are the only part of a path a caller ever names, so their alphabet is closed.
 pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
@@ -218,6 +219,28 @@ pub fn check_task_text(input: &Value) -> Vec<Problem> {
     }
 }
 
+/// A task that may write must not plainly ask for history to be thrown away, unless the caller says that it may.
+fn plainly_destructive(input: &Value) -> Option<Problem> {
+    let writes =
+        matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
+    if !writes || input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let found = history_rewriting::find(input.get("task")?.as_str()?)?;
+    let problem = format!(
+        "plainly asks for {} (\"{}\", at character {})",
+        found.what,
+        clipped(&found.phrase),
+        found.position
+    );
+    let suggestion =
+        format!("Instead, {}. If it is meant, set allow_destructive_git to true.", found.alternative);
+    let mut problem = Problem::new(ErrorCode::PolicyBlocked, "task", problem).suggest(Some(suggestion));
+    problem.context.insert("found".into(), clipped(&found.phrase).into());
+    problem.context.insert("position".into(), found.position.into());
+    Some(problem)
+}
+
 /// The rules between the inputs of one agent run.
 pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     let mut problems = check_task_text(input);
@@ -233,6 +256,7 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
             .suggest(Some("Set env_policy to allow-list.")),
         );
     }
+    problems.extend(plainly_destructive(input));
     match input.get("working_dir").and_then(Value::as_str) {
         Some(path) if path.contains('\0') => {
             problems.push(Problem::new(

@@ -17,6 +17,7 @@ pub mod logs;
 pub mod man;
 pub mod manifest;
 pub mod queue;
+pub mod restore;
 pub mod retry;
 pub mod schema;
 pub mod version;
@@ -52,7 +53,7 @@ pub const ALL: &[&CommandSpec] = &[
     &declared::DIFF,
     &declared::APPLY,
     &declared::DISCARD,
-    &declared::RESTORE,
+    &restore::SPEC,
     &events::normalize::SPEC,
     &events::summarize::SPEC,
     &events::follow::SPEC,

@@ -1,6 +1,6 @@
 //! What the engine reports, in the vocabulary of the door.
 
-use delegator_engine::EngineError;
+use delegator_engine::{EngineError, RestoreError};
 use delegator_registry::RegistryError;
 
 use super::{AppError, ErrorCode, Retry};
@@ -37,6 +37,18 @@ impl From<EngineError> for AppError {
             EngineError::WorkingDir { .. } => {
                 AppError::new(ErrorCode::InvalidValue, message).context("field", "working_dir")
             }
+            EngineError::NoRestorePoint { task, .. } => {
+                AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
+            }
+            EngineError::WorkTreeBusy { busy, state, .. } => {
+                let error = AppError::new(ErrorCode::WrongState, message)
+                    .context("state", state.shown())
+                    .context("busy_task_id", busy.as_str())
+                    .suggest(format!("Wait for it, or end it: mcp-delegator local cancel {busy}"));
+                AppError { retry: Retry::Later(None), ..error }
+            }
+            EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
+            EngineError::Restore(error) => restore(error, message),
             EngineError::NoSession { .. } => AppError::new(ErrorCode::InvalidValue, message)
                 .suggest("Session files lie under sessions/ in Codex's home."),
             EngineError::OutsideRoots { .. } => AppError::new(ErrorCode::PolicyBlocked, message),
@@ -50,6 +62,21 @@ impl From<EngineError> for AppError {
                 AppError::new(ErrorCode::IoError, message)
             }
         }
+    }
+}
+
+fn restore(error: RestoreError, message: String) -> AppError {
+    match error {
+        RestoreError::Gone { .. } => AppError::new(ErrorCode::NotFound, message),
+        RestoreError::Locked { .. } => AppError::new(ErrorCode::LockHeld, message),
+        RestoreError::OtherRepository { .. }
+        | RestoreError::InTheWay { .. }
+        | RestoreError::Changed { .. }
+        | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
+        RestoreError::Half { undo, .. } => AppError::new(ErrorCode::IoError, message)
+            .context("undo_point", undo)
+            .suggest("Run restore again, or go back with --undo."),
+        RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }
 }
 

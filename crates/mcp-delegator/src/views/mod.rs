@@ -10,6 +10,7 @@ pub mod human;
 pub mod lines;
 pub mod output;
 pub mod reference;
+pub mod restore_point;
 pub mod standard;
 pub mod task;
 pub mod tool;

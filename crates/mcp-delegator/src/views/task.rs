@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::failure::quoted;
-use super::{output, rfc3339};
+use super::{output, restore_point, rfc3339};
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
 const MESSAGE_CHARS: usize = 8_000;
@@ -53,6 +53,9 @@ pub fn result(
         data.insert("structured_output".into(), serde_json::from_str(text).unwrap_or_default());
     }
     data.insert("metadata".into(), metadata(task, record));
+    if let Some(told) = restore_point::told(&task.id, files.restore_point.as_ref()) {
+        data.insert("restore_point".into(), told);
+    }
     let told = match streams {
         Some((stdout, stderr, budget)) => {
             let sizes = record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));

@@ -18,7 +18,7 @@ use crate::outcome::{Answer, ChildExit, Completion};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::views::failure::told;
-use crate::views::task as view;
+use crate::views::{restore_point, task as view};
 
 /// How far the agent may go; `preview` plans and does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -118,7 +118,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     }
     let files = engine.files(&task.id)?;
     let result = view::result(&task, &files, None);
-    for key in ["summary", "final_message", "structured_output", "metadata"] {
+    for key in ["summary", "final_message", "structured_output", "metadata", "restore_point"] {
         data.extend(result.get(key).map(|value| (key.to_owned(), value.clone())));
     }
     engine.mark_read(&task.id)?;
@@ -127,6 +127,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
         None => Answer::done(data),
         Some(error) => Answer::new(Completion::Failed(Box::new(error), Some(data))),
     };
+    answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
     answer.child =
         task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
     Ok(answer)

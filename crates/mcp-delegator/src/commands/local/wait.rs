@@ -17,7 +17,7 @@ use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::run::Context;
-use crate::views::task as view;
+use crate::views::{restore_point, task as view};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -123,6 +123,7 @@ fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError
         None => Completion::Done(data),
     };
     let mut answer = with_times(Answer::new(completion), &task);
+    answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(answer)
 }

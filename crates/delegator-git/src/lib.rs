@@ -1,0 +1,35 @@
+//! The only room that runs git.
+//!
+//! A repository is somebody else's program: its configuration names commands (fsmonitor, hooks, filters, external diffs,
+//! signing, credential helpers) that git runs on the most harmless question. So nothing here lets git read a repository's
+//! configuration where a command could come from it:
+//!
+//! - Work on files and indexes is done in a **git directory of our own** ([`scratch`]): empty configuration, no hooks, the
+//!   repository's object store, a copy of its index, its work tree. An attributes file of ours, which outranks the
+//!   repository's, turns every conversion off, so what is stored and what is written back are the bytes themselves.
+//! - Only refs and HEAD are asked and changed in the repository itself, by plumbing that runs nothing but hooks, and
+//!   those are off.
+//!
+//! git gets an environment made here, a deadline and bounded output. It never gets a caller's `GIT_*`.
+//!
+//! ```text
+//! find ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
+//!                               restore: look ─▶ Prospect ─▶ keep_undo ─▶ apply
+//! ```
+
+mod apply;
+mod capture;
+mod error;
+mod listing;
+mod look;
+mod point;
+mod repository;
+mod run;
+mod scratch;
+
+pub use capture::{LeftOut, LeftOutReason, Limits};
+pub use error::{GitError, RestoreError};
+pub use look::{Plan, Prospect, look};
+pub use point::{RestorePoint, drop_ref, keep_restore_point};
+pub use repository::{Head, Repository, find, top_level};
+pub use run::Git;

@@ -1,0 +1,83 @@
+//! Reading git's lists: records that end in NUL, paths as bytes.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::GitError;
+
+/// A path in a repository, as git has it.
+pub(crate) type RepoPath = Vec<u8>;
+
+pub(crate) const GITLINK: &str = "160000";
+
+pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+}
+
+/// Records for git's standard input.
+pub(crate) fn joined<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend_from_slice(path);
+        all.push(0);
+    }
+    all
+}
+
+/// The one line of an answer.
+pub(crate) fn line(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).trim_end_matches('\n').to_owned()
+}
+
+pub(crate) fn on_disk(top_level: &Path, path: &[u8]) -> PathBuf {
+    top_level.join(OsStr::from_bytes(path))
+}
+
+/// For people, and for the record.
+pub(crate) fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+/// One line of raw diff output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) old_mode: String,
+    pub(crate) new_mode: String,
+    /// `A`, `D`, `M`, `T` or `U`.
+    pub(crate) status: u8,
+    pub(crate) path: RepoPath,
+}
+
+/// `:oldmode newmode oldid newid status NUL path NUL …`
+pub(crate) fn changes(output: &[u8], command: &'static str) -> Result<Vec<Change>, GitError> {
+    let unreadable = || GitError::Unreadable { command };
+    let mut found = Vec::new();
+    let mut records = records(output);
+    while let Some(facts) = records.next() {
+        let facts = std::str::from_utf8(facts).map_err(|_| unreadable())?;
+        let words: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
+        let [old_mode, new_mode, _, _, status] = words.as_slice() else { return Err(unreadable()) };
+        found.push(Change {
+            old_mode: (*old_mode).to_owned(),
+            new_mode: (*new_mode).to_owned(),
+            status: *status.as_bytes().first().ok_or_else(unreadable)?,
+            path: records.next().ok_or_else(unreadable)?.to_vec(),
+        });
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_changes_are_read() {
+        let read = changes(b":100644 000000 aa bb D\0a b\nc\0:000000 120000 aa bb A\0l\0", "diff").unwrap();
+        assert_eq!(read.len(), 2);
+        assert_eq!((read[0].status, read[0].path.as_slice()), (b'D', b"a b\nc".as_slice()));
+        assert_eq!(read[1].new_mode, "120000");
+        assert!(changes(b":100644 000000 aa bb D\0", "diff").is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a repository is, and its refs: the only things asked of the repository itself.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::GitError;
+use crate::listing::{line, records};
+use crate::run::{Call, Git};
+
+/// A work tree and the repository behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    pub top_level: PathBuf,
+    /// Of this work tree: HEAD and the index are here.
+    pub git_dir: PathBuf,
+    /// Of all its work trees: objects and refs are here.
+    pub common_dir: PathBuf,
+    pub(crate) object_format: String,
+}
+
+/// Where HEAD is. Neither: it is on a branch without a commit yet, which is then named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub commit: Option<String>,
+    /// The full name of the branch; `None` when detached.
+    pub branch: Option<String>,
+}
+
+/// The work tree a directory lies in; `None` outside of one, and in a bare repository.
+pub fn find(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
+    let call = Call::new([
+        "rev-parse",
+        "--path-format=absolute",
+        "--show-toplevel",
+        "--absolute-git-dir",
+        "--git-common-dir",
+        "--show-object-format",
+    ]);
+    let answer = match git.run(dir, &call) {
+        Err(error) if error.is_no_work_tree() => return Ok(None),
+        answer => answer?,
+    };
+    let lines: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    // A path with a line break in it cannot be told apart.
+    let [top_level, git_dir, common_dir, format] = lines.as_slice() else {
+        return Err(GitError::Unreadable { command: "rev-parse" });
+    };
+    // Nor could one that is no text be written down.
+    if std::str::from_utf8(&answer).is_err() {
+        return Err(GitError::Unreadable { command: "rev-parse" });
+    }
+    let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+    let found = Repository {
+        top_level: path(top_level),
+        git_dir: path(git_dir),
+        common_dir: path(common_dir),
+        object_format: String::from_utf8_lossy(format).into_owned(),
+    };
+    // A configuration may put the work tree anywhere, the user's home included. That is not what anybody means.
+    if std::fs::symlink_metadata(found.top_level.join(".git")).is_err() {
+        return Err(GitError::Elsewhere { top_level: found.top_level });
+    }
+    Ok(Some(found))
+}
+
+/// The top of the work tree a directory lies in.
+pub fn top_level(git: &Git, dir: &Path) -> Result<Option<PathBuf>, GitError> {
+    Ok(find(git, dir)?.map(|repository| repository.top_level))
+}
+
+/// What of the configuration decides which files are seen, and how; nothing here names a command.
+const SETTINGS: &str = "^core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
+                        checkstat|autocrlf|attributesfile)$";
+
+impl Repository {
+    pub(crate) fn call<'a, S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call<'a> {
+        let mut option = OsString::from("--git-dir=");
+        option.push(&self.git_dir);
+        Call { options: vec![option], ..Call::new(args) }
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.git_dir.join("index")
+    }
+
+    pub fn head(&self, git: &Git) -> Result<Head, GitError> {
+        let commit = self.value(git, "HEAD")?;
+        let branch = git.ask(&self.top_level, &self.call(["symbolic-ref", "--quiet", "HEAD"]))?;
+        Ok(Head { commit, branch: branch.as_deref().map(line) })
+    }
+
+    /// What a ref points to.
+    pub(crate) fn value(&self, git: &Git, reference: &str) -> Result<Option<String>, GitError> {
+        let call = self.call(["rev-parse", "--verify", "--quiet", reference]);
+        Ok(git.ask(&self.top_level, &call)?.as_deref().map(line))
+    }
+
+    /// Creates, moves or deletes refs in one transaction; `commands` are those of `update-ref --stdin -z`.
+    pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], why: &str) -> Result<(), GitError> {
+        let call = self.call(["update-ref", "--no-deref", "-m", why, "--stdin", "-z"]);
+        git.run(&self.top_level, &Call { input: commands, ..call }).map(drop)
+    }
+
+    /// Where else a branch is checked out.
+    pub(crate) fn worktree_of(&self, git: &Git, branch: &str) -> Result<Option<String>, GitError> {
+        let call = self.call(["for-each-ref", "--format=%(worktreepath)", branch]);
+        let answer = line(&git.run(&self.top_level, &call)?);
+        Ok(Some(answer).filter(|path| !path.is_empty()))
+    }
+
+    /// The settings that decide how files are seen, the user's included.
+    pub(crate) fn settings(&self, git: &Git) -> Result<Vec<(String, OsString)>, GitError> {
+        let call = self.call(["config", "-z", "--type=path", "--get-regexp", SETTINGS]);
+        let answer = git.ask(&self.top_level, &Call { asks_user: true, ..call })?.unwrap_or_default();
+        let mut found: Vec<(String, OsString)> = Vec::new();
+        for record in records(&answer) {
+            let (key, value) = match record.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (&record[..at], &record[at + 1..]),
+                None => (record, b"true".as_slice()),
+            };
+            let key = String::from_utf8_lossy(key).to_lowercase();
+            // The last one counts.
+            found.retain(|(known, _)| *known != key);
+            found.push((key, OsStr::from_bytes(value).to_owned()));
+        }
+        // Our own words on every command line are among them; git reads those last, too.
+        found.retain(|(key, value)| key != "core.attributesfile" || value != "/dev/null");
+        Ok(found)
+    }
+}

@@ -1,0 +1,346 @@
+//! One git process: its environment, its deadline, and how much of its words is taken.
+
+#![expect(clippy::disallowed_methods, reason = "this is the room that runs git")]
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::error::GitError;
+
+const MOST_OUTPUT: usize = 64 << 20;
+const MOST_WORDS: usize = 16 << 10;
+
+/// Said to every git, whatever a repository says. In our own git directory there is nothing to overrule.
+const OVERRULED: [&str; 19] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.sshCommand=false",
+    "core.askPass=",
+    "core.pager=cat",
+    "core.editor=:",
+    "core.attributesFile=/dev/null",
+    "index.sparse=false",
+    "credential.helper=",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+    // The check keeps a stranger's configuration from being run; here nothing of it is.
+    "safe.directory=*",
+];
+
+/// git, found once, with what it may know of the user and the moment by which all of a piece of work must be done.
+#[derive(Debug, Clone)]
+pub struct Git {
+    program: PathBuf,
+    /// Where the user's own configuration is.
+    user: Vec<(OsString, OsString)>,
+    until: Instant,
+    limit: Duration,
+}
+
+/// What one call of git is given.
+#[derive(Debug, Default)]
+pub(crate) struct Call<'a> {
+    pub(crate) options: Vec<OsString>,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    pub(crate) input: &'a [u8],
+    /// Whether the user's own configuration is read; only for questions about it.
+    pub(crate) asks_user: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Call<'a> {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        Call { args, ..Call::default() }
+    }
+
+    fn name(&self) -> String {
+        self.args.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+impl Git {
+    /// `program` is absolute and was not found below a work tree. Of the environment only the way to the user's
+    /// configuration is taken. Everything this value is used for has to be done within `limit`.
+    pub fn new<'a>(
+        program: PathBuf,
+        environment: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
+        limit: Duration,
+    ) -> Git {
+        let user = environment.into_iter().filter(|(name, _)| *name == "HOME" || *name == "XDG_CONFIG_HOME");
+        let user = user.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Git { program, user, until: Instant::now() + limit, limit }
+    }
+
+    /// Runs git in `dir` and gives what it wrote; anything but success is an error.
+    pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
+        let mut command = self.command(dir, call);
+        let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
+        let talked = converse(&mut child, call.input, self.until);
+        if talked.as_ref().is_err() || matches!(talked, Ok(None)) {
+            end(&mut child);
+        }
+        let status = child.wait().map_err(|source| GitError::Spawn { source })?;
+        let (output, words) = match talked {
+            Ok(Some(talked)) => talked,
+            Ok(None) => return Err(GitError::TooSlow { command: call.name(), limit: self.limit }),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(GitError::TooMuch { command: call.name(), limit: MOST_OUTPUT });
+            }
+            Err(source) => return Err(GitError::Spawn { source }),
+        };
+        if status.success() {
+            return Ok(output);
+        }
+        let words = String::from_utf8_lossy(&words).trim().to_owned();
+        let words = if words.is_empty() { status.to_string() } else { words };
+        Err(GitError::Refused { command: call.name(), exit: status.code(), words })
+    }
+
+    /// Like [`Git::run`], where exit 1 without a word means "no".
+    pub(crate) fn ask(&self, dir: &Path, call: &Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
+        match self.run(dir, call) {
+            Ok(output) => Ok(Some(output)),
+            Err(GitError::Refused { exit: Some(1), .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn command(&self, dir: &Path, call: &Call<'_>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--no-pager");
+        for setting in OVERRULED {
+            command.args(["-c", setting]);
+        }
+        command.args(&call.options).args(&call.args).current_dir(dir).env_clear();
+        command.envs(self.user.iter().map(|(name, value)| (name, value)));
+        // Where git itself lies; it has nobody else to call.
+        command.env("PATH", self.program.parent().unwrap_or(Path::new("/")));
+        command.envs([
+            ("LC_ALL", "C"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", ""),
+            ("GIT_EDITOR", ":"),
+        ]);
+        if !call.asks_user {
+            command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
+        }
+        command.envs(call.variables.iter().map(|(name, value)| (name, value)));
+        command.process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+fn end(child: &mut Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.kill();
+}
+
+/// The three streams of a child, until it has ended.
+struct Streams<'a> {
+    stdin: Option<ChildStdin>,
+    unsaid: &'a [u8],
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    pidfd: OwnedFd,
+    output: Vec<u8>,
+    words: Vec<u8>,
+}
+
+/// Writes the input and reads both streams; `None` when the time was over first.
+fn converse(child: &mut Child, input: &[u8], until: Instant) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+    let mut streams = Streams {
+        stdin: child.stdin.take(),
+        unsaid: input,
+        stdout: child.stdout.take(),
+        stderr: child.stderr.take(),
+        pidfd: pidfd_open(pid, PidfdFlags::empty())?,
+        output: Vec::new(),
+        words: Vec::new(),
+    };
+    streams.dont_block()?;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let over = streams.wait(left)?;
+        streams.say();
+        streams.listen()?;
+        if over || (streams.stdout.is_none() && streams.stderr.is_none()) {
+            // What it wrote before its end is in the pipes by now.
+            streams.listen()?;
+            return Ok(Some((streams.output, streams.words)));
+        }
+    }
+}
+
+impl Streams<'_> {
+    fn dont_block(&self) -> io::Result<()> {
+        let streams = [
+            self.stdin.as_ref().map(AsFd::as_fd),
+            self.stdout.as_ref().map(AsFd::as_fd),
+            self.stderr.as_ref().map(AsFd::as_fd),
+        ];
+        for stream in streams.into_iter().flatten() {
+            rustix::io::ioctl_fionbio(stream, true)?;
+        }
+        Ok(())
+    }
+
+    /// Until something can be read or written; true once the child has ended.
+    fn wait(&mut self, left: Duration) -> io::Result<bool> {
+        if self.unsaid.is_empty() {
+            self.stdin = None;
+        }
+        let mut polled = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
+        polled.extend(self.stdout.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
+        polled.extend(self.stderr.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
+        polled.extend(self.stdin.as_ref().map(|stream| PollFd::new(stream, PollFlags::OUT)));
+        let tv_sec = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) => Ok(!polled[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn say(&mut self) {
+        let Some(stdin) = &mut self.stdin else { return };
+        match stdin.write(self.unsaid) {
+            Ok(count) => self.unsaid = &self.unsaid[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // It does not want to hear more; its exit code says whether that was right.
+            Err(_) => self.unsaid = &[],
+        }
+    }
+
+    fn listen(&mut self) -> io::Result<()> {
+        take_all(&mut self.stdout, &mut self.output, MOST_OUTPUT)?;
+        if self.output.len() >= MOST_OUTPUT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        // Of complaints the beginning is enough.
+        take_all(&mut self.stderr, &mut self.words, MOST_WORDS)
+    }
+}
+
+/// Reads what is there; beyond `most` it is read and dropped. The stream is closed at its end.
+fn take_all(stream: &mut Option<impl Read>, into: &mut Vec<u8>, most: usize) -> io::Result<()> {
+    let mut part = [0; 16 << 10];
+    while let Some(open) = stream {
+        match open.read(&mut part) {
+            Ok(0) => *stream = None,
+            Ok(count) => {
+                let room = most.saturating_sub(into.len()).min(count);
+                into.extend_from_slice(&part[..room]);
+                if into.len() >= most && room < count {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program in git's place.
+    fn impostor(folder: &Path, text: &str, limit: Duration) -> Git {
+        let path = folder.join("git");
+        std::fs::write(&path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Git::new(path, [], limit)
+    }
+
+    fn said(text: &str, input: &[u8], limit: Duration) -> Result<Vec<u8>, GitError> {
+        let folder = tempfile::tempdir().unwrap();
+        let git = impostor(folder.path(), text, limit);
+        loop {
+            // Another test may be between fork and exec with this file open for writing.
+            match git.run(folder.path(), &Call { input, ..Call::new(["status"]) }) {
+                Err(GitError::Spawn { source }) if source.kind() == io::ErrorKind::ExecutableFileBusy => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    const GENEROUS: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn much_goes_in_and_out_at_once() {
+        let input = vec![b'x'; 1 << 20];
+        assert_eq!(said("cat", &input, GENEROUS).unwrap(), input);
+        assert_eq!(said("echo done", &input, GENEROUS).unwrap(), b"done\n", "input may be left unread");
+    }
+
+    #[test]
+    fn a_git_that_hangs_is_given_up_with_what_it_started() {
+        let told = said("sleep 600 & sleep 600", b"", Duration::from_millis(300));
+        assert!(matches!(told, Err(GitError::TooSlow { .. })), "{told:?}");
+    }
+
+    #[test]
+    fn a_process_left_behind_does_not_hold_the_answer_back() {
+        assert_eq!(
+            said("sleep 600 & pid=$!; echo here; (sleep 1; kill $pid) & exit 0", b"", GENEROUS).unwrap(),
+            b"here\n"
+        );
+    }
+
+    #[test]
+    fn endless_words_are_cut() {
+        assert!(matches!(said("exec yes", b"", GENEROUS), Err(GitError::TooMuch { .. })));
+        let told = said("head -c 1000000 /dev/zero >&2; exit 3", b"", GENEROUS);
+        assert!(
+            matches!(told, Err(GitError::Refused { exit: Some(3), words, .. }) if words.len() <= MOST_WORDS)
+        );
+    }
+
+    #[test]
+    fn only_the_way_to_the_users_configuration_is_passed_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = impostor(folder.path(), "env", GENEROUS);
+        let given =
+            [("HOME", "/home/dev"), ("GIT_DIR", "/evil"), ("GIT_SSH", "/evil"), ("LD_PRELOAD", "/evil.so")];
+        let given = given.map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+        let git = Git { user: Git::new(git.program.clone(), given, GENEROUS).user, ..git };
+        let command = git.command(folder.path(), &Call::new(["status"]));
+        let names: Vec<String> =
+            command.get_envs().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        assert!(names.contains(&"HOME".to_owned()));
+        for banned in ["GIT_DIR", "GIT_SSH", "LD_PRELOAD"] {
+            assert!(!names.contains(&banned.to_owned()), "{names:?}");
+        }
+    }
+}

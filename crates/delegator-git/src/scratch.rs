@@ -1,0 +1,169 @@
+//! A git directory of our own beside somebody's repository.
+//!
+//! It shares the object store and the work tree and nothing else: its configuration is ours, it has no hooks, its index
+//! is a copy, and its attributes, which outrank all others, turn every conversion off. So no command a repository names
+//! can be run, and files are stored and written byte for byte.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::GitError;
+use crate::repository::Repository;
+use crate::run::{Call, Git};
+
+/// An encoding cannot be switched off, only left unsaid.
+const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
+/// An ignore file beyond this is nobody's.
+const MOST_EXCLUDES: u64 = 1 << 20;
+
+/// Where new objects go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Objects {
+    Kept,
+    /// Gone with the scratch directory: for looking only.
+    Passing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) git: Git,
+    pub(crate) repository: Repository,
+    dir: TempDir,
+    objects: Objects,
+    options: Vec<OsString>,
+    /// Whether git may store a file otherwise than it lies in the work tree.
+    pub(crate) converts: bool,
+}
+
+impl Scratch {
+    /// Makes one below `place`.
+    pub(crate) fn make(
+        git: &Git,
+        repository: &Repository,
+        place: &Path,
+        objects: Objects,
+    ) -> Result<Scratch, GitError> {
+        let dir = tempfile::Builder::new().prefix("git-").tempdir_in(place);
+        let dir = dir.map_err(GitError::io("make a directory in", place))?;
+        fill(dir.path(), repository).map_err(GitError::io("fill", dir.path()))?;
+        let settings = repository.settings(git)?;
+        let converts = settings.iter().any(|(key, value)| match key.as_str() {
+            "core.autocrlf" => value != "false",
+            "core.attributesfile" => true,
+            _ => false,
+        });
+        let converts = converts || repository.common_dir.join("info/attributes").exists();
+        let mut options = Vec::new();
+        for (key, value) in settings {
+            if matches!(key.as_str(), "core.autocrlf" | "core.attributesfile") {
+                continue;
+            }
+            let mut setting = OsString::from(key + "=");
+            setting.push(value);
+            options.extend(["-c".into(), setting]);
+        }
+        Ok(Scratch { git: git.clone(), repository: repository.clone(), dir, objects, options, converts })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs git on the index of that name.
+    pub(crate) fn run<S: AsRef<OsStr>>(
+        &self,
+        index: &str,
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let call = self.call(index, args, &self.repository.top_level);
+        self.git.run(&self.repository.top_level, &Call { input, ..call })
+    }
+
+    pub(crate) fn call<'a, S: AsRef<OsStr>>(
+        &self,
+        index: &str,
+        args: impl IntoIterator<Item = S>,
+        work_tree: &Path,
+    ) -> Call<'a> {
+        let repository_objects = self.repository.common_dir.join("objects").into_os_string();
+        let mut variables: Vec<(&'static str, OsString)> = vec![
+            ("GIT_DIR", self.dir.path().into()),
+            ("GIT_WORK_TREE", work_tree.into()),
+            ("GIT_INDEX_FILE", self.path(index).into()),
+            ("GIT_AUTHOR_NAME", "mcp-delegator".into()),
+            ("GIT_AUTHOR_EMAIL", "mcp-delegator@localhost".into()),
+            ("GIT_COMMITTER_NAME", "mcp-delegator".into()),
+            ("GIT_COMMITTER_EMAIL", "mcp-delegator@localhost".into()),
+        ];
+        match self.objects {
+            Objects::Kept => variables.push(("GIT_OBJECT_DIRECTORY", repository_objects)),
+            Objects::Passing => {
+                variables.push(("GIT_OBJECT_DIRECTORY", self.path("objects").into()));
+                variables.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&repository_objects)));
+            }
+        }
+        Call { options: self.options.clone(), variables, ..Call::new(args) }
+    }
+
+    /// Puts a copy of the repository's index under that name.
+    pub(crate) fn copy_index(&self, name: &str) -> Result<(), GitError> {
+        let index = self.repository.index();
+        match copy_file(&index, &self.path(name)) {
+            // A repository without an index has an empty one.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.run(name, ["read-tree", "--empty"], b"").map(drop)
+            }
+            copied => copied.map_err(GitError::io("copy", index)),
+        }
+    }
+}
+
+fn fill(dir: &Path, repository: &Repository) -> io::Result<()> {
+    for folder in ["objects", "refs", "info"] {
+        fs::create_dir(dir.join(folder))?;
+    }
+    fs::write(dir.join("HEAD"), "ref: refs/heads/nothing\n")?;
+    let extension = match repository.object_format.as_str() {
+        "sha1" => "\trepositoryformatversion = 0\n".to_owned(),
+        other => format!("\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {other}\n"),
+    };
+    fs::write(dir.join("config"), format!("[core]\n\tbare = false\n{extension}"))?;
+    fs::write(dir.join("info/attributes"), ATTRIBUTES)?;
+    let excludes = repository.common_dir.join("info/exclude");
+    if fs::metadata(&excludes).is_ok_and(|found| found.is_file() && found.len() <= MOST_EXCLUDES) {
+        copy_file(&excludes, &dir.join("info/exclude"))?;
+    }
+    // Of a split index, the part that is shared.
+    for entry in fs::read_dir(&repository.git_dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("sharedindex.") && entry.file_type()?.is_file() {
+            copy_file(&entry.path(), &dir.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A plain file, with its time: by an index's own time git knows which of its entries are too young to be trusted.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let found = fs::metadata(from)?;
+    if !found.is_file() {
+        return Err(io::Error::other("not a plain file"));
+    }
+    fs::copy(from, to)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o600))?;
+    fs::File::options().write(true).open(to)?.set_modified(found.modified()?)
+}
+
+/// A list of directories is divided by colons; in quotes a path may hold one.
+fn quoted(path: &OsStr) -> OsString {
+    let mut quoted = OsString::from("\"");
+    quoted.push(path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""));
+    quoted.push("\"");
+    quoted
+}

@@ -1,0 +1,121 @@
+//! A repository that names a command wherever git would run one.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::World;
+
+/// Everything that git has been known to run.
+fn planted(world: &World) {
+    let canaries = world.root.path().join("canaries");
+    std::fs::create_dir(&canaries).unwrap();
+    let program = |name: &str| -> String {
+        let path = world.root.path().join(format!("evil-{name}"));
+        let text = format!("#!/bin/sh\n: > {}\ncat 2>/dev/null\nexit 0\n", canaries.join(name).display());
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    };
+    for hook in [
+        "post-index-change",
+        "reference-transaction",
+        "post-checkout",
+        "pre-commit",
+        "post-commit",
+        "pre-auto-gc",
+        "fsmonitor-watchman",
+    ] {
+        world.write(&format!(".git/hooks/{hook}"), "");
+        let place = world.tree.join(".git/hooks").join(hook);
+        std::fs::copy(program(hook), &place).unwrap();
+        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let included = format!(
+        "[core]\n\tfsmonitor = {fsmonitor}\n\tpager = {pager}\n\teditor = {editor}\n\tsshCommand = {ssh}\n\
+         \taskPass = {askpass}\n\tgitProxy = {proxy}\n\talternateRefsCommand = {refs}\n\
+         [filter \"evil\"]\n\tclean = {clean}\n\tsmudge = {smudge}\n\trequired = true\n\
+         [filter \"long\"]\n\tprocess = {process}\n\trequired = true\n\
+         [diff]\n\texternal = {external}\n[diff \"evil\"]\n\tcommand = {diff}\n\ttextconv = {textconv}\n\
+         [merge \"evil\"]\n\tdriver = {merge}\n[gpg]\n\tprogram = {gpg}\n[commit]\n\tgpgSign = true\n\
+         [credential]\n\thelper = {credential}\n[pager]\n\tupdate-ref = {pager}\n\trev-parse = {pager}\n\
+         [alias]\n\trev-parse = !{alias}\n\tupdate-ref = !{alias}\n\twrite-tree = !{alias}\n\
+         [extensions]\n\tpartialClone = origin\n[remote \"origin\"]\n\turl = ext::{remote}\n\tpromisor = true\n",
+        fsmonitor = program("fsmonitor"),
+        pager = program("pager"),
+        editor = program("editor"),
+        ssh = program("ssh"),
+        askpass = program("askpass"),
+        proxy = program("proxy"),
+        refs = program("refs"),
+        clean = program("clean"),
+        smudge = program("smudge"),
+        process = program("process"),
+        external = program("external"),
+        diff = program("diff"),
+        textconv = program("textconv"),
+        merge = program("merge"),
+        gpg = program("gpg"),
+        credential = program("credential"),
+        alias = program("alias"),
+        remote = program("remote"),
+    );
+    world.write(".git/evil.config", included);
+    world.git(&["config", "core.hooksPath", ".git/hooks"]);
+    world.git(&["config", "include.path", "evil.config"]);
+    world.write(
+        ".gitattributes",
+        "*.evil filter=evil diff=evil merge=evil\n*.long filter=long\n* diff=evil\n",
+    );
+}
+
+fn canaries(world: &World) -> Vec<String> {
+    let entries = std::fs::read_dir(world.root.path().join("canaries")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn nothing_a_repository_configures_is_run() {
+    let world = World::new();
+    world.write("x.evil", "1\n");
+    world.write("x.long", "1\n");
+    world.git(&["add", "."]);
+    world.commit("bait");
+    planted(&world);
+    // The same length, the same moment: git has to look at the content.
+    world.write("x.evil", "2\n");
+    world.write("x.long", "2\n");
+    world.write("new.evil", "untracked\n");
+    let reference = "refs/mcp-delegator/T-local-1";
+    let point = world.try_keep(&world.tree, reference).unwrap().unwrap();
+    assert_eq!(canaries(&world), Vec::<String>::new());
+    world.write("x.evil", "agent\n");
+    world.write("x.long", "agent\n");
+    world.write("new.evil", "agent\n");
+    world.write("added.evil", "agent\n");
+    let (_, undo) = world.restore(&point, true).unwrap();
+    assert_eq!(world.read("x.evil").as_deref(), Some("2\n"));
+    assert_eq!(world.read("new.evil").as_deref(), Some("untracked\n"));
+    assert_eq!(world.read("added.evil"), None);
+    world.restore(&undo, true).unwrap();
+    delegator_git::drop_ref(&world.runner(), &point.repository, reference, &point.commit).unwrap();
+    assert_eq!(canaries(&world), Vec::<String>::new());
+    // The bait is good: an ordinary git runs it.
+    for args in [
+        ["add", "-A"].as_slice(),
+        &["diff", "HEAD"],
+        &["show", "--ext-diff", "HEAD"],
+        &["commit", "-m", "x"],
+        &["checkout", "HEAD", "--", "."],
+        &["update-ref", "refs/heads/x", "HEAD"],
+    ] {
+        world.in_tree(args, &world.tree);
+    }
+    let caught = canaries(&world);
+    for name in
+        ["clean", "smudge", "process", "diff", "fsmonitor", "post-index-change", "reference-transaction"]
+    {
+        assert!(caught.contains(&name.to_owned()), "{caught:?}");
+    }
+}

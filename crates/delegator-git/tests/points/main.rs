@@ -1,0 +1,8 @@
+//! Restore points in real repositories of every kind.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+mod hostile;
+mod kinds;
+mod restoring;
+mod world;

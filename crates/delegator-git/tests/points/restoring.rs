@@ -1,0 +1,256 @@
+//! What comes back, what goes, and what is never touched.
+
+use delegator_git::{LeftOutReason, RestoreError, drop_ref, look};
+
+use crate::world::{REFERENCE, World};
+
+/// A tree with something staged, modified, untracked and ignored.
+fn dirty() -> World {
+    let world = World::new();
+    world.write("a", "a2\n");
+    world.git(&["add", "a"]);
+    world.write("a", "a3\n");
+    world.write("b", "b2\n");
+    world.write("new dir/ü \"q\"\n.txt", "untracked\n");
+    world.write("x.o", "ignored\n");
+    world
+}
+
+#[test]
+fn index_and_work_tree_come_back_as_they_were() {
+    let world = dirty();
+    let (status, index) = (world.status(), world.index());
+    let point = world.keep();
+    assert!(point.staged && point.is_dirty());
+    assert_eq!((point.modified, point.untracked, point.branch.as_deref()), (2, 1, Some("refs/heads/main")));
+    assert_eq!(world.git(&["show", &format!("{REFERENCE}^2:a")]), "a2\n", "the index is a commit of its own");
+    // What a task might do.
+    world.write("a", "agent\n");
+    world.remove("b");
+    std::fs::remove_dir_all(world.tree.join("new dir")).unwrap();
+    world.write("added/deep/file", "agent\n");
+    world.write("y.o", "agent, ignored\n");
+    world.git(&["add", "-A"]);
+    let (plan, undo) = world.restore(&point, false).unwrap();
+    assert_eq!(plan.remove, ["added/deep/file"]);
+    assert_eq!((world.status(), world.index()), (status, index));
+    assert_eq!(world.read("a").as_deref(), Some("a3\n"));
+    assert_eq!(world.read("x.o").as_deref(), Some("ignored\n"));
+    assert_eq!(world.read("y.o").as_deref(), Some("agent, ignored\n"), "ignored files are nobody's business");
+    assert!(!world.tree.join("added").exists());
+    // And back again.
+    world.restore(&undo, false).unwrap();
+    assert_eq!((world.read("a").as_deref(), world.read("b")), (Some("agent\n"), None));
+    assert_eq!(world.read("added/deep/file").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn nothing_differs_when_nothing_was_done() {
+    let world = dirty();
+    let point = world.keep();
+    let prospect = look(&world.runner(), &point, &world.place(), true).unwrap();
+    assert!(prospect.plan.is_empty() && !prospect.plan.head_moved, "{:?}", prospect.plan);
+}
+
+#[test]
+fn looking_adds_nothing_to_the_repository() {
+    let world = dirty();
+    let point = world.keep();
+    world.write("a", "agent\n");
+    world.write("other", "agent\n");
+    let before = world.git(&["count-objects"]);
+    let prospect = look(&world.runner(), &point, &world.place(), true).unwrap();
+    assert_eq!(
+        (prospect.plan.write.as_slice(), prospect.plan.remove.as_slice()),
+        (["a".to_owned()].as_slice(), ["other".to_owned()].as_slice())
+    );
+    assert_eq!(world.git(&["count-objects"]), before);
+    assert_eq!(world.read("a").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn a_branch_moves_back_only_on_request_and_its_commits_stay_reachable() {
+    let world = dirty();
+    let point = world.keep();
+    let first = world.git(&["rev-parse", "HEAD"]);
+    world.git(&["add", "-A"]);
+    world.commit("agent");
+    let agents = world.git(&["rev-parse", "HEAD"]);
+    let (plan, undo) = world.restore(&point, false).unwrap();
+    assert!(plan.head_moved);
+    assert_eq!(world.git(&["rev-parse", "HEAD"]), agents);
+    assert_eq!(world.read("a").as_deref(), Some("a3\n"));
+    drop_ref(&world.runner(), &point.repository, &undo.reference, &undo.commit).unwrap();
+    let (_, undo) = world.restore(&point, true).unwrap();
+    assert_eq!(world.git(&["rev-parse", "HEAD"]), first);
+    assert_eq!(world.git(&["rev-parse", &format!("{}^1", undo.reference)]), agents);
+    assert!(world.status().starts_with("MM a\n"), "{}", world.status());
+}
+
+#[test]
+fn a_switched_branch_and_a_detached_head_come_back() {
+    let world = World::new();
+    let on_main = world.keep();
+    world.git(&["checkout", "--quiet", "-b", "agent"]);
+    world.commit("agent");
+    world.restore(&on_main, true).unwrap();
+    assert_eq!(world.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/main");
+    assert!(world.git(&["branch", "--list"]).contains("agent"), "nobody's branch is deleted");
+    world.git(&["update-ref", "-d", REFERENCE]);
+    world.git(&["update-ref", "-d", &format!("{REFERENCE}.undo")]);
+    world.git(&["checkout", "--quiet", "--detach"]);
+    let detached = world.keep();
+    assert_eq!(detached.branch, None);
+    world.git(&["checkout", "--quiet", "agent"]);
+    world.restore(&detached, true).unwrap();
+    assert!(!world.in_tree(&["symbolic-ref", "-q", "HEAD"], &world.tree).0);
+}
+
+#[test]
+fn what_is_large_is_left_out_named_and_never_touched() {
+    let world = World::new();
+    let large = vec![b'x'; 11 << 20];
+    world.write("large.bin", &large);
+    let point = world.keep();
+    assert_eq!(point.left_out.len(), 1);
+    assert_eq!(
+        (point.left_out[0].path.as_str(), point.left_out[0].reason),
+        ("large.bin", LeftOutReason::TooLarge)
+    );
+    // Small by now, so the present side has it: it must stay all the same.
+    world.write("large.bin", "small\n");
+    world.write("grown.bin", "small\n");
+    world.write("b", "agent\n");
+    world.write("grown.bin", &large);
+    let (plan, _) = world.restore(&point, false).unwrap();
+    assert_eq!(world.read("large.bin").as_deref(), Some("small\n"));
+    assert_eq!(std::fs::metadata(world.tree.join("grown.bin")).unwrap().len(), 11 << 20, "{plan:?}");
+    assert_eq!(plan.keep.len(), 2, "{plan:?}");
+    assert_eq!(world.read("b").as_deref(), Some("b1\n"));
+}
+
+#[test]
+fn a_file_that_grew_is_kept_whole_before_it_is_overwritten() {
+    let world = World::new();
+    world.write("notes", "mine\n");
+    let point = world.keep();
+    let large = vec![b'x'; 11 << 20];
+    world.write("notes", &large);
+    let (_, undo) = world.restore(&point, false).unwrap();
+    assert_eq!(world.read("notes").as_deref(), Some("mine\n"));
+    world.restore(&undo, false).unwrap();
+    assert_eq!(std::fs::read(world.tree.join("notes")).unwrap(), large);
+}
+
+#[test]
+fn what_was_ignored_before_is_not_removed_because_the_rules_changed() {
+    let world = World::new();
+    world.write("build/out", "built\n");
+    let point = world.keep();
+    world.write(".gitignore", "");
+    world.write(":(top)*.txt", "x");
+    let (plan, _) = world.restore(&point, false).unwrap();
+    assert_eq!(plan.remove, [":(top)*.txt"]);
+    assert_eq!(world.read("build/out").as_deref(), Some("built\n"));
+    assert_eq!(world.read(".gitignore").as_deref(), Some("*.o\nbuild/\n"));
+}
+
+#[test]
+fn a_file_that_is_ignored_by_now_is_kept_before_it_is_overwritten() {
+    let world = World::new();
+    world.write("notes.txt", "mine\n");
+    let point = world.keep();
+    world.write(".gitignore", "*.txt\n");
+    world.write("notes.txt", "agent\n");
+    let (_, undo) = world.restore(&point, false).unwrap();
+    assert_eq!(world.read("notes.txt").as_deref(), Some("mine\n"));
+    world.restore(&undo, false).unwrap();
+    assert_eq!(world.read("notes.txt").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn files_become_folders_and_folders_files() {
+    let world = World::new();
+    world.write("d/inner", "inner\n");
+    world.git(&["add", "."]);
+    world.commit("folder");
+    std::os::unix::fs::symlink("b", world.tree.join("link")).unwrap();
+    let point = world.keep();
+    world.remove("a");
+    world.write("a/file", "agent\n");
+    std::fs::remove_dir_all(world.tree.join("d")).unwrap();
+    world.write("d", "agent\n");
+    world.remove("link");
+    world.write("link", "agent\n");
+    world.restore(&point, false).unwrap();
+    assert_eq!(world.read("a").as_deref(), Some("a1\n"));
+    assert_eq!(world.read("d/inner").as_deref(), Some("inner\n"));
+    assert_eq!(std::fs::read_link(world.tree.join("link")).unwrap().to_str(), Some("b"));
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_is_not_followed() {
+    let world = World::new();
+    world.write("d/inner", "inner\n");
+    let point = world.keep();
+    let outside = world.root.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::remove_dir_all(world.tree.join("d")).unwrap();
+    std::os::unix::fs::symlink(&outside, world.tree.join("d")).unwrap();
+    world.restore(&point, false).unwrap();
+    assert_eq!(world.read("d/inner").as_deref(), Some("inner\n"));
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn what_must_stay_and_stands_in_the_way_stops_everything() {
+    let world = World::new();
+    let point = world.keep();
+    world.write("b", "agent\n");
+    world.remove("a");
+    world.write("a/kept.o", "ignored\n");
+    let refused = world.restore(&point, false);
+    assert!(matches!(&refused, Err(RestoreError::InTheWay { path, .. }) if path == "a"), "{refused:?}");
+    assert_eq!(world.read("b").as_deref(), Some("agent\n"), "nothing was changed");
+}
+
+#[test]
+fn a_lock_another_repository_and_a_changed_ref_are_refused() {
+    let world = dirty();
+    let point = world.keep();
+    world.write("a", "agent\n");
+    world.write(".git/index.lock", "");
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::Locked { .. })));
+    world.remove(".git/index.lock");
+    world.git(&["update-ref", REFERENCE, "HEAD"]);
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::Gone { .. })));
+    assert!(!drop_ref(&world.runner(), &point.repository, REFERENCE, &point.commit).unwrap());
+    std::fs::rename(world.tree.join(".git"), world.root.path().join("gone")).unwrap();
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::OtherRepository { .. })));
+    world.git(&["init", "--quiet"]);
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::Gone { .. })));
+    assert_eq!(world.read("a").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn what_changes_between_looking_and_doing_is_not_overwritten() {
+    let world = World::new();
+    let point = world.keep();
+    world.write("a", "agent\n");
+    let mut prospect = look(&world.runner(), &point, &world.place(), false).unwrap();
+    let undo = prospect.keep_undo("refs/mcp-delegator/undo").unwrap();
+    world.write("a", "typed just now\n");
+    let refused = prospect.apply(&undo, false);
+    assert!(matches!(refused, Err(RestoreError::Changed { .. })), "{refused:?}");
+    assert_eq!(world.read("a").as_deref(), Some("typed just now\n"));
+    assert!(!world.tree.join(".git/index.lock").exists());
+}
+
+#[test]
+fn only_our_own_ref_is_dropped() {
+    let world = World::new();
+    let point = world.keep();
+    assert!(drop_ref(&world.runner(), &point.repository, REFERENCE, &point.commit).unwrap());
+    assert_eq!(world.git(&["for-each-ref", "refs/mcp-delegator"]), "");
+    assert!(!drop_ref(&world.runner(), &point.repository, REFERENCE, &point.commit).unwrap());
+}

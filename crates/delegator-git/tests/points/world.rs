@@ -1,0 +1,137 @@
+//! A repository to try things in.
+
+#![expect(clippy::disallowed_methods, reason = "tests make their repositories with git")]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use delegator_git::{Git, GitError, Limits, Plan, RestoreError, RestorePoint, keep_restore_point, look};
+use tempfile::TempDir;
+
+pub(crate) const GIT: &str = "/usr/bin/git";
+pub(crate) const REFERENCE: &str = "refs/mcp-delegator/T-local-1";
+
+pub(crate) struct World {
+    pub(crate) root: TempDir,
+    pub(crate) tree: PathBuf,
+}
+
+impl World {
+    /// An empty repository.
+    pub(crate) fn unborn() -> World {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        for folder in ["home", "place", "tree"] {
+            std::fs::create_dir(path.join(folder)).unwrap();
+        }
+        let world = World { root, tree: path.join("tree") };
+        world.git(&["init", "--quiet", "--initial-branch=main"]);
+        world
+    }
+
+    /// A repository with one commit of `a`, `b` and an ignore file.
+    pub(crate) fn new() -> World {
+        let world = World::unborn();
+        world.write("a", "a1\n");
+        world.write("b", "b1\n");
+        world.write(".gitignore", "*.o\nbuild/\n");
+        world.git(&["add", "."]);
+        world.commit("first");
+        world
+    }
+
+    pub(crate) fn in_tree(&self, args: &[&str], dir: &Path) -> (bool, String) {
+        let output = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"])
+            .args(args)
+            .current_dir(dir)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.home())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), told + &String::from_utf8_lossy(&output.stderr))
+    }
+
+    #[track_caller]
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        let (good, told) = self.in_tree(args, &self.tree);
+        assert!(good, "git {args:?}: {told}");
+        told
+    }
+
+    pub(crate) fn commit(&self, message: &str) {
+        self.git(&["commit", "--quiet", "--allow-empty", "-m", message]);
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    pub(crate) fn place(&self) -> PathBuf {
+        self.root.path().join("place")
+    }
+
+    pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.tree.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        std::fs::remove_file(self.tree.join(path)).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Option<String> {
+        std::fs::read(self.tree.join(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What git says of index and work tree.
+    pub(crate) fn status(&self) -> String {
+        self.git(&["status", "--porcelain=v1", "-uall"])
+    }
+
+    pub(crate) fn runner(&self) -> Git {
+        let home = self.home();
+        let given = [(OsStr::new("HOME"), home.as_os_str()), (OsStr::new("GIT_DIR"), OsStr::new("/nowhere"))];
+        Git::new(PathBuf::from(GIT), given, Duration::from_secs(120))
+    }
+
+    pub(crate) fn try_keep(&self, dir: &Path, reference: &str) -> Result<Option<RestorePoint>, GitError> {
+        keep_restore_point(&self.runner(), dir, &self.place(), reference, Limits::default())
+    }
+
+    /// Keeps a restore point, and holds that neither index nor work tree noticed.
+    #[track_caller]
+    pub(crate) fn keep(&self) -> RestorePoint {
+        let before = (self.index(), self.status());
+        let point = self.try_keep(&self.tree, REFERENCE).unwrap().unwrap();
+        assert_eq!((self.index(), self.status()), before);
+        assert_eq!(self.git(&["rev-parse", REFERENCE]).trim(), point.commit);
+        assert_eq!(std::fs::read_dir(self.place()).unwrap().count(), 0, "nothing is left of the work");
+        point
+    }
+
+    /// The index as git tells it; its bytes change with every `git status`.
+    pub(crate) fn index(&self) -> String {
+        self.git(&["ls-files", "--stage", "-t"])
+    }
+
+    pub(crate) fn restore(
+        &self,
+        point: &RestorePoint,
+        and_head: bool,
+    ) -> Result<(Plan, RestorePoint), RestoreError> {
+        let mut prospect = look(&self.runner(), point, &self.place(), false)?;
+        let plan = prospect.plan.clone();
+        if and_head {
+            prospect.check_head()?;
+        }
+        let undo = prospect.keep_undo(&format!("{}.undo", point.reference))?;
+        prospect.apply(&undo, and_head)?;
+        Ok((plan, undo))
+    }
+}

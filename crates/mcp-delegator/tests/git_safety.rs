@@ -1,0 +1,317 @@
+//! Restore points and refusals, through the program, with a scripted agent in Codex's place.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::path::PathBuf;
+
+use delegator_testkit::program::{World, text_of};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// A git work tree, and an agent that does these steps in it.
+struct Stage {
+    world: World,
+}
+
+impl Stage {
+    fn playing(steps: &[Value]) -> Stage {
+        let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
+        let mut all =
+            vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+        all.extend_from_slice(steps);
+        all.extend([json!({"message": "All done."}), json!({"turn_completed": {}})]);
+        world.write("script.json", &json!({"steps": all}).to_string());
+        let root = world.home().parent().unwrap().to_owned();
+        let program = env!("CARGO_BIN_EXE_mcp-delegator");
+        let script = root.join("script.json");
+        let wrapper =
+            format!("#!/bin/sh\nexec {program} scripted-agent --script {} \"$@\"\n", script.display());
+        world.write("bin/codex", &wrapper);
+        let codex = root.join("bin/codex");
+        std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let state = world.home().join("state").display().to_string();
+        let world = world
+            .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
+            .variable("MCP_DELEGATOR_HOME", &state)
+            .variable("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", "1")
+            .variable("MCP_DELEGATOR_TERMINATE_GRACE_SEC", "1");
+        Stage { world }
+    }
+
+    /// The project as a repository with one commit and something not committed.
+    fn in_a_repository(steps: &[Value]) -> Stage {
+        let stage = Stage::playing(steps);
+        stage.world.write("project/code.txt", "committed\n");
+        stage.world.write("project/.gitignore", "*.log\n");
+        stage.git(&["init", "--quiet", "--initial-branch=main"]);
+        stage.git(&["add", "."]);
+        stage.git(&["commit", "--quiet", "-m", "first"]);
+        stage.world.write("project/code.txt", "staged\n");
+        stage.git(&["add", "."]);
+        stage.world.write("project/code.txt", "mine\n");
+        stage.world.write("project/notes.txt", "mine\n");
+        stage
+    }
+
+    #[track_caller]
+    fn git(&self, args: &[&str]) -> String {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+        let run = self.world.run_as(&PathBuf::from("/usr/bin/git"), [&identity, args].concat());
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        run.stdout
+    }
+
+    fn answer(&self, args: &[&str]) -> Value {
+        let run = self.world.run(args);
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+    }
+
+    fn exec(&self, more: &[&str]) -> String {
+        let answer = self.answer(&[&["local", "exec", "do it"], more].concat());
+        answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// A writing task, to its end.
+    fn written(&self) -> String {
+        let id = self.exec(&["--mode", "workspace-write"]);
+        self.answer(&["local", "wait", &id]);
+        id
+    }
+
+    fn read(&self, path: &str) -> String {
+        text_of(&self.world.project().join(path))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.world.project().join(path).exists()
+    }
+
+    fn until_it_has(&self, path: &str) {
+        while !self.has(path) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// What a careless agent does.
+fn careless() -> Vec<Value> {
+    vec![
+        json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
+        json!({"write_file": {"path": "added/file.txt", "text": "agent\n"}}),
+        json!({"delete_file": "notes.txt"}),
+        json!({"write_file": {"path": "run.log", "text": "agent\n"}}),
+    ]
+}
+
+#[test]
+fn a_task_that_writes_can_be_taken_back_and_that_too() {
+    let stage = Stage::in_a_repository(&careless());
+    let (status, head) = (stage.git(&["status", "--porcelain"]), stage.git(&["rev-parse", "HEAD"]));
+    let id = stage.written();
+    assert_eq!(stage.read("code.txt"), "agent\n");
+    let results = stage.answer(&["local", "results", &id]);
+    let point = &results["data"]["restore_point"];
+    assert_eq!(point["ref"], format!("refs/mcp-delegator/{id}"), "{results}");
+    assert_eq!(
+        (&point["head"], &point["branch"], &point["dirty"], &point["left_out"]),
+        (&json!(head.trim()), &json!("refs/heads/main"), &json!(true), &json!([]))
+    );
+    let command = format!("mcp-delegator restore {id} --confirm-destructive");
+    assert_eq!(point["restore_command"], command);
+    for format in ["markdown", "human"] {
+        let shown = stage.world.run(["local", "results", &id, "--format", format]).stdout;
+        assert!(shown.contains(&command), "{shown}");
+    }
+    let dry = stage.answer(&["restore", &id, "--dry-run"]);
+    assert_eq!(dry["data"]["written"], json!(["code.txt", "notes.txt"]), "{dry}");
+    assert_eq!(
+        (&dry["data"]["removed"], &dry["data"]["restored"]),
+        (&json!(["added/file.txt"]), &json!(false))
+    );
+    assert_eq!(stage.read("code.txt"), "agent\n");
+    let done = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!((&done["ok"], &done["data"]["restored"]), (&json!(true), &json!(true)), "{done}");
+    assert_eq!(stage.git(&["status", "--porcelain"]), status);
+    assert_eq!((stage.read("code.txt"), stage.read("notes.txt")), ("mine\n".into(), "mine\n".into()));
+    assert!(!stage.has("added") && stage.has("run.log"));
+    let again = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(
+        (&again["data"]["restored"], &again["data"]["undo_point"]),
+        (&json!(false), &json!(null)),
+        "{again}"
+    );
+    let undone = stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
+    assert_eq!(undone["ok"], true, "{undone}");
+    assert_eq!((stage.read("code.txt"), stage.has("notes.txt")), ("agent\n".into(), false));
+}
+
+#[test]
+fn commits_stay_unless_they_are_to_go() {
+    let commit = "git -c user.name=a -c user.email=a@localhost commit --quiet -am agent";
+    let stage = Stage::in_a_repository(&[
+        json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
+        json!({"command": {"run": commit}}),
+    ]);
+    let before = stage.git(&["rev-parse", "HEAD"]);
+    let id = stage.written();
+    let agents = stage.git(&["rev-parse", "HEAD"]);
+    assert_ne!(before, agents);
+    let restored = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(
+        (&restored["data"]["head_moved"], &restored["data"]["head_restored"]),
+        (&json!(true), &json!(false))
+    );
+    assert!(restored["warnings"].to_string().contains("--force"), "{restored}");
+    assert_eq!(
+        (stage.read("code.txt"), stage.git(&["rev-parse", "HEAD"])),
+        ("mine\n".into(), agents.clone())
+    );
+    let forced = stage.answer(&["restore", &id, "--confirm-destructive", "--force"]);
+    assert_eq!(forced["data"]["head_restored"], true, "{forced}");
+    assert_eq!(stage.git(&["rev-parse", "HEAD"]), before);
+    let undo = forced["data"]["undo_point"].as_str().unwrap();
+    assert_eq!(stage.git(&["rev-parse", &format!("{undo}^1")]), agents);
+}
+
+#[test]
+fn a_restore_has_to_be_meant_and_has_to_wait_for_writers() {
+    let stage = Stage::in_a_repository(&[
+        json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
+        json!({"wait_for_file": "go.log"}),
+    ]);
+    stage.world.write("project/go.log", "");
+    let id = stage.written();
+    let unmeant = stage.world.run(["restore", &id]);
+    assert_eq!((unmeant.exit, &unmeant.json()["error"]["code"]), (Some(2), &json!("CONFIRMATION_REQUIRED")));
+    std::fs::remove_file(stage.world.project().join("go.log")).unwrap();
+    stage.world.write("project/code.txt", "later\n");
+    let running = stage.exec(&["--mode", "workspace-write"]);
+    let refused = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    assert_eq!(
+        (refused.exit, &refused.json()["error"]["code"]),
+        (Some(4), &json!("WRONG_STATE")),
+        "{refused:?}"
+    );
+    assert!(refused.json()["error"]["message"].as_str().unwrap().contains(&running), "{refused:?}");
+    stage.world.write("project/go.log", "");
+    stage.answer(&["local", "wait", &running]);
+    assert_eq!(stage.world.run(["restore", &id, "--confirm-destructive"]).exit, Some(0));
+    assert_eq!(stage.read("code.txt"), "mine\n");
+}
+
+#[test]
+fn reading_tasks_and_folders_without_git_keep_nothing() {
+    let stage = Stage::in_a_repository(&[]);
+    let id = stage.exec(&[]);
+    assert!(stage.answer(&["local", "wait", &id])["data"].get("restore_point").is_none());
+    let none = stage.world.run(["restore", &id, "--dry-run"]);
+    assert_eq!((none.exit, &none.json()["error"]["code"]), (Some(5), &json!("NOT_FOUND")), "{none:?}");
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
+    let stage = Stage::playing(&careless()[..2]);
+    let id = stage.written();
+    let results = stage.answer(&["local", "results", &id]);
+    assert_eq!(
+        (&results["data"]["state"], &results["warnings"]),
+        (&json!("completed"), &json!([])),
+        "{results}"
+    );
+}
+
+#[test]
+fn a_task_runs_although_nothing_can_be_kept() {
+    let stage = Stage::in_a_repository(&careless());
+    stage.world.write("project/.git/refs/mcp-delegator", "in the way");
+    let id = stage.written();
+    let results = stage.answer(&["local", "results", &id]);
+    assert_eq!(results["data"]["state"], "completed", "{results}");
+    assert!(results["warnings"].to_string().contains("W_GIT_001"), "{results}");
+    let none = stage.world.run(["restore", &id, "--dry-run"]);
+    assert_eq!(none.exit, Some(5), "{none:?}");
+}
+
+#[test]
+fn a_lost_supervisor_leaves_the_way_back() {
+    let mut steps = careless();
+    steps.extend([json!({"touch_file": "ready.log"}), json!("silent")]);
+    let stage = Stage::in_a_repository(&steps);
+    let id = stage.exec(&["--mode", "workspace-write"]);
+    stage.until_it_has("ready.log");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+    let supervisor = pids.find(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&format!("supervise\0{id}"))
+    });
+    kill_process(Pid::from_raw(supervisor.unwrap()).unwrap(), Signal::KILL).unwrap();
+    let data = stage.answer(&["local", "wait", &id])["data"].clone();
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
+    assert_eq!(data["restore_point"]["ref"], format!("refs/mcp-delegator/{id}"), "{data}");
+    assert_eq!(stage.answer(&["restore", &id, "--confirm-destructive"])["ok"], true);
+    assert_eq!(stage.read("code.txt"), "mine\n");
+}
+
+#[test]
+fn who_forgets_a_task_can_drop_its_refs() {
+    let stage = Stage::in_a_repository(&careless());
+    let id = stage.written();
+    stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]).lines().count(), 2);
+    let engine = delegator_engine::Engine {
+        state_dir: stage.world.home().join("state"),
+        max_concurrent: 1,
+        retention_ms: None,
+        program: PathBuf::from("/nowhere"),
+    };
+    let environment = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
+    let id = id.parse().unwrap();
+    assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 2);
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
+    assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 0);
+}
+
+#[test]
+fn every_answer_about_a_restore_fits_its_contract() {
+    let stage = Stage::in_a_repository(&careless());
+    let id = stage.written();
+    for envelope in ["tool", "standard", "agent"] {
+        for args in [
+            vec!["local", "wait", &id],
+            vec!["local", "results", &id],
+            vec!["restore", &id, "--dry-run"],
+            vec!["restore", &id, "--confirm-destructive"],
+            vec!["restore", &id, "--confirm-destructive", "--undo"],
+        ] {
+            // A debug build stops at an envelope that breaks its schema.
+            let run = stage.world.run([args.as_slice(), &["--envelope", envelope]].concat());
+            assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn a_plain_wish_to_rewrite_history_is_refused_before_anything_is_written() {
+    let stage = Stage::in_a_repository(&[]);
+    let asked = |task: &str, more: &[&str]| {
+        let run = stage.world.run([&["local", "exec", task], more].concat());
+        (run.exit.unwrap(), run.json())
+    };
+    let writing = ["--mode", "workspace-write"];
+    let (exit, told) = asked("Fix it, then run `git push --force`.", &writing);
+    assert_eq!((exit, &told["error"]["code"]), (7, &json!("POLICY_BLOCKED")), "{told}");
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(message.contains("git push --force") && message.contains("at character 18"), "{message}");
+    assert!(told["error"]["suggestion"].as_str().unwrap().contains("allow_destructive_git"), "{told}");
+    let problem = &told["meta"]["error_context"]["problems"][0];
+    assert_eq!((&problem["found"], &problem["position"]), (&json!("git push --force"), &json!(18)), "{told}");
+    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["running"], 0);
+    assert!(!stage.world.home().join("state/tasks").exists(), "nothing was submitted");
+    let run = stage.world.run(["local", "run", "hard reset to v1", "--mode", "workspace-write", "--confirm"]);
+    assert_eq!(run.exit, Some(7), "{run:?}");
+    let resume =
+        ["local", "resume", "git reset --hard", "--thread-id", "0199a213-81c0-7800-8aa1-bbab2a035a53"];
+    assert_eq!(stage.world.run([resume.as_slice(), &writing].concat()).exit, Some(7));
+    assert_eq!(asked("git push --force", &[]).0, 0, "who may not write may be asked anything");
+    assert_eq!(stage.world.run(["local", "run", "git push --force", "--mode", "preview"]).exit, Some(0));
+    assert_eq!(asked("Fix it, but do not force-push", &writing).0, 0);
+    assert_eq!(asked("git push --force", &["--mode", "workspace-write", "--allow-destructive-git"]).0, 0);
+}
