@@ -14,6 +14,7 @@ mod agents;
 mod clock;
 mod error;
 mod import;
+mod insist;
 mod launch;
 mod look;
 mod ports;

@@ -18,6 +18,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::insist::insist;
 use crate::launch::Launch;
 use crate::ports::TaskPorts;
 use crate::record::Record;
@@ -168,8 +169,9 @@ fn finish(
     attempt: &Attempt,
     done: &Finish,
 ) -> Result<(), EngineError> {
-    let ended =
-        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, done, promotion, now_ms())?))?;
+    let ended = insist(|| {
+        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, done, promotion, now_ms())?))
+    })?;
     match ended {
         Cas::Applied(claimed) => engine.start_all(registry, claimed),
         // Somebody has ended it before us; what was recorded first stays.
