@@ -45,9 +45,14 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
         Began::Working => {}
         Began::CancelRequested(request) => {
             let end = Finish::bare(End::Cancelled { reason: request.reason });
-            return finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
+            let ended = finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
+            wake::remove(&dir);
+            return ended;
         }
-        Began::Lost(_) => return Ok(()),
+        Began::Lost(_) => {
+            wake::remove(&dir);
+            return Ok(());
+        }
     }
     let attempt = Attempt::working(nonce.clone());
     let prepared = dir.read_launch().map_err(EngineError::from).and_then(|bytes| prepare(id, &dir, bytes));
