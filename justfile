@@ -21,6 +21,14 @@ bench:
     cargo bench -p delegator-transcript --bench decode
     cargo bench -p mcp-delegator --bench tasks
 
+# A load tier: L1, L3, L4, L5, L9, L10 or all; `--scale 0.1` for a small try
+load tier *words:
+    cargo xtask load {{tier}} {{words}}
+
+# kill -9 at random moments, 200 rounds of it
+kills *words:
+    cargo xtask kills {{words}}
+
 # Fuzz one target for a minute: framer, decoder or mapper (needs cargo-fuzz)
 fuzz target seconds="60":
     cargo fuzz run -s none {{target}} -- -max_total_time={{seconds}}

@@ -5,18 +5,21 @@
 
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{Active, Leftover, LeftoverKind, LockAttempt, Registry};
+use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
 /// What counts as stuck, and as old.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Cleaning {
     pub stuck_after_ms: i64,
     pub old_after_ms: i64,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// Where git is found, whose refs go with the tasks that made them.
+    pub environment: Variables,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +43,8 @@ const FORGET_AT_ONCE: u32 = 500;
 /// How often retention runs by itself, and how much it forgets each time.
 const RETENTION_EVERY_MS: i64 = 60 * 60 * 1000;
 const RETENTION_AT_ONCE: u32 = 1_000;
+/// Where git is looked for when nobody is there to say.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 impl Engine {
     pub fn clean(&self, cleaning: &Cleaning) -> Result<Cleaned, EngineError> {
@@ -92,7 +97,7 @@ impl Engine {
             return Ok(());
         }
         loop {
-            match self.forget_some(registry, before, FORGET_AT_ONCE)? {
+            match self.forget_some(registry, (before, FORGET_AT_ONCE), &cleaning.environment)? {
                 0 => return Ok(()),
                 forgotten => cleaned.old_forgotten += forgotten,
             }
@@ -100,8 +105,17 @@ impl Engine {
     }
 
     /// Forgets some of those that ended before; how many.
-    fn forget_some(&self, registry: &mut Registry, before_ms: i64, at_most: u32) -> Result<u64, EngineError> {
+    fn forget_some(
+        &self,
+        registry: &mut Registry,
+        (before_ms, at_most): (i64, u32),
+        environment: &Variables,
+    ) -> Result<u64, EngineError> {
         let ids = registry.old(before_ms, at_most)?;
+        for id in &ids {
+            // A repository that cannot be reached keeps a ref, and no task is kept for it.
+            let _ = self.drop_restore_point(id, environment);
+        }
         Ok(registry.forget(&ids)?.forgotten.len() as u64)
     }
 
@@ -110,7 +124,8 @@ impl Engine {
         let Some(retention_ms) = self.retention_ms else { return Ok(()) };
         let now = now_ms();
         if registry.take_turn("retention", RETENTION_EVERY_MS, now)? {
-            self.forget_some(registry, now - retention_ms, RETENTION_AT_ONCE)?;
+            let usual: Variables = vec![("PATH".into(), USUAL_PATH.into())];
+            self.forget_some(registry, (now - retention_ms, RETENTION_AT_ONCE), &usual)?;
             registry.finish_forgetting()?;
         }
         Ok(())

@@ -16,6 +16,7 @@ mod clean;
 mod clock;
 mod error;
 mod import;
+mod insist;
 mod launch;
 mod look;
 mod other_tasks;

@@ -17,6 +17,7 @@ use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::insist::insist;
 use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::Record;
@@ -47,9 +48,14 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
         Began::Working => {}
         Began::CancelRequested(request) => {
             let end = Finish::bare(End::Cancelled { reason: request.reason });
-            return finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
+            let ended = finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
+            wake::remove(&dir);
+            return ended;
         }
-        Began::Lost(_) => return Ok(()),
+        Began::Lost(_) => {
+            wake::remove(&dir);
+            return Ok(());
+        }
     }
     let attempt = Attempt::working(nonce.clone());
     let done = match launch.and_then(|launch| prepare(id, &dir, &launch, group)) {
@@ -213,8 +219,9 @@ fn finish(
     attempt: &Attempt,
     done: &Finish,
 ) -> Result<(), EngineError> {
-    let ended =
-        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, done, promotion, now_ms())?))?;
+    let ended = insist(|| {
+        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, done, promotion, now_ms())?))
+    })?;
     match ended {
         Cas::Applied(claimed) => engine.start_all(registry, claimed),
         // Somebody has ended it before us; what was recorded first stays.

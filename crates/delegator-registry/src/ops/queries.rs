@@ -57,6 +57,8 @@ pub struct Active {
 /// One kept transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
+    /// Greater for whatever happened later, to whichever task and whatever the clock said.
+    pub order: i64,
     pub from: Option<State>,
     pub to: State,
     pub at_ms: i64,
@@ -154,7 +156,7 @@ impl Registry {
 
     /// Every transition of a task, first to last.
     pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>, RegistryError> {
-        let sql = "SELECT from_state, to_state, at_ms, cause FROM transitions \
+        let sql = "SELECT n, from_state, to_state, at_ms, cause FROM transitions \
                    WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";
         self.read(|db| all(db, sql, [id.as_str()], history_from))
     }
@@ -197,6 +199,7 @@ fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
 fn history_from(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
     let from: Option<String> = row.get("from_state")?;
     Ok(HistoryEntry {
+        order: row.get("n")?,
         from: from.as_deref().and_then(State::named),
         to: row::state_from(row, "to_state")?,
         at_ms: row.get("at_ms")?,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, getppid, getrlimit, umask};
@@ -11,7 +12,9 @@ use serde_json::{Map, Value, json};
 use super::{Played, Player, pace, trouble};
 use crate::script::Record;
 
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(2);
+/// A file that is awaited for long is looked for less often: hundreds of agents may wait for the same one.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(50);
 
 impl Player {
     pub(super) fn touch_file(&mut self, path: &str) -> Played {
@@ -21,8 +24,10 @@ impl Player {
 
     pub(super) fn wait_for_file(&mut self, path: &str) -> Played {
         let path = self.path(path);
+        let mut next_look = FIRST_LOOK;
         while !path.exists() {
-            pace::sleep(LOOK_EVERY);
+            pace::sleep(next_look);
+            next_look = next_look.mul_f64(1.2).min(LOOK_AT_LEAST_EVERY);
         }
         Ok(())
     }

@@ -69,6 +69,9 @@ impl Player {
                 let _ =
                     write!(lines, r#"{{"type":"item.completed","item":{{"id":"item_{}","#, self.next_item);
                 let _ = write!(lines, r#""type":"agent_message","text":"event {} "#, told + ready);
+                if events.timed {
+                    let _ = write!(lines, "at {} ", monotonic_us());
+                }
                 self.next_item += 1;
                 let length = lines.len() - begin + MESSAGE_TAIL.len();
                 lines.extend_from_slice(&filler[..events.bytes.saturating_sub(length)]);
@@ -90,6 +93,12 @@ const MESSAGE_TAIL: &str = "\"}}\n";
 
 fn message_head(id: &str) -> String {
     format!(r#"{{"type":"item.completed","item":{{"id":"{id}","type":"agent_message","text":""#)
+}
+
+/// Any process of this machine reads the same clock.
+fn monotonic_us() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
 /// The smaller of the two, as a length in memory.

@@ -78,6 +78,8 @@ pub struct Events {
     pub bytes: usize,
     /// How many in a second; as fast as they are taken unless told.
     pub per_second: Option<f64>,
+    /// Whether each tells when it was said: `event 1 at MICROSECONDS …`, by the machine's monotonic clock.
+    pub timed: bool,
 }
 
 /// How much of stdin is read.

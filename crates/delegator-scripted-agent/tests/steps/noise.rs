@@ -87,6 +87,20 @@ fn events_are_numbered_and_of_one_size() {
 }
 
 #[test]
+fn a_timed_event_tells_its_moment() {
+    let output = play(json!([{"events": {"count": 3, "bytes": 200, "timed": true, "per_second": 1000.0}}]));
+    let moments: Vec<u64> = lines(&output)
+        .iter()
+        .map(|event| {
+            let words: Vec<&str> = event["item"]["text"].as_str().unwrap().split(' ').collect();
+            assert_eq!(words[2], "at", "{event}");
+            words[3].parse().unwrap()
+        })
+        .collect();
+    assert!(moments.is_sorted() && moments[0] > 0, "{moments:?}");
+}
+
+#[test]
 fn a_million_events_arrive() {
     let output = play(json!([{"events": {"count": 1_000_000}}]));
     assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 1_000_000);

@@ -58,6 +58,7 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError
         stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
         old_after_ms: i64::from(input.old_task_max_age_hours) * HOUR_MS,
         dry_run: input.dry_run,
+        environment: context.process.environment.clone().into_iter().collect(),
     })?;
     let mut answer = Answer::done(report(&cleaned, input.dry_run))
         .fact("dry_run", input.dry_run)

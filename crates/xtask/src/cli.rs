@@ -1,0 +1,145 @@
+//! The words of `cargo xtask`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developers' tool prints its tables")]
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::error::LoadError;
+use crate::figures::Report;
+use crate::kills;
+use crate::patience::Patience;
+use crate::programs::Programs;
+use crate::server::process::{SERVE, serve};
+use crate::tiers::{Order, TIERS, Tier};
+
+/// The whole program: 0 when every bound is met, 1 when one is missed, 2 when there is nothing to tell.
+pub fn run(argv: Vec<OsString>) -> ExitCode {
+    if argv.get(1).is_some_and(|word| word == SERVE) {
+        return serve();
+    }
+    let matches = words().get_matches_from(argv);
+    let told = match matches.subcommand() {
+        Some(("load", given)) => load(given),
+        Some(("kills", given)) => kill_loop(given),
+        _ => return ExitCode::from(2),
+    };
+    match told {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn words() -> Command {
+    let tiers: Vec<String> = TIERS.iter().map(|tier| format!("  {:<4} {}", tier.name, tier.about)).collect();
+    let seed = Arg::new("seed")
+        .long("seed")
+        .default_value("1")
+        .value_parser(value_parser!(u64))
+        .help("Repeats the random choices");
+    let keep = Arg::new("keep")
+        .long("keep")
+        .action(ArgAction::SetTrue)
+        .help("Leaves the state directory below target/load");
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON instead of tables");
+    let load = Command::new("load")
+        .about("Runs a load tier against the release program; exit code 1 when a bound is missed")
+        .after_help(format!("Tiers:\n{}", tiers.join("\n")))
+        .arg(Arg::new("tier").required(true).value_name("TIER").help("L1, L3, L4, L5, L9, L10 or all"))
+        .arg(
+            Arg::new("runs")
+                .long("runs")
+                .default_value("1")
+                .value_parser(value_parser!(u16).range(1..=99))
+                .help("Runs; the median is told"),
+        )
+        .arg(
+            Arg::new("scale")
+                .long("scale")
+                .default_value("1")
+                .value_parser(value_parser!(f64))
+                .help("A part of the tier, such as 0.1"),
+        )
+        .args([seed.clone(), keep.clone(), json.clone()]);
+    let kills = Command::new("kills")
+        .about(
+            "Kills servers, supervisors and command-line calls at random moments, and counts what was lost",
+        )
+        .arg(
+            Arg::new("rounds")
+                .long("rounds")
+                .default_value("200")
+                .value_parser(value_parser!(u32).range(1..=100_000))
+                .help("Rounds of work, each with kills"),
+        )
+        .args([seed, keep, json]);
+    Command::new("xtask")
+        .about("What developers run beside the tests")
+        .subcommand_required(true)
+        .subcommands([load, kills])
+}
+
+fn load(given: &ArgMatches) -> Result<bool, LoadError> {
+    let name = given.get_one::<String>("tier").map_or("", String::as_str);
+    let tiers = match Tier::named(name) {
+        Some(tier) => vec![tier],
+        None if name == "all" => TIERS.to_vec(),
+        None => {
+            let known = TIERS.iter().map(|tier| tier.name).chain(["all"]).collect();
+            return Err(LoadError::UnknownTier { given: name.to_owned(), known });
+        }
+    };
+    let scale = given.get_one::<f64>("scale").copied().unwrap_or(1.0);
+    let order = Order {
+        runs: given.get_one::<u16>("runs").copied().unwrap_or(1).into(),
+        scale: scale.clamp(0.001, 10.0),
+        seed: given.get_one("seed").copied().unwrap_or(1),
+        keep: given.get_flag("keep"),
+    };
+    let programs = Programs::build()?;
+    let mut all_met = true;
+    for tier in tiers {
+        match tier.report(&programs, order) {
+            Ok(report) => {
+                print(&report, given.get_flag("json"));
+                all_met &= report.is_met();
+            }
+            Err(LoadError::Interrupted) => return Err(LoadError::Interrupted),
+            // The other tiers can still be measured.
+            Err(error) => {
+                eprintln!("xtask: {} could not be measured: {error}", tier.name);
+                all_met = false;
+            }
+        }
+    }
+    Ok(all_met)
+}
+
+fn kill_loop(given: &ArgMatches) -> Result<bool, LoadError> {
+    let rounds = given.get_one::<u32>("rounds").copied().unwrap_or(200);
+    let order = kills::Order {
+        rounds,
+        seed: given.get_one("seed").copied().unwrap_or(1),
+        keep: given.get_flag("keep"),
+    };
+    // Three seconds a round, and what the last recovery needs.
+    let patience = Patience::new(Duration::from_secs(3 * u64::from(rounds) + 180))?;
+    let report = kills::run(&Programs::build()?, order, &patience)?;
+    print(&report, given.get_flag("json"));
+    Ok(report.is_met())
+}
+
+fn print(report: &Report, as_json: bool) {
+    if as_json {
+        println!("{}", serde_json::to_string(report).unwrap_or_default());
+    } else {
+        println!("{}", report.table());
+    }
+}

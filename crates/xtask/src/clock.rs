@@ -1,0 +1,30 @@
+//! Time: the wall clock to compare with what the registry wrote, the monotonic one to compare with what agents wrote.
+
+#![expect(clippy::disallowed_methods, reason = "a load has a rhythm: here it is kept")]
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970, as in the registry.
+pub(crate) fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Microseconds of the machine's monotonic clock, as in timed events.
+pub(crate) fn monotonic_us() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
+}
+
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// Does nothing until then; at once if that is past.
+pub(crate) fn pause_until(moment: Instant) {
+    pause(moment.saturating_duration_since(Instant::now()));
+}
+
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

@@ -1,0 +1,196 @@
+//! The one place that knows how the engine and the registry are called.
+
+#![expect(clippy::disallowed_methods, reason = "a server submits with the environment it was started with")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{End, Mode, Place, State, TaskId};
+use delegator_engine::{AgentProgram, Ending, Engine, Limits, Settings, Submission, Wanted};
+use delegator_registry::{
+    Finish, Idempotency, Leftover, NewTask, OpenOptions, Past, Registry, RegistryError, StateDir, Task,
+};
+
+use crate::error::LoadError;
+use crate::server::Setting;
+
+/// The newest version the plans were measured with; nothing is asked of the scripted agent.
+const AGENT_VERSION: (u32, u32, u32) = (0, 166, 0);
+
+/// The engine of one stage.
+#[derive(Debug)]
+pub(crate) struct Door {
+    engine: Engine,
+    setting: Setting,
+}
+
+impl Door {
+    pub(crate) fn new(setting: Setting) -> Door {
+        let engine = Engine {
+            state_dir: setting.state_dir.clone(),
+            max_concurrent: setting.slots,
+            retention_ms: None,
+            program: setting.program.clone(),
+        };
+        Door { engine, setting }
+    }
+
+    /// Submits; gives the id of the task and its place in the queue.
+    pub(crate) fn submit(
+        &self,
+        agent: &Path,
+        text: &str,
+        key: Option<&str>,
+    ) -> Result<(TaskId, u64), LoadError> {
+        let submitted = self.engine.submit(Submission {
+            text: text.to_owned(),
+            settings: self.settings(),
+            agent: AgentProgram {
+                program: agent.to_owned(),
+                leading_args: Vec::new(),
+                version: Some(AGENT_VERSION),
+            },
+            agent_name: "codex".to_owned(),
+            max_mode: Mode::WorkspaceWrite,
+            environment: std::env::vars_os().collect::<std::collections::BTreeMap<OsString, OsString>>(),
+            passed_on: Vec::new(),
+            secret_names: Vec::new(),
+            umask: 0o022,
+            title: text.to_owned(),
+            labels: Default::default(),
+            input: serde_json::json!({}),
+            allow_parallel_writes: true,
+            idempotency: key.map(|key| Idempotency { key: key.to_owned(), request_hash: text.to_owned() }),
+        })?;
+        Ok((submitted.task.id, submitted.queue_position))
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            mode: Mode::ReadOnly.name().to_owned(),
+            preview: false,
+            working_dir: self.setting.project.clone(),
+            allowed_roots: Vec::new(),
+            model: None,
+            profile: None,
+            reasoning_effort: None,
+            images: Vec::new(),
+            add_dirs: Vec::new(),
+            output_schema: None,
+            skip_git_repo_check: true,
+            env_policy: "inherit-none".to_owned(),
+            env_allow_list: Vec::new(),
+            resume: None,
+            usage_before: None,
+            limits: Limits { idle_sec: 600, hard_sec: 1200, only_output_counts: false },
+            ending: Ending {
+                interrupt_grace_sec: self.setting.graces.0,
+                terminate_grace_sec: self.setting.graces.1,
+            },
+            max_stream_bytes: 64 << 20,
+            max_processes: 4096,
+            sweep_exempt: Vec::new(),
+            without_group: false,
+            depth: 0,
+        }
+    }
+
+    /// Waits for a task; whether it has ended.
+    pub(crate) fn wait(&self, id: &TaskId, at_most: Duration) -> Result<State, LoadError> {
+        Ok(self.engine.wait(id, Some(Instant::now() + at_most), |_| true)?.task.state)
+    }
+
+    pub(crate) fn cancel(&self, id: &TaskId, at_most: Duration) -> Result<State, LoadError> {
+        match self.engine.cancel(id, None, at_most) {
+            Ok(cancelled) => Ok(cancelled.task.state),
+            Err(delegator_engine::EngineError::AlreadyEnded { state, .. }) => Ok(state),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A whole status, as a server gives it; the number of running and queued tasks.
+    pub(crate) fn status(&self) -> Result<(usize, usize), LoadError> {
+        let seen = self.engine.overview(&Wanted {
+            under: self.setting.project.display().to_string(),
+            ended_since_ms: crate::clock::wall_ms() - 24 * 60 * 60 * 1000,
+            ended_limit: 5,
+            ..Wanted::default()
+        })?;
+        Ok(seen.map_or((0, 0), |seen| (seen.running.len(), seen.queued.len())))
+    }
+
+    /// Looks after everything once, as any call does.
+    pub(crate) fn look_after(&self, id: &TaskId) -> Result<Task, LoadError> {
+        Ok(self.engine.task(id)?)
+    }
+
+    pub(crate) fn registry(&self) -> Result<Registry, LoadError> {
+        let dir =
+            StateDir::open(&self.setting.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        Ok(Registry::open(&dir)?)
+    }
+
+    /// How many tasks have not ended.
+    pub(crate) fn open_tasks(&self) -> Result<u64, LoadError> {
+        let counts = self.engine.counts()?;
+        Ok(counts.map_or(0, |counts| {
+            counts.iter().filter(|(state, _)| !state.is_terminal()).map(|(_, count)| count).sum()
+        }))
+    }
+}
+
+/// What crashes have left behind, as of now.
+pub(crate) fn leftovers(registry: &Registry) -> Result<Vec<Leftover>, LoadError> {
+    Ok(registry.orphans(i64::MAX)?)
+}
+
+/// The supervisors at work.
+pub(crate) fn supervisors(registry: &Registry) -> Result<Vec<u32>, LoadError> {
+    Ok(registry.active()?.into_iter().filter_map(|active| active.supervisor).map(|known| known.pid).collect())
+}
+
+/// Makes a registry of tasks that have ended, one at each of these times.
+pub(crate) fn fill(
+    state_dir: &Path,
+    project: &Path,
+    ended_at_ms: &[i64],
+    random: &mut fastrand::Rng,
+) -> Result<Vec<TaskId>, LoadError> {
+    let dir = StateDir::open(state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+    let mut registry = Registry::open(&dir)?;
+    let mut made = Vec::with_capacity(ended_at_ms.len());
+    for (index, at_ms) in ended_at_ms.iter().enumerate() {
+        let id = TaskId::from_random(Place::Local, random.u128(..).to_be_bytes());
+        let past =
+            Past { thread_id: format!("thread-{index}"), started_at_ms: at_ms - 60_000, ended_at_ms: *at_ms };
+        let summary = Some("Completed: changed 3 files, ran 7 commands".to_owned());
+        let finish = Finish { summary, ran_ms: Some(60_000), ..Finish::bare(End::Completed) };
+        registry.import(&past_task(id.clone(), project), &past, &finish)?;
+        made.push(id);
+    }
+    Ok(made)
+}
+
+fn past_task(id: TaskId, project: &Path) -> NewTask {
+    NewTask {
+        id,
+        working_dir: project.display().to_string(),
+        work_tree: None,
+        allow_parallel_writes: false,
+        mode: Mode::WorkspaceWrite,
+        agent: "codex".to_owned(),
+        model: None,
+        title: "make the failing test of the parser pass".to_owned(),
+        text: "make the failing test of the parser pass".to_owned(),
+        labels: Default::default(),
+        input: serde_json::json!({"mode": "workspace-write", "idle_timeout_sec": 300}),
+        resumed_thread: None,
+        idempotency: None,
+    }
+}
+
+/// Where a registry keeps everything but the tasks' own directories.
+pub(crate) fn database_files(state_dir: &Path) -> Vec<PathBuf> {
+    vec![state_dir.join("registry.db")]
+}

@@ -1,0 +1,33 @@
+//! The machine: how busy it is, and how much it allows.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The load average of the last minute.
+pub(crate) fn load1() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
+}
+
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// As many open files as may be had without asking anybody.
+pub(crate) fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // With the lower limit a large tier fails and says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// How many more processes may be started, by the tightest of the limits.
+pub(crate) fn room_for_processes() -> u64 {
+    let number = |path: &str| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+    let limits: [Option<u64>; 4] = [
+        getrlimit(Resource::Nproc).current,
+        number("/proc/sys/kernel/pid_max"),
+        number("/proc/sys/kernel/threads-max"),
+        number("/sys/fs/cgroup/pids.max"),
+    ];
+    let running = std::fs::read_dir("/proc").map_or(0, Iterator::count) as u64;
+    limits.into_iter().flatten().min().unwrap_or(u64::MAX).saturating_sub(running)
+}

@@ -1,0 +1,131 @@
+//! What `/proc` tells of processes: whose they are, what they use, whether they are dead.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process by number, held so that the number cannot come to mean another.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) pid: u32,
+    pidfd: OwnedFd,
+}
+
+impl Held {
+    pub(crate) fn kill(&self) {
+        // It may have ended by itself.
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// The words it was started with.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        String::from_utf8_lossy(&line).split_terminator('\0').map(str::to_owned).collect()
+    }
+}
+
+/// Every living process whose environment has this entry. A zombie has no environment.
+pub(crate) fn with_variable(entry: &str) -> Vec<Held> {
+    let has_it = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
+    };
+    let held = |pid: u32| {
+        let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let pidfd = pidfd_open(raw, PidfdFlags::empty()).ok()?;
+        has_it(pid).then_some(Held { pid, pidfd })
+    };
+    all().into_iter().filter(|pid| has_it(*pid)).filter_map(held).collect()
+}
+
+/// Dead children that these processes have not taken notice of.
+pub(crate) fn zombies_of(parents: &[u32]) -> usize {
+    let is_theirs = |stat: &Stat| stat.state == 'Z' && parents.contains(&stat.parent);
+    all().into_iter().filter_map(stat).filter(is_theirs).count()
+}
+
+fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    parent: u32,
+    ticks: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name may hold anything, brackets included; what follows the last one may not.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        parent: u32::try_from(number(1)?).ok()?,
+        ticks: number(11)? + number(12)?,
+    })
+}
+
+/// Processor time of all of these together, in seconds. What has ended counts nothing.
+pub(crate) fn cpu_seconds(pids: &[u32]) -> f64 {
+    let ticks: u64 = pids.iter().filter_map(|pid| stat(*pid)).map(|stat| stat.ticks).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Proportional memory, in KiB.
+pub(crate) fn pss_kib(pid: u32) -> Option<u64> {
+    kib_line(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+}
+
+pub(crate) fn rss_kib(pid: u32) -> Option<u64> {
+    kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")
+}
+
+/// The most it ever had in memory, in KiB.
+pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
+    kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:")
+}
+
+fn kib_line(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
+}
+
+pub(crate) fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+pub(crate) fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse() {
+        let text = "7 (a) b (c) Z 3 1 1 0 -1 4194560 0 0 0 0 5 6 0 0 20 0 1 0 100 0 0";
+        assert_eq!(parse_stat(text), Some(Stat { state: 'Z', parent: 3, ticks: 11 }));
+    }
+
+    #[test]
+    fn memory_is_read_by_its_key() {
+        assert_eq!(kib_line("VmPeak:\t 9 kB\nVmHWM:\t  123 kB\n", "VmHWM:"), Some(123));
+        assert_eq!(kib_line("VmPeak:\t 9 kB\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn this_process_is_alive_and_uses_something() {
+        let me = std::process::id();
+        assert!(rss_kib(me).unwrap() > 0 && peak_kib(me) >= rss_kib(me));
+        assert!(open_files(me) >= 3 && threads(me) >= 1);
+        assert!(cpu_seconds(&[me]) >= 0.0);
+        assert_eq!(zombies_of(&[me]), 0);
+    }
+}

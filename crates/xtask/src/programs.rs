@@ -1,0 +1,49 @@
+//! The programs under load: built here, or named by whoever has them.
+
+#![expect(clippy::disallowed_methods, reason = "developers' tools call cargo, and find themselves")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::LoadError;
+
+/// What a stage plays with.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// `mcp-delegator`.
+    pub delegator: PathBuf,
+    /// What plays an agent's script, with the words that make it one. It is called by its path.
+    pub agent: Vec<String>,
+    /// A program that becomes a server when its first word is [`crate::SERVE`].
+    pub server: PathBuf,
+    /// Where stages are set up: on a real disk.
+    pub stages: PathBuf,
+}
+
+impl Programs {
+    /// Builds the release programs of this workspace.
+    pub(crate) fn build() -> Result<Programs, LoadError> {
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let workspace = workspace.canonicalize().map_err(LoadError::io("find the workspace"))?;
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let packages = ["mcp-delegator", "delegator-scripted-agent", "xtask"];
+        let built = Command::new(cargo)
+            .args(["build", "--release", "--locked", "--bins", "--message-format", "short"])
+            .args(packages.iter().flat_map(|package| ["--package", package]))
+            .current_dir(&workspace)
+            .status()
+            .map_err(LoadError::io("run cargo"))?;
+        if !built.success() {
+            return Err(LoadError::Program { program: "cargo build".to_owned(), said: built.to_string() });
+        }
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+        let program = |name: &str| target.join("release").join(name);
+        Ok(Programs {
+            delegator: program("mcp-delegator"),
+            agent: vec![program("scripted-agent").display().to_string()],
+            server: program("xtask"),
+            stages: target.join("load"),
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! The load tiers. One tier, one file: it sets up a stage, loads it, and tells figures with their bounds.
+
+mod burst;
+mod cancel_storm;
+mod crowd;
+mod real_life;
+mod registry_size;
+mod soak;
+mod throughput;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::error::LoadError;
+use crate::figures::{Figure, Report, median_of_runs};
+use crate::machine;
+use crate::patience::Patience;
+use crate::programs::Programs;
+use crate::stage::{Plan, Stage};
+
+/// A tier of faults and load, by its name there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tier {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// What one run may take before it is given up.
+    may_take: Duration,
+    run: fn(&Trial) -> Result<Vec<Figure>, LoadError>,
+}
+
+const MINUTE: u64 = 60;
+
+pub(crate) const TIERS: [Tier; 6] = [
+    Tier {
+        name: "L1",
+        about: "throughput: 500 agents at once, 2,000 events each",
+        may_take: Duration::from_secs(10 * MINUTE),
+        run: throughput::run,
+    },
+    Tier {
+        name: "L3",
+        about: "real life: 500 agents, an event in 5 s each, 8 waiters, 2 minutes",
+        may_take: Duration::from_secs(10 * MINUTE),
+        run: real_life::run,
+    },
+    Tier {
+        name: "L4",
+        about: "submit burst: 2,000 submits in 10 s, 50 at once, slots full",
+        may_take: Duration::from_secs(10 * MINUTE),
+        run: burst::run,
+    },
+    Tier {
+        name: "L5",
+        about: "cancel storm: 500 running, half of them deaf, 50 with escaped children",
+        may_take: Duration::from_secs(10 * MINUTE),
+        run: cancel_storm::run,
+    },
+    Tier {
+        name: "L9",
+        about: "leak soak: 10,000 short tasks, 20 at once, random cancels, 5 servers",
+        may_take: Duration::from_secs(60 * MINUTE),
+        run: soak::run,
+    },
+    Tier {
+        name: "L10",
+        about: "registry size: 100,000 finished tasks",
+        may_take: Duration::from_secs(20 * MINUTE),
+        run: registry_size::run,
+    },
+];
+
+/// What whoever asks for a tier may choose.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    pub(crate) runs: usize,
+    pub(crate) scale: f64,
+    pub(crate) seed: u64,
+    pub(crate) keep: bool,
+}
+
+/// One run of one tier.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    programs: Programs,
+    name: &'static str,
+    order: Order,
+    patience: Patience,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Trial {
+    /// A number of the full tier at the scale of this one.
+    fn scaled(&self, full: usize, least: usize) -> usize {
+        ((full as f64 * self.order.scale).round() as usize).max(least.min(full))
+    }
+
+    fn stage(&self, slots: usize) -> Result<Stage, LoadError> {
+        let (name, keep) = (self.name, self.order.keep);
+        let plan = Plan { name, slots, interrupt_grace_sec: 5, terminate_grace_sec: 5, keep };
+        Stage::new(&self.programs, plan)
+    }
+
+    /// As many tasks as were asked for, or as many as the machine has room for.
+    fn with_room(&self, tasks: usize, processes_each: u64) -> usize {
+        // Others live here, too.
+        let room = machine::room_for_processes() * 3 / 4 / processes_each;
+        let fits = usize::try_from(room).unwrap_or(usize::MAX);
+        if fits < tasks {
+            self.note(format!("The machine has room for {fits} tasks of {tasks}: its limit of processes."));
+        }
+        fits.min(tasks)
+    }
+
+    fn note(&self, note: impl Into<String>) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note.into());
+    }
+
+    fn random(&self) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.order.seed)
+    }
+}
+
+impl Tier {
+    pub(crate) fn named(name: &str) -> Option<Tier> {
+        TIERS.into_iter().find(|tier| tier.name.eq_ignore_ascii_case(name))
+    }
+
+    pub(crate) fn report(&self, programs: &Programs, order: Order) -> Result<Report, LoadError> {
+        machine::raise_file_limit();
+        let load1_before = machine::load1();
+        let (mut told, mut notes) = (Vec::new(), Vec::new());
+        for _ in 0..order.runs {
+            let trial = Trial {
+                programs: programs.clone(),
+                name: self.name,
+                order,
+                patience: Patience::new(self.may_take)?,
+                notes: Mutex::default(),
+            };
+            told.push((self.run)(&trial)?);
+            for note in trial.notes.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        Ok(Report {
+            title: format!("{} {}", self.name, self.about),
+            scale: order.scale,
+            runs: order.runs,
+            seed: order.seed,
+            cores: machine::cores(),
+            load1_before,
+            load1_after: machine::load1(),
+            figures: median_of_runs(told),
+            notes,
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! L9: thousands of short tasks through several servers. Whatever grows with their number is a leak.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Trial;
+use super::crowd::all_have_ended;
+use crate::clock::pause;
+use crate::engine_calls::leftovers;
+use crate::error::LoadError;
+use crate::figures::{Bound, Figure, slope};
+use crate::processes::{open_files, rss_kib, threads, zombies_of};
+use crate::server::handle::Server;
+use crate::stage::Stage;
+
+const TASKS: usize = 10_000;
+const SERVERS: usize = 5;
+const SLOTS: usize = 20;
+/// A few more than slots, so that somebody always waits.
+const CLIENTS: usize = 24;
+/// One task in so many is cancelled on the way.
+const CANCELLED_ONE_IN: u64 = 10;
+/// What servers are compared with is taken after this part of the tasks.
+const WARM_UP: f64 = 0.1;
+const SAMPLES: usize = 40;
+
+/// What a server holds.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    done: usize,
+    server: usize,
+    files: usize,
+    threads: usize,
+    rss_kib: u64,
+}
+
+pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
+    let tasks = trial.scaled(TASKS, 100);
+    let stage = trial.stage(SLOTS)?;
+    let agent = stage.agent(
+        "short",
+        &json!([
+            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_between_ms": [50, 500]},
+            {"message": "done"}, {"turn_completed": {}}
+        ]),
+    )?;
+    let servers: Vec<Server> = (0..SERVERS).map(|_| stage.server()).collect::<Result<_, _>>()?;
+    // Every server has done everything once before anything is compared.
+    let warm = ((tasks as f64 * WARM_UP) as usize).max(SERVERS);
+    play(trial, &servers, &agent, warm, &mut Vec::new())?;
+    all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
+    settle(trial, &servers)?;
+    let before: Vec<Sample> = sample(&servers, warm);
+    let mut samples = before.clone();
+    let begun = std::time::Instant::now();
+    play(trial, &servers, &agent, tasks - warm, &mut samples)?;
+    all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
+    let took = begun.elapsed();
+    settle(trial, &servers)?;
+    let after = sample(&servers, tasks);
+    samples.extend(&after);
+    let grown = |pick: fn(&Sample) -> usize| {
+        let pairs = before.iter().zip(&after);
+        pairs.map(|(before, after)| pick(after).abs_diff(pick(before))).max().unwrap_or(usize::MAX) as f64
+    };
+    let pids: Vec<u32> = servers.iter().map(Server::pid).collect();
+    // A server buries its dead when it is asked something, if not before.
+    servers.iter().try_for_each(|server| server.status().map(drop))?;
+    let left = left_behind(&stage)?;
+    let alive = stage.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
+    Ok(vec![
+        Figure::count("tasks", tasks),
+        Figure::new("tasks a second", (tasks - warm) as f64 / took.as_secs_f64(), "", Bound::Free),
+        Figure::new("open files of a server, largest change", grown(|one| one.files), "", Bound::AtMost(5.0)),
+        Figure::new("threads of a server, largest change", grown(|one| one.threads), "", Bound::AtMost(2.0)),
+        Figure::new(
+            "memory of a server, steepest",
+            steepest(&samples),
+            "MiB in 1,000 tasks",
+            Bound::AtMost(1.0),
+        ),
+        Figure::new("log of the database (WAL)", left.log_mib, "MiB", Bound::AtMost(64.0)),
+        Figure::none_of("sockets left", left.sockets),
+        Figure::none_of("launch files left", left.launches),
+        Figure::none_of("half-written files left", left.unfinished),
+        Figure::none_of("directories without a task, and the like", left.orphans),
+        Figure::none_of("cgroups left", left.cgroups),
+        Figure::none_of("tasks neither completed nor cancelled", left.otherwise),
+        Figure::none_of("processes left", alive),
+        Figure::none_of("zombies of the servers", zombies_of(&pids)),
+    ])
+}
+
+/// Submits so many tasks, waits for most and cancels some; takes a sample of the servers now and then.
+fn play(
+    trial: &Trial,
+    servers: &[Server],
+    agent: &Path,
+    tasks: usize,
+    samples: &mut Vec<Sample>,
+) -> Result<(), LoadError> {
+    let (next, every) = (AtomicUsize::new(0), (tasks / SAMPLES).max(1));
+    let taken = Mutex::new(Vec::new());
+    let patience = trial.patience.clone();
+    let seed = trial.order.seed;
+    let client = |number: usize| -> Result<(), LoadError> {
+        let mut random = fastrand::Rng::with_seed(seed ^ (number as u64) << 32);
+        loop {
+            patience.check("soaking")?;
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= tasks {
+                return Ok(());
+            }
+            one_task(&servers[random.usize(..servers.len())], agent, &mut random)?;
+            if index % every == 0 {
+                let told = sample(servers, index);
+                taken.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
+        clients.into_iter().try_for_each(|client| client.join().unwrap_or(Err(LoadError::ServerGone)))
+    })?;
+    samples.extend(taken.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
+}
+
+fn one_task(server: &Server, agent: &Path, random: &mut fastrand::Rng) -> Result<(), LoadError> {
+    let id = server.submit(agent, "be quick", None)?;
+    if random.u64(..CANCELLED_ONE_IN) == 0 {
+        pause(Duration::from_millis(random.u64(..300)));
+        server.cancel(&id, Duration::from_secs(30))?;
+    } else {
+        server.wait(&id, Duration::from_secs(120))?;
+    }
+    Ok(())
+}
+
+fn sample(servers: &[Server], done: usize) -> Vec<Sample> {
+    let of = |(server, handle): (usize, &Server)| Sample {
+        done,
+        server,
+        files: open_files(handle.pid()),
+        threads: threads(handle.pid()),
+        rss_kib: rss_kib(handle.pid()).unwrap_or(0),
+    };
+    servers.iter().enumerate().map(of).collect()
+}
+
+/// Until no server is busy: the threads of the last requests are gone, and two looks in a row agree.
+fn settle(trial: &Trial, servers: &[Server]) -> Result<(), LoadError> {
+    let busy =
+        || servers.iter().map(|server| (threads(server.pid()), open_files(server.pid()))).collect::<Vec<_>>();
+    let mut last = busy();
+    trial.patience.until("letting the servers come to rest", Duration::from_secs(30), || {
+        pause(Duration::from_millis(500));
+        let now = busy();
+        let calm = now == last;
+        last = now;
+        Ok(calm)
+    })
+}
+
+/// MiB in a thousand tasks, of the server that grows most.
+fn steepest(samples: &[Sample]) -> f64 {
+    let of = |server: usize| -> Vec<(f64, f64)> {
+        let its = samples.iter().filter(|sample| sample.server == server);
+        its.map(|sample| (sample.done as f64 / 1000.0, sample.rss_kib as f64 / 1024.0)).collect()
+    };
+    (0..SERVERS).map(|server| slope(&of(server))).fold(f64::MIN, f64::max)
+}
+
+#[derive(Debug, Default)]
+struct Left {
+    log_mib: f64,
+    sockets: usize,
+    launches: usize,
+    unfinished: usize,
+    orphans: usize,
+    cgroups: usize,
+    otherwise: usize,
+}
+
+fn left_behind(stage: &Stage) -> Result<Left, LoadError> {
+    use delegator_domain::task::State;
+    let registry = stage.door().registry()?;
+    let counts = registry.counts()?;
+    let ended_well = [State::Completed, State::Cancelled];
+    let otherwise =
+        counts.iter().filter(|(state, _)| !ended_well.contains(state)).map(|(_, count)| count as usize);
+    let mut left = Left {
+        log_mib: registry.log_bytes() as f64 / f64::from(1 << 20),
+        orphans: leftovers(&registry)?.len(),
+        otherwise: otherwise.sum(),
+        cgroups: cgroups_named_like_us(Path::new("/sys/fs/cgroup"), 4),
+        ..Left::default()
+    };
+    let read = |path: &Path| std::fs::read_dir(path).map_err(LoadError::io("look for leftovers"));
+    for task in read(&stage.state_dir().join("tasks"))?.flatten() {
+        for file in read(&task.path())?.flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            left.launches += usize::from(name == "launch");
+            left.sockets += usize::from(name == "control.sock");
+            let place =
+                (name == "control.path").then(|| std::fs::read_to_string(file.path()).unwrap_or_default());
+            left.sockets += usize::from(
+                place.is_some_and(|place| Path::new(&place).exists() && !place.ends_with("control.sock")),
+            );
+            left.unfinished += usize::from(name.contains("tmp") || name.contains("part"));
+        }
+    }
+    Ok(left)
+}
+
+fn cgroups_named_like_us(folder: &Path, depth: usize) -> usize {
+    if depth == 0 {
+        return 0;
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| {
+            let is_ours = entry.file_name().to_string_lossy().contains("delegator");
+            usize::from(is_ours) + cgroups_named_like_us(&entry.path(), depth - 1)
+        })
+        .sum()
+}

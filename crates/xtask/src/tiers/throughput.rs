@@ -1,0 +1,133 @@
+//! L1: every agent tells its events at the same moment; all of them must be stored, once and in order.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Trial;
+use super::crowd::{all_have_ended, all_have_spoken, submit_all};
+use crate::engine_calls::supervisors;
+use crate::error::LoadError;
+use crate::figures::{Bound, Figure, percentile};
+use crate::numbered::{Numbered, read_numbered};
+use crate::processes::{peak_kib, pss_kib};
+use crate::stage::Stage;
+
+const AGENTS: usize = 500;
+const EVENTS: u64 = 2_000;
+const EVENT_BYTES: usize = 160;
+const LONGEST_LINE_BYTES: u64 = 8 << 20;
+/// How many supervisors are looked at while all of them are busy.
+const SAMPLE: usize = 25;
+
+pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
+    let agents = trial.with_room(trial.scaled(AGENTS, 10), 3);
+    let stage = trial.stage(agents)?;
+    let go = stage.root().join("go");
+    let agent = stage.agent(
+        "chatter",
+        &json!([
+            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": go},
+            {"events": {"count": EVENTS, "bytes": EVENT_BYTES}}, {"turn_completed": {}}
+        ]),
+    )?;
+    let server = stage.server()?;
+    let begun = std::time::Instant::now();
+    let ids = submit_all(&server, &vec![agent.as_path(); agents])?;
+    all_have_spoken(trial, &stage, &ids)?;
+    let started = begun.elapsed();
+    let (door, registry) = (stage.door(), stage.door().registry()?);
+    let pids = supervisors(&registry)?;
+    let mut waiting: Vec<f64> = pids.iter().filter_map(|pid| pss_kib(*pid)).map(|kib| kib as f64).collect();
+    let mut busy: f64 = 0.0;
+    let mut looks = 0_usize;
+    touch(&go)?;
+    let took = all_have_ended(trial, &door, Duration::from_secs(240), || {
+        looks += 1;
+        if looks % 20 == 1 {
+            let sample = pids.iter().step_by(pids.len().div_ceil(SAMPLE).max(1));
+            busy = sample.filter_map(|pid| pss_kib(*pid)).map(|kib| kib as f64).fold(busy, f64::max);
+        }
+    })?;
+    let server_peak = peak_kib(server.pid()).map_or(f64::NAN, |kib| kib as f64 / 1024.0);
+    let stored = ids.iter().map(|id| read_numbered(&stage.events_file(id)));
+    let stored: Vec<Numbered> = stored.collect::<Result<_, _>>()?;
+    let sum = |pick: fn(&Numbered) -> usize| stored.iter().map(pick).sum::<usize>();
+    let missing: usize = stored.iter().map(|numbers| numbers.missing_up_to(EVENTS)).sum();
+    Ok(vec![
+        Figure::count("agents at once", agents),
+        Figure::new("submit → all agents started", started.as_secs_f64(), "s", Bound::Free),
+        Figure::new(
+            "events told → all stored and all tasks ended",
+            took.as_secs_f64(),
+            "s",
+            Bound::AtMost(30.0),
+        ),
+        Figure::count("events stored", sum(|numbers| numbers.distinct)),
+        Figure::none_of("events missing", missing),
+        Figure::none_of("events doubled", sum(|numbers| numbers.doubled)),
+        Figure::none_of("events out of order", sum(|numbers| numbers.out_of_order)),
+        Figure::none_of("tasks not completed", not_completed(&registry)?),
+        Figure::new("server, most memory (RSS)", server_peak, "MiB", Bound::AtMost(64.0)),
+        Figure::new(
+            "supervisor before its events, median PSS",
+            percentile(&mut waiting, 50.0),
+            "KiB",
+            Bound::Free,
+        ),
+        Figure::new(
+            "supervisor before its events, largest PSS",
+            percentile(&mut waiting, 100.0),
+            "KiB",
+            Bound::AtMost(1024.0),
+        ),
+        Figure::new(
+            format!("supervisor amid its events, largest PSS of {SAMPLE}"),
+            busy,
+            "KiB",
+            Bound::AtMost(1024.0),
+        ),
+        Figure::new(
+            "supervisor, most memory for a line of 8 MiB (RSS)",
+            long_line(trial)?,
+            "MiB",
+            Bound::AtMost(16.0),
+        ),
+    ])
+}
+
+fn not_completed(registry: &delegator_registry::Registry) -> Result<usize, LoadError> {
+    let counts = registry.counts()?;
+    let others = counts.iter().filter(|(state, _)| *state != delegator_domain::task::State::Completed);
+    Ok(others.map(|(_, count)| count as usize).sum())
+}
+
+/// What a supervisor needed at most for the longest line that is taken whole.
+fn long_line(trial: &Trial) -> Result<f64, LoadError> {
+    let stage = trial.stage(1)?;
+    let go = stage.root().join("go");
+    let agent = stage.agent(
+        "long-line",
+        &json!([
+            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"big_line": {"bytes": LONGEST_LINE_BYTES}},
+            {"wait_for_file": go}, {"turn_completed": {}}
+        ]),
+    )?;
+    let server = stage.server()?;
+    let id = server.submit(&agent, "a long line", None)?;
+    trial.patience.until("storing a long line", Duration::from_secs(60), || Ok(is_stored(&stage, &id)))?;
+    let registry = stage.door().registry()?;
+    let peak = supervisors(&registry)?.first().and_then(|pid| peak_kib(*pid));
+    touch(&go)?;
+    server.wait(&id, Duration::from_secs(60))?;
+    Ok(peak.map_or(f64::NAN, |kib| kib as f64 / 1024.0))
+}
+
+fn is_stored(stage: &Stage, id: &str) -> bool {
+    std::fs::metadata(stage.events_file(id)).is_ok_and(|file| file.len() > LONGEST_LINE_BYTES)
+}
+
+fn touch(path: &Path) -> Result<(), LoadError> {
+    std::fs::write(path, "").map_err(LoadError::io("give the sign"))
+}
