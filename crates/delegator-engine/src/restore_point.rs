@@ -66,7 +66,11 @@ pub(crate) fn keep(task: &TaskId, dir: &TaskDir, workdir: &OwnedFd, environment:
     let kept = match made {
         Ok(None) => return,
         Ok(point) => KeptPoint { point, ..KeptPoint::default() },
-        Err(problem) => KeptPoint { problem: Some(problem), ..KeptPoint::default() },
+        // git may say much; the first line says what.
+        Err(problem) => {
+            let first = problem.lines().next().unwrap_or_default().chars().take(300).collect();
+            KeptPoint { problem: Some(first), ..KeptPoint::default() }
+        }
     };
     // On a full disk the task is worth more than this.
     let _ = kept.write(dir);

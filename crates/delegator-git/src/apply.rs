@@ -3,6 +3,7 @@
 //! git's own lock on the index is held all the while, so no other git command of the work tree comes in between. At the
 //! end the files are compared with what was to be written; what is not as it should be is told.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::capture::{RAW, WORK, index_tree};
 use crate::error::{GitError, RestoreError};
-use crate::listing::{changes, joined, on_disk, shown};
+use crate::listing::{RepoPath, changes, joined, on_disk, shown};
 use crate::look::{Prospect, TARGET};
 use crate::point::RestorePoint;
 
@@ -55,8 +56,8 @@ impl Prospect {
     /// What was changed since it was kept is in no undo point.
     fn refuse_if_changed(&self) -> Result<(), RestoreError> {
         let changed = changes(&self.scratch.run(WORK, RAW, b"")?, "diff-files")?;
-        let touched = |path| self.write.contains(path) || self.remove.contains(path);
-        if let Some(change) = changed.iter().find(|change| touched(&change.path)) {
+        let touched: BTreeSet<&RepoPath> = self.write.iter().chain(&self.remove).collect();
+        if let Some(change) = changed.iter().find(|change| touched.contains(&change.path)) {
             return Err(RestoreError::Changed { what: shown(&change.path) });
         }
         self.scratch.copy_index("again")?;
@@ -80,7 +81,8 @@ impl Prospect {
             self.scratch.run(TARGET, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
         }
         let still = changes(&self.scratch.run(TARGET, RAW, b"")?, "diff-files")?;
-        match still.iter().find(|change| self.write.contains(&change.path)) {
+        let written: BTreeSet<&RepoPath> = self.write.iter().collect();
+        match still.iter().find(|change| written.contains(&change.path)) {
             Some(change) => {
                 let problem = io::Error::other("it is not as it was written");
                 Err(GitError::io("write", shown(&change.path))(problem))

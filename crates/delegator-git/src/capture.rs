@@ -82,7 +82,7 @@ pub(crate) fn capture(
     let changed = changes(&scratch.run(WORK, RAW, b"")?, "diff-files")?;
     let known = Known::of(scratch)?;
     let untracked = scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"")?;
-    let untracked: Vec<RepoPath> = records(&untracked).map(<[u8]>::to_vec).collect();
+    let untracked: BTreeSet<RepoPath> = records(&untracked).map(<[u8]>::to_vec).collect();
     let mut gatherer = Gatherer::new(scratch, limits, needed);
     let mut gone = BTreeSet::new();
     let mut modified = BTreeSet::new();
@@ -99,7 +99,7 @@ pub(crate) fn capture(
     }
     let converted =
         if scratch.converts || known.has_attributes { known.converted(scratch)? } else { Vec::new() };
-    let ignored = needed.iter().filter(|path| !known.paths.contains(*path) && !untracked.contains(path));
+    let ignored = needed.iter().filter(|path| !known.paths.contains(*path) && !untracked.contains(*path));
     for path in converted.iter().filter(|path| !modified.contains(*path)) {
         gatherer.disguised.push(path.clone());
         gatherer.take_if_small(path.clone())?;
