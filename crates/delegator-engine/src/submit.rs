@@ -14,6 +14,7 @@ use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
 use crate::launch::{AgentProgram, Launch, Settings};
+use crate::nesting::Nesting;
 
 /// A task somebody wants done; its values are validated, its circumstances are not.
 #[derive(Debug, Clone)]
@@ -35,6 +36,7 @@ pub struct Submission {
     /// The validated input without the text, for showing and for starting it again.
     pub input: Value,
     pub allow_parallel_writes: bool,
+    pub nesting: Nesting,
     pub idempotency: Option<Idempotency>,
 }
 
@@ -54,6 +56,7 @@ impl Engine {
         if asked > submission.max_mode {
             return Err(EngineError::ModeTooWide { asked, allowed: submission.max_mode });
         }
+        submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir = checked_dir(&settings.working_dir, &settings.allowed_roots)?;
         // Where it may write, too.
@@ -61,6 +64,7 @@ impl Engine {
             *directory = checked_dir(directory, &settings.allowed_roots)?;
         }
         let mut registry = self.open()?;
+        submission.nesting.check_children(&registry)?;
         let id = fresh_id()?;
         let launch = Engine::launch_of(&submission, &id);
         let task = NewTask {
@@ -73,7 +77,7 @@ impl Engine {
             model: submission.settings.model.clone(),
             title: submission.title,
             labels: submission.labels,
-            input: submission.input,
+            input: submission.nesting.noted_in(submission.input),
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };

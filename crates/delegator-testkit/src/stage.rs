@@ -1,6 +1,9 @@
 //! A world whose agent does what a test tells it to: a `codex` that plays a script, or any other text for a shell.
 
-#![expect(clippy::disallowed_methods, reason = "a condition of another process has to be looked at again and again")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a condition of another process has to be looked at again and again"
+)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

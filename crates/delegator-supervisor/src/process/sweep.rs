@@ -201,7 +201,8 @@ impl Found {
 fn in_group(group: &Cgroup) -> Vec<ProcessStat> {
     let read = group.members().into_iter().filter_map(read_stat);
     let living: Vec<ProcessStat> = read.filter(|stat| !stat.is_dead()).collect();
-    let still: HashSet<i32> = if living.is_empty() { HashSet::new() } else { group.members().into_iter().collect() };
+    let still: HashSet<i32> =
+        if living.is_empty() { HashSet::new() } else { group.members().into_iter().collect() };
     living.into_iter().filter(|stat| still.contains(&stat.pid)).collect()
 }
 

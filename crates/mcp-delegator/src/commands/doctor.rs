@@ -58,7 +58,8 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<Answer, AppError> {
         let kept: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
         tracing::warn!(?kept, "the damaged registry was set aside");
     }
-    let checks = vec![agent(context), codex_home(context), sandbox(), containment(context), state_dir(context)];
+    let checks =
+        vec![agent(context), codex_home(context), sandbox(), containment(context), state_dir(context)];
     let is_healthy = checks.iter().all(|check| check.status != "problem");
     Ok(Answer::done(json!(Checks { checks, is_healthy })))
 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Settings, Submission};
+use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
 use delegator_testkit::stage::{Stage, processes_of, turn, until};
 use serde_json::{Value, json};
 
@@ -16,7 +16,11 @@ use crate::{Choices, PROGRAM, ends_of, playing, registry};
 
 /// The engine itself, on a stage's state directory: to be quicker than a command line can be.
 fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
-    Engine { state_dir: stage.world.home().join("state"), max_concurrent, program: Path::new(PROGRAM).to_owned() }
+    Engine {
+        state_dir: stage.world.home().join("state"),
+        max_concurrent,
+        program: Path::new(PROGRAM).to_owned(),
+    }
 }
 
 fn wait(engine: &Engine, id: &TaskId) -> String {
@@ -67,6 +71,7 @@ fn submission(stage: &Stage, text: &str) -> Submission {
         labels: Default::default(),
         input: json!({}),
         allow_parallel_writes: true,
+        nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
         idempotency: None,
     }
 }
@@ -178,7 +183,9 @@ fn f13_five_hundred_wishes_at_random_start_nothing() {
                     let number = choices.below(TASKS);
                     let wish = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
                     match wish {
-                        Ok(heard) if heard.previous == State::Queued => drop(unstarted.lock().unwrap().insert(number)),
+                        Ok(heard) if heard.previous == State::Queued => {
+                            drop(unstarted.lock().unwrap().insert(number))
+                        }
                         // Its limit may have been quicker.
                         Ok(_) | Err(EngineError::AlreadyEnded { .. }) => {}
                         Err(error) => panic!("{error}"),

@@ -119,8 +119,8 @@ fn f12_a_wall_clock_that_jumps_changes_no_limit() {
 
 #[test]
 fn f12_who_came_first_is_first_whatever_the_clock_said() {
-    let stage = with_a_clock(turn(&[json!({"wait_for_file": "go"})]))
-        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let stage =
+        with_a_clock(turn(&[json!({"wait_for_file": "go"})])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let running = stage.exec(&[]);
     let mut expected = Vec::new();
     for clock in ["+2h", "+0", "-2h"] {

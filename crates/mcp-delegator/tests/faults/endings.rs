@@ -99,9 +99,7 @@ fn assert_fate(stage: &Stage, task: &str, code: i32) {
 
 #[test]
 fn f03_who_ignores_everything_is_killed_with_all_it_started() {
-    let escapee = |session: &str, orphan: bool| {
-        json!({"child": {"session": session, "orphan": orphan, "seconds": 300, "ignore": ["TERM", "INT"]}})
-    };
+    let escapee = |session: &str, orphan: bool| json!({"child": {"session": session, "orphan": orphan, "seconds": 300, "ignore": ["TERM", "INT"]}});
     let stage = playing(turn(&[
         json!({"trap": {"signals": ["INT", "TERM"], "log": "signals"}}),
         escapee("same", false),
@@ -169,6 +167,10 @@ fn give_away(path: &std::path::Path) {
     let _ = std::os::unix::fs::chown(path, Some(65534), Some(65534));
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
         let is_folder = entry.file_type().unwrap().is_dir();
-        if is_folder { give_away(&entry.path()) } else { let _ = std::os::unix::fs::chown(entry.path(), Some(65534), Some(65534)); }
+        if is_folder {
+            give_away(&entry.path())
+        } else {
+            let _ = std::os::unix::fs::chown(entry.path(), Some(65534), Some(65534));
+        }
     }
 }

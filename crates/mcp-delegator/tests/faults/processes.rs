@@ -27,7 +27,10 @@ fn f14_a_tree_that_grows_too_big_is_put_out_and_the_others_live() {
 
 #[test]
 fn f14_a_cancelled_tree_is_gone() {
-    let stage = playing(turn(&[json!({"fork_tree": {"processes": 40, "width": 3, "seconds": 300}}), json!("silent")]));
+    let stage = playing(turn(&[
+        json!({"fork_tree": {"processes": 40, "width": 3, "seconds": 300}}),
+        json!("silent"),
+    ]));
     let id = stage.exec(&[]);
     until("the tree has grown", || processes_of(&id).len() >= 40);
     let answer = stage.answer(&["local", "cancel", &id]);
@@ -142,7 +145,8 @@ fn f16_every_end_takes_its_group_along() {
     let stage = stage.variable("MCP_DELEGATOR_SWEEP_EXEMPT", "builddaemon");
     let id = stage.exec(&[]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
-    let pid: i32 = std::fs::read_to_string(stage.world.project().join("daemon")).unwrap().trim().parse().unwrap();
+    let pid: i32 =
+        std::fs::read_to_string(stage.world.project().join("daemon")).unwrap().trim().parse().unwrap();
     assert_eq!((is_alive(pid), group_of(&id)), (true, None));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }

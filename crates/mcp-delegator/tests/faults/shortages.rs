@@ -10,10 +10,8 @@ use crate::{PROGRAM, playing};
 fn f15_a_shortage_of_descriptors_is_an_error_and_not_a_loss() {
     let stage = playing(turn(&[]));
     for most in [5, 7, 9, 11, 13, 16, 20] {
-        let limited = stage.program(
-            "bin/limited",
-            &format!("#!/bin/sh\nexec prlimit --nofile={most} {PROGRAM} \"$@\"\n"),
-        );
+        let limited = stage
+            .program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile={most} {PROGRAM} \"$@\"\n"));
         let run = stage.world.run_as(&limited, ["local", "run", "x"]);
         assert!(run.exit.is_some(), "{most}: it dies of nothing: {run:?}");
         assert_eq!(run.json()["ok"], run.exit == Some(0), "{most}: {run:?}");

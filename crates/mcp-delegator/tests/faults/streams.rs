@@ -145,7 +145,8 @@ fn f24_json_that_is_too_deep_too_big_or_unknown_is_tolerated() {
     let lines = [
         "[".repeat(100_000),
         format!("{}{}", "{\"a\":".repeat(100_000), "1"),
-        r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"x"},"n":1e999}"#.to_owned(),
+        r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"x"},"n":1e999}"#
+            .to_owned(),
         r#"{"type":"turn.started","type":"turn.started"}"#.to_owned(),
         r#"{"type":"never.heard.of","value":1}"#.to_owned(),
         r#"{"type":"item.completed","item":{"id":"2","type":"never_heard_of"}}"#.to_owned(),
@@ -160,7 +161,11 @@ fn f24_json_that_is_too_deep_too_big_or_unknown_is_tolerated() {
     let run = stage.world.run(["local", "run", "x"]);
     assert_eq!(run.exit, Some(0), "{}", run.stdout);
     let data = run.json()["data"].clone();
-    assert_eq!((&data["state"], &data["final_message"]), (&json!("completed"), &json!("All done.")), "{data}");
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("completed"), &json!("All done.")),
+        "{data}"
+    );
 }
 
 #[test]
@@ -190,9 +195,7 @@ fn f25_only_the_end_of_a_turn_decides() {
 #[test]
 fn f26_input_arrives_whole_or_is_not_missed() {
     let longest = "\u{1F980}".repeat(100_000);
-    let run = |stage: &Stage| {
-        stage.world.run_with_input(["local", "run", "-"], longest.as_bytes())
-    };
+    let run = |stage: &Stage| stage.world.run_with_input(["local", "run", "-"], longest.as_bytes());
     let stage = playing(turn(&[json!({"record": {"file": "record.json", "stdin_file": "stdin"}})]));
     assert_eq!(run(&stage).exit, Some(0));
     assert_eq!(std::fs::metadata(stage.world.project().join("stdin")).unwrap().len(), 400_000);

@@ -110,7 +110,8 @@ fn f52_a_swapped_directory_starts_nothing_outside_the_roots() {
     assert!(swaps > 10_000, "{swaps} swaps are not many");
     assert!(refused > 0 && refused < STARTS as u64, "{refused} of {STARTS} were refused: nothing raced");
     // Wherever an agent began it wrote it down, one level and two levels up.
-    let seen = ["seen", "roots/seen"].map(|file| std::fs::read_to_string(root.join(file)).unwrap_or_default());
+    let seen =
+        ["seen", "roots/seen"].map(|file| std::fs::read_to_string(root.join(file)).unwrap_or_default());
     for line in seen.concat().lines() {
         assert!(std::path::Path::new(line).starts_with(root.join("roots").canonicalize().unwrap()), "{line}");
     }
