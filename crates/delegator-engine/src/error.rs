@@ -24,6 +24,12 @@ pub enum EngineError {
     AlreadyEnded { task: TaskId, state: State },
     #[error("mode {} is not allowed here; the configured max_mode is {}", asked.name(), allowed.name())]
     ModeTooWide { asked: Mode, allowed: Mode },
+    #[error("this would be a task at depth {depth}; the configured max_depth is {allowed}")]
+    TooDeep { depth: u32, allowed: u32 },
+    #[error(
+        "task {parent} has as many tasks running or waiting as the configured max_children ({allowed}) allows"
+    )]
+    TooManyChildren { parent: String, allowed: usize },
     #[error("{}: {problem}", path.display())]
     WorkingDir { path: PathBuf, problem: String },
     #[error("{} is outside the configured allowed_roots", path.display())]

@@ -14,6 +14,7 @@ use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
 use crate::launch::{AgentProgram, Launch, Settings};
+use crate::nesting::Nesting;
 use crate::work_tree::work_tree_of;
 
 /// A task somebody wants done; its values are validated, its circumstances are not.
@@ -36,6 +37,7 @@ pub struct Submission {
     /// The validated input without the text, for showing and for starting it again.
     pub input: Value,
     pub allow_parallel_writes: bool,
+    pub nesting: Nesting,
     pub idempotency: Option<Idempotency>,
 }
 
@@ -59,6 +61,7 @@ impl Engine {
         if asked > submission.max_mode {
             return Err(EngineError::ModeTooWide { asked, allowed: submission.max_mode });
         }
+        submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir = checked_dir(&settings.working_dir, &settings.allowed_roots)?;
         // Where it may write, too.
@@ -66,6 +69,7 @@ impl Engine {
             *directory = checked_dir(directory, &settings.allowed_roots)?;
         }
         let mut registry = self.open()?;
+        submission.nesting.check_children(&registry)?;
         let id = fresh_id()?;
         let launch = Engine::launch_of(&submission, &id);
         let task = NewTask {
@@ -79,7 +83,7 @@ impl Engine {
             title: submission.title,
             text: redacted_text(&launch),
             labels: submission.labels,
-            input: submission.input,
+            input: submission.nesting.noted_in(submission.input),
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };

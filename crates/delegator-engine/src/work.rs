@@ -8,8 +8,8 @@ use delegator_domain::task::{End, FailureKind, Mode, TaskId};
 use delegator_registry::{
     Attempt, Began, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
-use delegator_supervisor::agent::codex::{LaunchRequest, ProjectTrust, plan};
-use delegator_supervisor::agent::{environment::codex_home, task_marker};
+use delegator_supervisor::agent::codex::{LaunchRequest, plan};
+use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
@@ -155,7 +155,7 @@ fn prepare(
         env_policy: settings.env_policy(),
         marker: task_marker(id, settings.depth),
         resume: settings.resume.clone(),
-        project_trust: ProjectTrust::default(),
+        project_trust: project_trust(&workdir),
     };
     let mut plan = plan(&request, launch.agent.version())?;
     plan.args.splice(0..0, launch.agent.leading_args.iter().cloned());

@@ -15,7 +15,7 @@
 //! * `verdict` says how it ended, from facts alone.
 //!
 //! [`run::supervise`] takes the whole process: it becomes a child subreaper, changes its umask and reaps every child.
-//! It belongs into a process of its own, with one thread.
+//! It belongs into a process of its own, with one thread. (A second one lives for a moment, see `process::cgroup`.)
 
 pub mod agent;
 pub mod process;

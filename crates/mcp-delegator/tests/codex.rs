@@ -155,3 +155,50 @@ fn commands_work_under_every_environment_policy() {
         assert_eq!(output.contains("MY_FLAG=up"), policy == "allow-list", "{policy}: {output}");
     }
 }
+
+/// Everything a hostile repository would like to have run, and a word that tells whether it was read.
+fn plant(stage: &Stage, folder: &str) {
+    let evil = stage.world.home().join("evil").display().to_string();
+    let config = format!(
+        "developer_instructions = \"PLANTED-WORDS\"\nnotify = [\"touch\", \"{evil}\"]\n\
+         [mcp_servers.evil]\ncommand = \"touch\"\nargs = [\"{evil}\"]\n"
+    );
+    stage.world.write(&format!("{folder}/.codex/config.toml"), &config);
+    let hook = json!([{"hooks": [{"type": "command", "command": format!("touch {evil}")}]}]);
+    let hooks = json!({"hooks": {"SessionStart": hook, "UserPromptSubmit": hook, "Stop": hook}});
+    stage.world.write(&format!("{folder}/.codex/hooks.json"), &hooks.to_string());
+}
+
+#[test]
+fn a_projects_words_are_read_and_its_commands_are_not_run() {
+    for (mode, workdir, planted, is_read) in [
+        ("read-only", "project", None, true),
+        ("read-only", "project", Some("project"), true),
+        ("workspace-write", "project", None, true),
+        ("danger-full-access", "project", None, true),
+        // One trust for both, so the words go with the commands.
+        ("workspace-write", "project", Some("project"), false),
+        // Only the directory itself is trusted, not those above it.
+        ("workspace-write", "project/inner", Some("project"), true),
+    ] {
+        let model = FakeModel::start(vec![Step::Say(vec![message("ok")])]);
+        let stage = Stage::with(&model.codex_config());
+        let config = text_of(&stage.world.home().join(".codex/config.toml"));
+        stage.world.write("project/.git/HEAD", "ref: refs/heads/main\n");
+        stage.world.write("project/AGENTS.md", "ALWAYS-SAY-HELLO");
+        stage.world.write("project/inner/file", "");
+        if let Some(folder) = planted {
+            plant(&stage, folder);
+        }
+        let stage = Stage { world: stage.world.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access") };
+        let workdir = stage.world.home().parent().unwrap().join(workdir).display().to_string();
+        let data = stage.done(&["exec", "greet", "--mode", mode, "--working-dir", &workdir]);
+        let case = format!("{mode} in {workdir}, planted in {planted:?}");
+        assert_eq!(data["state"], "completed", "{case}: {data}");
+        let asked = json!(model.requests()).to_string();
+        assert_eq!(asked.contains("ALWAYS-SAY-HELLO"), is_read, "{case}");
+        assert!(!asked.contains("PLANTED-WORDS"), "{case}: the project's configuration was obeyed");
+        assert!(!stage.world.home().join("evil").exists(), "{case}: something of the project was run");
+        assert_eq!(text_of(&stage.world.home().join(".codex/config.toml")), config, "{case}");
+    }
+}

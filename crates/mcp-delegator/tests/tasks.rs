@@ -317,3 +317,61 @@ fn logs_can_be_followed_to_the_end() {
     assert!(lines.map(Result::unwrap).any(|line| line.contains("turn.completed")));
     assert_eq!(finished(child).exit, Some(0));
 }
+
+#[test]
+fn a_task_inside_a_task_has_its_limits() {
+    let stage = playing(turn(&[json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_DEPTH", "2")
+        .variable("MCP_DELEGATOR_MAX_CHILDREN", "2")
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let outer = "T-local-00000000000000000000000000000000";
+    let exec_inside = |mark: &str| {
+        let output =
+            stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", mark).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), answer)
+    };
+    let (exit, answer) = exec_inside(&format!("{outer}:2"));
+    assert_eq!((exit, &answer["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("max_depth is 2"), "{answer}");
+    // One runs, one waits: both count, until they end.
+    let ids = [(); 2].map(|()| {
+        let (exit, answer) = exec_inside(&format!("{outer}:1"));
+        assert_eq!(exit, Some(0), "{answer}");
+        answer["data"]["task_id"].as_str().unwrap().to_owned()
+    });
+    let (exit, answer) = exec_inside(&format!("{outer}:1"));
+    assert_eq!((exit, &answer["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("max_children"), "{answer}");
+    let another = "T-local-11111111111111111111111111111111:0";
+    assert_eq!(exec_inside(another).0, Some(0), "another task's are counted for themselves");
+    assert_eq!(exec_inside("nonsense").0, Some(0), "and nobody's are not counted");
+    stage.world.write("project/go", "");
+    for id in &ids {
+        assert_eq!(stage.wait(id)["data"]["state"], "completed");
+    }
+    assert_eq!(exec_inside(&format!("{outer}:1")).0, Some(0));
+}
+
+#[test]
+fn a_submission_by_an_agent_stands_below_its_task() {
+    let program = env!("CARGO_BIN_EXE_mcp-delegator");
+    let stage = playing(turn(&[]));
+    let state = stage.world.home().join("state").display().to_string();
+    let codex = stage.root().join("bin/codex").display().to_string();
+    // What a command of the agent would do; the inner task is waited for, since it ends with the outer one.
+    let run = format!(
+        "MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} {program} local run inner > inner.json"
+    );
+    stage.play(json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"record": {"file": "record.json"}},
+        {"command": {"run": format!("[ -e inner.json ] || {{ : > inner.json; {run}; }}")}},
+        {"message": "done"}, {"turn_completed": {}}
+    ]));
+    assert_eq!(stage.world.run(["local", "run", "outer"]).exit, Some(0));
+    let inner: Value = serde_json::from_str(&text_of(&stage.world.project().join("inner.json"))).unwrap();
+    assert_eq!(inner["data"]["state"], "completed", "{inner}");
+    // Written last by the inner one.
+    let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
+    assert!(record["env"]["DELEGATOR_TASK"].as_str().unwrap().ends_with(":1"), "{record}");
+}

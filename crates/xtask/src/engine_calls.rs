@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{End, Mode, Place, State, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, Limits, Settings, Submission, Wanted};
+use delegator_engine::{AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, Wanted};
 use delegator_registry::{
     Finish, Idempotency, Leftover, NewTask, OpenOptions, Past, Registry, RegistryError, StateDir, Task,
 };
@@ -61,6 +61,7 @@ impl Door {
             labels: Default::default(),
             input: serde_json::json!({}),
             allow_parallel_writes: true,
+            nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
             idempotency: key.map(|key| Idempotency { key: key.to_owned(), request_hash: text.to_owned() }),
         })?;
         Ok((submitted.task.id, submitted.queue_position))

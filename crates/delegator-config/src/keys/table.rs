@@ -138,7 +138,7 @@ pub static KEYS: &[Key] = &[
         Integer(3),
         "How deep tasks may start tasks; 0 allows none inside a task.",
     ),
-    lowered("max_children", count(0, 1024), Integer(16), "How many tasks one task may start."),
+    lowered("max_children", count(0, 1024), Integer(16), "Tasks of one task that may run or wait at once."),
     key("notify.command", Kind::Command, Unset("no notice"), "Run when a task ends, without a shell."),
     key(
         "notify.on",

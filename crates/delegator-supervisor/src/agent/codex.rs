@@ -58,7 +58,7 @@ pub enum ProjectTrust {
     /// The project's own configuration is not read, and (since 0.150 or so) neither is its AGENTS.md.
     #[default]
     Untrusted,
-    /// For this run only: what Codex would do by itself, without the record.
+    /// For this run only, without a record: see [`super::project`].
     Trusted,
     /// Its configuration names the directory already: nothing will be recorded, and the user's word counts.
     AsConfigured,

@@ -5,6 +5,7 @@ pub mod environment;
 pub mod leftovers;
 pub mod locate;
 pub mod probe;
+pub mod project;
 mod toml_text;
 pub mod version;
 

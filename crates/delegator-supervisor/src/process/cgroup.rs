@@ -1,24 +1,37 @@
 //! A control group of its own for each task, where the system lets us make one.
 //!
-//! Whatever an agent starts is born into its group and cannot leave it by forking, by a session of its own or by
-//! clearing its environment; so even when a supervisor was killed, the group still says what belongs to the task. To
-//! get the agent in without a moment outside, the supervisor goes in itself, starts it, and comes out again.
+//! Whatever is in a group forks into it, and leaves it neither by a session of its own nor by clearing its environment;
+//! so even when a supervisor was killed, the group still says what belongs to the task.
+//!
+//! To move a process the kernel waits for a grace period of its own, ten milliseconds and more on a machine at rest,
+//! and only the first of several moves in a row is that slow. The agent does not wait for it: it is started, and a
+//! thread takes it in together with whatever it has started meanwhile, until a walk over all our descendants finds
+//! nothing outside. Until then, as where there is no group at all, the child subreaper holds them.
 //!
 //! The group lies below the one the supervisor runs in, as delegation demands; but a supervisor that an agent asked for
-//! first leaves the agent's group, because its task has its own end. Every step may be refused (no cgroup v2,
-//! a group of somebody else, a container); then there is no group, and child subreaper and mark have to do. A group
-//! ends with its value: whoever is still in it is put back outside, and the directory is removed.
+//! first leaves the agent's group, because its task has its own end. Every step may be refused (no cgroup v2, a group of
+//! somebody else, a container); then there is no group. A group ends with its value: whoever is still in it is put back
+//! outside, and the directory is removed.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use delegator_domain::task::TaskId;
+use rustix::fs::{Access, access};
+
+use super::stat::read_stat;
+use super::tree::{Step, walk};
 
 const PREFIX: &str = "mcp-delegator-";
 const MEMBERS: &str = "cgroup.procs";
 /// The most directories a search looks into.
 const MOST_SEARCHED: usize = 10_000;
+/// Walks over a tree that grows faster than it is taken in.
+const MOST_WALKS: usize = 100;
+/// A walk needs little.
+const STACK_BYTES: usize = 128 << 10;
 
 /// The group of one task.
 #[derive(Debug)]
@@ -27,14 +40,16 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// A group for a task, tried out; nothing where it cannot be had.
+    /// A group for a task; nothing where it cannot be had.
     pub fn make(task: &TaskId) -> Option<Cgroup> {
         Cgroup::make_named(task.as_str())
     }
 
-    /// Whether groups can be had here.
+    /// Whether groups can be had here: tries it, with ourselves.
     pub fn is_available() -> bool {
-        Cgroup::make_named(&format!("trial-{}", std::process::id())).is_some()
+        let Some(group) = Cgroup::make_named(&format!("trial-{}", std::process::id())) else { return false };
+        let went_in = put(&group.path, "0").is_ok();
+        put(group.outside(), "0").is_ok() && went_in
     }
 
     fn make_named(name: &str) -> Option<Cgroup> {
@@ -45,8 +60,9 @@ impl Cgroup {
             _ => {}
         }
         let group = Cgroup { path };
-        group.within(|| ()).ok()?;
-        Some(group)
+        // What the kernel will ask for when it comes to moving.
+        let may_move = |group: &Path| access(group.join(MEMBERS), Access::WRITE_OK).is_ok();
+        (may_move(&group.path) && may_move(group.outside())).then_some(group)
     }
 
     /// Leaves the group of the task whose agent asked for us, if we were born into one.
@@ -74,34 +90,23 @@ impl Cgroup {
         None
     }
 
-    /// Does something while we are in the group, so that what it starts is born there.
-    pub(crate) fn within<T>(&self, act: impl FnOnce() -> T) -> io::Result<T> {
-        put(&self.path, "0")?;
-        let done = act();
-        put(self.outside(), "0")?;
-        Ok(done)
+    /// Takes in everything that descends from `root`, on a thread of its own. Nothing where there can be none: then
+    /// the group stays empty.
+    pub(crate) fn gather(&self, root: i32) -> Option<JoinHandle<()>> {
+        let path = self.path.clone();
+        let thread = std::thread::Builder::new().name("gather".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || gather(&path, root)).ok()
     }
 
     /// Everything in it, and in groups below it: those of tasks that were started by this one.
     pub(crate) fn members(&self) -> Vec<i32> {
-        let me = rustix::process::getpid().as_raw_nonzero().get();
-        let mut found = Vec::new();
-        for_each_below(&self.path, &mut |folder| {
-            let list = std::fs::read_to_string(folder.join(MEMBERS)).unwrap_or_default();
-            // Those in another pid namespace are numbered 0.
-            let pids = list.lines().filter_map(|line| line.parse::<i32>().ok());
-            found.extend(pids.filter(|pid| *pid > 0 && *pid != me));
-        });
-        found
+        members(&self.path)
     }
 
     /// Kills everything in it at once, however quickly it multiplies.
     pub(crate) fn kill(&self) {
-        // Outside for certain, or it would be the end of us, too.
-        if put(self.outside(), "0").is_ok() {
-            // Older kernels do not have it; then one by one has to do.
-            let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
-        }
+        // Older kernels do not have it; then one by one has to do.
+        let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
     }
 
     fn outside(&self) -> &Path {
@@ -120,6 +125,39 @@ impl Drop for Cgroup {
             let _ = std::fs::remove_dir(folder);
         });
     }
+}
+
+fn gather(group: &Path, root: i32) {
+    for _ in 0..MOST_WALKS {
+        let inside: HashSet<i32> = members(group).into_iter().collect();
+        let mut is_all_inside = true;
+        walk(root, |stat| {
+            if !stat.is_dead() && !inside.contains(&stat.pid) && put(group, &stat.pid.to_string()).is_ok() {
+                is_all_inside = false;
+                // Its number may have become another's in the meantime, who has no place here.
+                let is_same = read_stat(stat.pid).is_none_or(|now| now.start == stat.start);
+                if let (false, Some(outside)) = (is_same, group.parent()) {
+                    let _ = put(outside, &stat.pid.to_string());
+                }
+            }
+            Step::Down
+        });
+        if is_all_inside {
+            return;
+        }
+    }
+}
+
+fn members(group: &Path) -> Vec<i32> {
+    let me = rustix::process::getpid().as_raw_nonzero().get();
+    let mut found = Vec::new();
+    for_each_below(group, &mut |folder| {
+        let list = std::fs::read_to_string(folder.join(MEMBERS)).unwrap_or_default();
+        // Those in another pid namespace are numbered 0.
+        let pids = list.lines().filter_map(|line| line.parse::<i32>().ok());
+        found.extend(pids.filter(|pid| *pid > 0 && *pid != me));
+    });
+    found
 }
 
 /// Moves a process into a group; 0 is whoever writes.

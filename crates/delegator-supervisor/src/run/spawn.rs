@@ -30,7 +30,7 @@ pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for _ in 0..BUSY_RETRIES {
-        match spawn_once(&mut command, spec) {
+        match spawn_with_umask(&mut command, spec.umask) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 let until = Instant::now() + BUSY_PAUSE;
                 // Nothing tells when a file is closed; somebody who wakes us may cut this short.
@@ -42,17 +42,7 @@ pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
             outcome => return outcome,
         }
     }
-    spawn_once(&mut command, spec)
-}
-
-/// In its group, if there is one. It was tried out, so a refusal now is as good as none: the agent has to be started.
-fn spawn_once(command: &mut Command, spec: &RunSpec) -> io::Result<Child> {
-    let mut started = None;
-    if let Some(group) = &spec.group {
-        // Whatever happens to us on the way out, what was started was.
-        let _ = group.within(|| started = Some(spawn_with_umask(command, spec.umask)));
-    }
-    started.unwrap_or_else(|| spawn_with_umask(command, spec.umask))
+    spawn_with_umask(&mut command, spec.umask)
 }
 
 fn spawn_with_umask(command: &mut Command, mask: u32) -> io::Result<Child> {

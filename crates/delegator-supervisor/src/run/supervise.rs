@@ -10,6 +10,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdout};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{ExitStatus, LimitKind};
@@ -59,6 +60,8 @@ struct Run<'a> {
     me: i32,
     agent: ProcessStat,
     pidfd: OwnedFd,
+    /// Takes what descends from us into the group.
+    gathering: Option<JoinHandle<()>>,
     exit: Option<ExitStatus>,
     started: Instant,
     ended: Option<Duration>,
@@ -109,11 +112,14 @@ impl<'a> Run<'a> {
                 return Err((Box::new(spec), error));
             }
         };
+        let me = getpid().as_raw_nonzero().get();
+        let gathering = spec.group.as_ref().and_then(|group| group.gather(me));
         let most = spec.max_stream_bytes;
         let events = Events::new(stdout, ports, most, &spec.redactor, spec.fold.clone());
         let complaints = Complaints::new(stderr, ports, most, &spec.redactor);
         Ok(Run {
-            me: getpid().as_raw_nonzero().get(),
+            me,
+            gathering,
             watch: Watch::new(spec.limits),
             sampler: Sampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
             ports,
@@ -169,6 +175,10 @@ impl<'a> Run<'a> {
             self.cause = self.cause.take().filter(|cause| matches!(cause, Cause::Internal { .. }));
         }
         self.drain();
+        if let Some(gathering) = self.gathering.take() {
+            // Long done, unless the agent was very quick. The group must not change under the sweep.
+            let _ = gathering.join();
+        }
         let mut exit = None;
         let scope = Scope { mark: Some(&self.spec.task), group: self.spec.group.as_ref(), ..self.tree() };
         let agent = self.agent.pid;

@@ -63,6 +63,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
     let mut record = task.input.clone();
     if let Some(object) = record.as_object_mut() {
         object.shift_remove("idempotency_key");
+        object.shift_remove("parent_task_id");
         object.insert("retry_of".to_owned(), task.id.as_str().into());
     }
     let asked = Asked {

@@ -34,6 +34,10 @@ impl From<EngineError> for AppError {
                 .context("task_id", task.as_str()),
             EngineError::ModeTooWide { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Ask for less, or raise max_mode in your own configuration."),
+            EngineError::TooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+                .suggest("Do it in this task, or raise max_depth in your own configuration."),
+            EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+                .suggest("Wait for one of them, or raise max_children in your own configuration."),
             EngineError::WorkingDir { .. } => {
                 AppError::new(ErrorCode::InvalidValue, message).context("field", "working_dir")
             }

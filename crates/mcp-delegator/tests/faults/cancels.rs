@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Settings, Submission};
+use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
 use delegator_testkit::stage::{Stage, processes_of, turn, until};
 use serde_json::{Value, json};
 
@@ -72,6 +72,7 @@ fn submission(stage: &Stage, text: &str) -> Submission {
         labels: Default::default(),
         input: json!({}),
         allow_parallel_writes: true,
+        nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
         idempotency: None,
     }
 }

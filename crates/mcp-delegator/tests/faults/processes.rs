@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use delegator_testkit::stage::{Stage, is_alive, pids, processes_of, turn};
+use delegator_testkit::stage::{Stage, is_alive, pids, processes_of, turn, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn f14_a_cancelled_tree_is_gone() {
         json!("silent"),
     ]));
     let id = stage.exec(&[]);
-    delegator_testkit::stage::until("the tree has grown", || processes_of(&id).len() >= 40);
+    until("the tree has grown", || processes_of(&id).len() >= 40);
     let answer = stage.answer(&["local", "cancel", &id]);
     assert_eq!((&answer["data"]["state"], &answer["data"]["survivors"]), (&json!("cancelled"), &json!([])));
     assert_eq!(processes_of(&id), Vec::<i32>::new());
@@ -57,7 +57,7 @@ fn f16_many_tasks_leave_nothing_behind() {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
     // A supervisor writes the end down a moment before its own.
-    delegator_testkit::stage::until("all supervisors have ended", || alive_in(&stage) == 0);
+    until("all supervisors have ended", || alive_in(&stage) == 0);
     for id in &ids {
         let files = std::fs::read_dir(stage.task_dir(id)).unwrap().flatten();
         let names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
@@ -102,10 +102,13 @@ fn f16_what_holds_a_task_together_is_told_and_ends_with_it() {
         assert_eq!(stage.answer(&["local", "status"])["data"]["tasks"][0]["containment"], expected);
         let supervisor = stage.supervisor_of(&id);
         if expected == "cgroup" {
-            let members = std::fs::read_to_string(group_of(&id).unwrap().join("cgroup.procs")).unwrap();
-            let members: Vec<i32> = members.lines().map(|line| line.parse().unwrap()).collect();
-            assert!(!members.is_empty() && !members.contains(&supervisor), "{members:?}");
-            assert!(processes_of(&id).iter().all(|pid| members.contains(pid)), "{members:?}");
+            let group = group_of(&id).unwrap().join("cgroup.procs");
+            let members = || -> Vec<i32> {
+                let list = std::fs::read_to_string(&group).unwrap();
+                list.lines().map(|line| line.parse().unwrap()).collect()
+            };
+            until("all is in the group", || processes_of(&id).iter().all(|pid| members().contains(pid)));
+            assert!(!members().is_empty() && !members().contains(&supervisor), "{:?}", members());
         }
         stage.world.write("project/go", "");
         assert_eq!(stage.wait(&id)["data"]["metadata"]["containment"], expected);
@@ -134,7 +137,11 @@ fn f16_every_end_takes_its_group_along() {
     // One that is left alone on purpose is put outside.
     let daemon = stage.root().join("builddaemon");
     std::fs::copy("/bin/sleep", &daemon).unwrap();
-    stage.play(turn(&[json!({"command": {"run": format!("setsid {} 300 >/dev/null 2>&1 & echo $! > daemon", daemon.display())}})]));
+    let run = format!(
+        "setsid {0} 300 >/dev/null 2>&1 & echo $! > daemon; until [ \"$(readlink /proc/$!/exe)\" = {0} ]; do :; done",
+        daemon.canonicalize().unwrap().display()
+    );
+    stage.play(turn(&[json!({"command": {"run": run}})]));
     let stage = stage.variable("MCP_DELEGATOR_SWEEP_EXEMPT", "builddaemon");
     let id = stage.exec(&[]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
@@ -168,6 +175,10 @@ fn f17_a_killed_supervisor_is_a_visible_loss() {
     };
     let id = stage.exec(&[]);
     stage.until_there("ready");
+    if let Some(group) = group_of(&id) {
+        let is_in = |list: &str| list.lines().any(|line| line == unmarked().to_string());
+        until("it is in the group", || is_in(&std::fs::read_to_string(group.join("cgroup.procs")).unwrap()));
+    }
     kill_process(Pid::from_raw(stage.supervisor_of(&id)).unwrap(), Signal::KILL).unwrap();
     let data: Value = stage.wait(&id)["data"].clone();
     assert_eq!(data["state"], "failed", "{data}");

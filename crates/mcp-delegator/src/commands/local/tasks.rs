@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{Mode, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, Limits, Settings, Submission, TaskFiles};
+use delegator_engine::{AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles};
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
@@ -83,6 +83,7 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         labels: asked.submission.labels.clone(),
         input,
         allow_parallel_writes: asked.submission.allow_parallel_writes,
+        nesting: nesting(context),
         idempotency,
     })
 }
@@ -141,7 +142,7 @@ fn settings(
         max_stream_bytes: config.number("max_stream_bytes"),
         max_processes: usize::try_from(config.number("max_processes")).unwrap_or(usize::MAX),
         sweep_exempt: config.words("sweep_exempt").to_vec(),
-        depth: depth(context),
+        depth: outer(context).map_or(0, |(_, depth)| depth + 1),
         without_group: config.word("containment") == Some("subreaper"),
     }
 }
@@ -162,13 +163,19 @@ fn used_before(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppErro
     }))
 }
 
-/// How many tasks stand above this one: the marker says.
-fn depth(context: &Context<'_>) -> u32 {
-    let marker = context.process.variable("DELEGATOR_TASK");
-    marker
-        .and_then(|marker| marker.rsplit_once(':'))
-        .and_then(|(_, depth)| depth.parse::<u32>().ok())
-        .map_or(0, |depth| depth + 1)
+/// The task we are called from, and how many stand above it: the marker says.
+fn outer<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
+    let (task, depth) = context.process.variable("DELEGATOR_TASK")?.rsplit_once(':')?;
+    Some((task, depth.parse().ok().filter(|depth| *depth < u32::MAX)?))
+}
+
+fn nesting(context: &Context<'_>) -> Nesting {
+    let number = |key: &str| context.config.number(key);
+    Nesting {
+        parent: outer(context).map(|(task, _)| task.to_owned()),
+        max_depth: u32::try_from(number("max_depth")).unwrap_or(u32::MAX),
+        max_children: usize::try_from(number("max_children")).unwrap_or(usize::MAX),
+    }
 }
 
 fn umask() -> u32 {
