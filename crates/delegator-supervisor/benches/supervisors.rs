@@ -74,6 +74,7 @@ fn run_one(script: &str) {
             max_processes: 4096,
             sweep_exempt: Vec::new(),
             sweep: SweepLimits::default(),
+            group: None,
             redactor: Redactor::builder()
                 .environment(environment.iter().filter_map(|(name, value)| {
                     Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
