@@ -1,7 +1,5 @@
 //! Tasks from submission to result, with a scripted agent in Codex's place.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
-
 use std::path::Path;
 use std::process::Stdio;
 

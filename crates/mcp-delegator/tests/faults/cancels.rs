@@ -185,7 +185,7 @@ fn f13_five_hundred_wishes_at_random_start_nothing() {
                     let wish = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
                     match wish {
                         Ok(heard) if heard.previous == State::Queued => {
-                            drop(unstarted.lock().unwrap().insert(number))
+                            unstarted.lock().unwrap().insert(number);
                         }
                         // Its limit may have been quicker.
                         Ok(_) | Err(EngineError::AlreadyEnded { .. }) => {}

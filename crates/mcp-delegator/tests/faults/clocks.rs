@@ -70,7 +70,7 @@ fn with_a_clock(steps: Value) -> Stage {
         .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
         .into_iter()
         .find(|path| path.exists())
-        .expect("libfaketime is missing: run scripts/install-faketime");
+        .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"));
     let stage = playing(steps);
     stage.world.write("clock", "+0");
     let clock = stage.root().join("clock");
