@@ -41,7 +41,7 @@ pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning};
 pub use error::EngineError;
 pub use launch::{AgentProgram, Ending, Limits, Settings};
-pub use look::TaskFiles;
+pub use look::{LongLog, TaskFiles};
 pub use overview::{Overview, Queued, Wanted};
 pub use promote::SUPERVISE;
 pub use queue::QueueHeld;
