@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use delegator_registry::{OpenOptions, StateDir};
 use delegator_supervisor::agent::{Variables, locate, probe_version};
 use serde::{Deserialize, Serialize};
 
@@ -43,10 +44,13 @@ impl Engine {
     fn version_of(&self, program: &Path, environment: &Variables) -> Option<(u32, u32, u32)> {
         let file = std::fs::metadata(program).ok()?;
         let (size, modified_ns) = (file.len(), file.mtime() * 1_000_000_000 + file.mtime_nsec());
-        let store = self.state_dir.join("agents.json");
+        // What lies in a directory that is not ours is not believed, and nothing is left there.
+        let ours = matches!(StateDir::find(&self.state_dir, &OpenOptions::default()), Ok(Some(_)));
+        let store = ours.then(|| self.state_dir.join("agents.json"));
         let name = program.display().to_string();
-        let mut known: BTreeMap<String, Probed> = std::fs::read(&store)
-            .ok()
+        let mut known: BTreeMap<String, Probed> = store
+            .as_ref()
+            .and_then(|store| std::fs::read(store).ok())
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         if let Some(probed) =
@@ -58,7 +62,7 @@ impl Engine {
         let version = (version.major, version.minor, version.patch);
         known.insert(name, Probed { size, modified_ns, version });
         // Only a memory aid: if it cannot be kept, the next submission asks again.
-        let _ = keep(&store, &known);
+        let _ = store.map(|store| keep(&store, &known));
         Some(version)
     }
 }

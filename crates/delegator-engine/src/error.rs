@@ -14,6 +14,8 @@ pub enum EngineError {
     Registry(#[from] RegistryError),
     #[error("there is no task {given}")]
     UnknownTask { given: String },
+    #[error("{given:?} is no task's id, nor the beginning of one")]
+    NoTaskId { given: String },
     #[error("{given} is the beginning of several tasks")]
     AmbiguousTask { given: String, candidates: Vec<TaskId> },
     #[error("there is no thread {given}")]

@@ -46,7 +46,7 @@ pub use clean::{Cleaned, Cleaning};
 pub use delegator_git::RestoreError;
 pub use error::EngineError;
 pub use launch::{AgentProgram, Ending, Limits, Settings};
-pub use look::TaskFiles;
+pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;
 pub use overview::{Overview, Queued, Wanted};
 pub use promote::SUPERVISE;

@@ -22,6 +22,21 @@ pub struct TaskFiles {
     pub restore_point: Option<KeptPoint>,
 }
 
+/// A log that cannot be written back, because somebody has been reading for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongLog {
+    pub bytes: u64,
+}
+
+impl LongLog {
+    const LONG: u64 = 64 * 1024 * 1024;
+
+    pub(crate) fn of(registry: &Registry) -> Option<LongLog> {
+        let bytes = registry.log_bytes();
+        (bytes > LongLog::LONG).then_some(LongLog { bytes })
+    }
+}
+
 impl Engine {
     /// The task somebody means: its id, or a unique beginning of it.
     pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
@@ -32,7 +47,8 @@ impl Engine {
             Found::Several(candidates) => {
                 Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates })
             }
-            Found::None | Found::NotAPrefix => Err(unknown()),
+            Found::None => Err(unknown()),
+            Found::NotAPrefix => Err(EngineError::NoTaskId { given: given.to_owned() }),
         }
     }
 
@@ -88,8 +104,10 @@ impl Engine {
         Ok(delegator_registry::set_aside_damaged(&dir, now_ms())?.kept)
     }
 
-    pub fn counts(&self) -> Result<Option<Counts>, EngineError> {
-        self.find()?.as_ref().map(Registry::counts).transpose().map_err(EngineError::from)
+    /// How many tasks there are in each state, and whether the registry's log is in order. `None`: there never was one.
+    pub fn counts(&self) -> Result<Option<(Counts, Option<LongLog>)>, EngineError> {
+        let Some(registry) = self.find()? else { return Ok(None) };
+        Ok(Some((registry.counts()?, LongLog::of(&registry))))
     }
 }
 

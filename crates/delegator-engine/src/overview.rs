@@ -7,6 +7,7 @@ use delegator_registry::{EndedPage, Filter, Registry, Task, Unread, WaitsFor};
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::look::LongLog;
 
 /// Which tasks somebody wants to see.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +30,8 @@ pub struct Overview {
     pub ended: EndedPage,
     pub unread: Unread,
     pub queue_paused: bool,
+    /// The registry's log, if it has grown too long.
+    pub long_log: Option<LongLog>,
 }
 
 /// A task in the queue.
@@ -65,6 +68,7 @@ impl Engine {
             ended,
             unread: registry.unread(&wanted.under, UNREAD_NAMED)?,
             queue_paused: registry.queue_paused()?,
+            long_log: LongLog::of(&registry),
         }))
     }
 }

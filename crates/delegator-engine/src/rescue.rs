@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{End, FailureKind, State};
-use delegator_registry::{Active, Attempt, Finish, LockAttempt, Registry};
+use delegator_registry::{Active, Attempt, Finish, LockAttempt, Registry, TaskFile};
 use delegator_supervisor::process::{Cgroup, SweepLimits, sweep_lost};
 
 use crate::clock::now_ms;
@@ -74,6 +74,10 @@ impl Engine {
         let swept = sweep_lost(&active.id, &spared, SweepLimits::default());
         let survivors: Vec<i32> =
             swept.map(|report| report.survivors.iter().map(|one| one.pid).collect()).unwrap_or_default();
+        // Half a line is nobody's word. If it cannot be cut, the end is still worth recording; readers pass over it.
+        if let LockAttempt::Locked(alone) = &judge {
+            let _ = dir.cut_torn_tail(TaskFile::Events, alone);
+        }
         let message = "its supervisor was lost; what it had done until then is kept".to_owned();
         let finish = Finish {
             kill_incomplete: (!survivors.is_empty()).then(|| serde_json::json!(survivors)),

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::local::status::long_log_words;
 use super::local::tasks::{configured_agent, engine};
 use crate::fault::AppError;
 use crate::outcome::Answer;
@@ -156,9 +157,13 @@ fn state_dir(context: &Context<'_>) -> Check {
             ),
         ),
         Ok((None, path)) => check("state_dir", "ok", format!("{} (nothing there yet)", path.display()), None),
-        Ok((Some(counts), path)) => {
+        Ok((Some((counts, long_log)), path)) => {
             let tasks: u64 = counts.iter().map(|(_, count)| count).sum();
-            check("state_dir", "ok", format!("{}, {tasks} tasks", path.display()), None)
+            let words = format!("{}, {tasks} tasks", path.display());
+            match long_log {
+                None => check("state_dir", "ok", words, None),
+                Some(log) => check("state_dir", "warning", format!("{words}; {}", long_log_words(log)), None),
+            }
         }
     }
 }

@@ -13,6 +13,9 @@ impl From<EngineError> for AppError {
             EngineError::UnknownTask { given } => AppError::new(ErrorCode::TaskNotFound, message)
                 .context("task_id", given)
                 .suggest("'mcp-delegator local status' lists the tasks."),
+            EngineError::NoTaskId { given } => AppError::new(ErrorCode::InvalidId, message)
+                .context("task_id", given)
+                .suggest("An id is T-local- and 32 digits 0-9a-f; at least the first 8 of them will do."),
             EngineError::AmbiguousTask { candidates, .. } => {
                 let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
                 AppError::new(ErrorCode::InvalidId, message)
@@ -91,9 +94,12 @@ fn registry(error: RegistryError) -> AppError {
             AppError::new(ErrorCode::IdempotencyMismatch, message).context("task_id", first.as_str())
         }
         RegistryError::Busy { .. } => AppError::new(ErrorCode::LockHeld, message),
-        RegistryError::NeedsNewerWriter { .. }
-        | RegistryError::Damaged { .. }
-        | RegistryError::StateDir(_) => AppError::new(ErrorCode::ConfigInvalid, message),
+        RegistryError::Damaged { .. } => AppError::new(ErrorCode::ConfigInvalid, message).suggest(
+            "'mcp-delegator doctor --set-aside-damaged' keeps it under another name and starts anew.",
+        ),
+        RegistryError::NeedsNewerWriter { .. } | RegistryError::StateDir(_) => {
+            AppError::new(ErrorCode::ConfigInvalid, message)
+        }
         _ => AppError::new(ErrorCode::IoError, message),
     }
 }

@@ -188,6 +188,10 @@ fn follow_file(
                 *followed.file = File::open(path).map_err(failed)?;
                 (watch, read) = (GrowthWatch::on(path).map_err(failed)?, 0);
             }
+            // Whoever found a task without its supervisor has cut half a last line; the rest was told.
+            Name::Same if is_task && was_cut(followed.file, read).map_err(failed)? => {
+                read = followed.file.seek(SeekFrom::End(0)).map_err(failed)?;
+            }
             Name::Same if was_cut(followed.file, read).map_err(failed)? => {
                 warnings.push(Warning::new("W_EVENTS_007", "The file was begun anew while it was followed."));
                 read = followed.file.seek(SeekFrom::Start(0)).map_err(failed)?;

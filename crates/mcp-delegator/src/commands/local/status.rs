@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use delegator_domain::task::State;
-use delegator_engine::{Engine, Wanted};
+use delegator_engine::{Engine, LongLog, Wanted};
 use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::tasks::{engine, resolved};
 use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
+use crate::outcome::{Answer, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
@@ -125,10 +125,21 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
         data["unread"] = json!({"count": seen.unread.count, "task_ids": ids});
     }
     let mut answer = snapshot(now_ms, data, seen.running.len() + seen.queued.len());
+    if let Some(long) = seen.long_log {
+        answer.warnings.push(Warning::new("W_REGISTRY_001", long_log_words(long)));
+    }
     if let Some(next) = seen.ended.next {
         answer.facts.insert("next_cursor".into(), place_cursor(next, &question(&input.of)).into());
     }
     Ok(answer)
+}
+
+/// Why the registry takes more and more space, and what helps.
+pub fn long_log_words(log: LongLog) -> String {
+    let size = log.bytes >> 20;
+    format!(
+        "the registry's log has grown to {size} MiB; somebody has been reading it for long: end that program"
+    )
 }
 
 fn wanted(

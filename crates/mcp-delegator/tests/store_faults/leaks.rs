@@ -1,0 +1,85 @@
+//! F16, small: after many short tasks everything is as before: descriptors of a process that stays, zombies, sockets,
+//! launch files, directories. `LEAK_TASKS=10000` makes it long.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use delegator_domain::task::State;
+use delegator_testkit::program::finished;
+use serde_json::json;
+
+use crate::stage::{Stage, chosen, processes_of, turn, until};
+
+fn entries(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+/// Descriptors and threads of a process.
+fn held(child: &Child) -> (usize, usize) {
+    let process = Path::new("/proc").join(child.id().to_string());
+    (entries(&process.join("fd")), entries(&process.join("task")))
+}
+
+/// Dead children nobody has buried, of any process of this world.
+fn zombies_of(parents: &[i32]) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+    let is_zombie = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let mut rest = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        rest.next() == Some("Z")
+            && rest.next().is_some_and(|parent| parents.contains(&parent.parse().unwrap()))
+    };
+    pids.filter(is_zombie).collect()
+}
+
+/// Files of these names anywhere in the state directory.
+fn left(stage: &Stage, names: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(stage.state().join("tasks")).unwrap() {
+        for file in std::fs::read_dir(task.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if names.iter().any(|name| path.ends_with(name)) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn f16_many_short_tasks_leave_nothing() {
+    let tasks = chosen("LEAK_TASKS", 200);
+    let stage = Stage::playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+        .with("MCP_DELEGATOR_MAX_CONCURRENT", "5");
+    // One that stays all the time, and somebody who waits for it: that process starts and buries supervisors, too.
+    let long = stage.exec(&[]);
+    stage.wait_for("ready");
+    stage.world.write("script.json", &json!({"steps": turn(&[])}).to_string());
+    let mut command = stage.world.command(["local", "wait", &long]);
+    let resident =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    stage.answer(&["local", "run", "warm up"]);
+    until(|| held(&resident).0 > 5);
+    let (descriptors, threads) = held(&resident);
+    for _ in 0..tasks {
+        stage.exec(&[]);
+    }
+    let mut registry = stage.registry();
+    until(|| registry.counts().unwrap().of(State::Completed) == tasks + 1);
+    let (now, threads_now) = held(&resident);
+    assert!(now.abs_diff(descriptors) <= 5, "descriptors: {descriptors} before, {now} now");
+    assert!(threads_now.abs_diff(threads) <= 2, "threads: {threads} before, {threads_now} now");
+    stage.touch("go");
+    assert_eq!(stage.end_of(&long)["state"], "completed");
+    let waiter = i32::try_from(resident.id()).unwrap();
+    assert_eq!(zombies_of(&[waiter]), Vec::<i32>::new());
+    assert_eq!(finished(resident).exit, Some(0));
+    // Supervisors leave a moment after their task's end.
+    until(|| processes_of(&stage.world).is_empty());
+    assert_eq!(left(&stage, &["launch", "control.sock"]), Vec::<String>::new());
+    let all: Vec<_> = registry.old(i64::MAX, u32::MAX).unwrap();
+    assert_eq!(all.len() as u64, tasks + 2);
+    assert_eq!(registry.forget(&all).unwrap().forgotten.len(), all.len());
+    assert_eq!(entries(&stage.state().join("tasks")), 0, "directories were left");
+}

@@ -1,0 +1,72 @@
+//! Tasks that ended long ago, made through the registry with earlier times.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use delegator_domain::task::{End, Mode, Place, TaskId};
+use delegator_registry::{
+    Began, Claimed, Finish, Identity, NewTask, Nonce, Past, Promotion, Registry, TaskFile,
+};
+use jiff::Timestamp;
+
+pub(crate) const HOUR_MS: i64 = 60 * 60 * 1000;
+
+pub(crate) fn now_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn fresh_bits() -> [u8; 16] {
+    let mut bits = [0; 16];
+    bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+    bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+    bits
+}
+
+pub(crate) fn fresh_id() -> TaskId {
+    TaskId::from_random(Place::Local, fresh_bits())
+}
+
+fn fresh_nonce() -> Nonce {
+    Nonce::from_random(fresh_bits())
+}
+
+pub(crate) fn new_task() -> NewTask {
+    NewTask {
+        id: fresh_id(),
+        working_dir: "/home/me/project".to_owned(),
+        work_tree: None,
+        allow_parallel_writes: true,
+        mode: Mode::ReadOnly,
+        agent: "codex".to_owned(),
+        model: None,
+        title: "long ago".to_owned(),
+        text: "long ago".to_owned(),
+        labels: BTreeMap::new(),
+        input: serde_json::json!({"mode": "read-only"}),
+        resumed_thread: None,
+        idempotency: None,
+    }
+}
+
+/// A task that began to work at that time and has no supervisor.
+pub(crate) fn abandoned(registry: &mut Registry, at_ms: i64) -> Claimed {
+    registry.submit(&new_task(), b"{}", at_ms).unwrap();
+    let all = Promotion { max_concurrent: usize::MAX, fresh_nonce: &fresh_nonce };
+    let claimed = registry.claim_next(&all, at_ms).unwrap().unwrap();
+    let nobody = Identity { boot_id: "b00t".to_owned(), pid: 1, start_time: 1, pid_ns: 1 };
+    let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &nobody, None, at_ms).unwrap();
+    assert_eq!(began, Began::Working);
+    claimed
+}
+
+/// A task that ended at that time and left something. It was never seen alive, so nobody can take it for stuck.
+pub(crate) fn ended(registry: &mut Registry, at_ms: i64) -> TaskId {
+    let past = Past { thread_id: "a thread".to_owned(), started_at_ms: at_ms, ended_at_ms: at_ms };
+    let task = registry.import(&new_task(), &past, &Finish::bare(End::Completed)).unwrap().task;
+    let dir = registry.dir().task(&task.id);
+    // One who cleans may be faster.
+    let _ = dir.write(TaskFile::Events, b"{}\n");
+    task.id
+}

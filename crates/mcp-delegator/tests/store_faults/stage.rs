@@ -1,0 +1,141 @@
+//! A world whose `codex` plays a script, with its state directory where a test wants it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use delegator_registry::{OpenOptions, Registry, StateDir};
+use delegator_testkit::program::{Run, World};
+use serde_json::{Value, json};
+
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    state: PathBuf,
+}
+
+impl Stage {
+    pub(crate) fn playing(steps: Value) -> Stage {
+        let stage = Stage::at(steps, None, "");
+        std::fs::create_dir_all(stage.state.parent().unwrap()).unwrap();
+        stage
+    }
+
+    /// The same with another state directory, or with more in the user's configuration.
+    pub(crate) fn at(steps: Value, state: Option<&Path>, config: &str) -> Stage {
+        let program = env!("CARGO_BIN_EXE_mcp-delegator");
+        let world = World::new(program).config(config);
+        let root = world.home().parent().unwrap().to_owned();
+        world.write("script.json", &json!({"steps": steps}).to_string());
+        let script = root.join("script.json");
+        let wrapper =
+            format!("#!/bin/sh\nexec {program} scripted-agent --script {} \"$@\"\n", script.display());
+        let codex = executable(&world, "bin/codex", &wrapper);
+        let state = state.map_or_else(|| root.join("home/state"), Path::to_owned);
+        let world = world
+            .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
+            .variable("MCP_DELEGATOR_HOME", state.to_str().unwrap())
+            .variable("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", "1")
+            .variable("MCP_DELEGATOR_TERMINATE_GRACE_SEC", "1");
+        Stage { world, state }
+    }
+
+    pub(crate) fn with(self, name: &str, value: &str) -> Stage {
+        Stage { world: self.world.variable(name, value), ..self }
+    }
+
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    pub(crate) fn task_dir(&self, id: &str) -> PathBuf {
+        self.state.join("tasks").join(id)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.state.join("registry.db")
+    }
+
+    pub(crate) fn registry(&self) -> Registry {
+        Registry::open(&StateDir::open(&self.state, &OpenOptions::default()).unwrap()).unwrap()
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        self.world.run(args)
+    }
+
+    /// The answer to a call that goes well.
+    #[track_caller]
+    pub(crate) fn answer(&self, args: &[&str]) -> Value {
+        let run = self.run(args);
+        assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
+        run.json()
+    }
+
+    #[track_caller]
+    pub(crate) fn exec(&self, more: &[&str]) -> String {
+        let answer = self.answer(&[&["local", "exec", "do it"], more].concat());
+        answer["data"]["task_id"].as_str().unwrap().to_owned()
+    }
+
+    /// How a task ended; it must have ended within a minute.
+    #[track_caller]
+    pub(crate) fn end_of(&self, id: &str) -> Value {
+        let run = self.run(&["local", "wait", id, "--timeout-sec", "60"]);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        run.json()["data"].clone()
+    }
+
+    pub(crate) fn wait_for(&self, file: &str) {
+        until(|| self.world.project().join(file).exists());
+    }
+
+    /// Lets agents go on that wait for a file.
+    pub(crate) fn touch(&self, file: &str) {
+        self.world.write(&format!("project/{file}"), "");
+    }
+}
+
+/// Writes a program into the world.
+pub(crate) fn executable(world: &World, name: &str, text: &str) -> PathBuf {
+    world.write(name, text);
+    let path = world.home().parent().unwrap().join(name);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Waits for a condition. That it never comes is a failure, and must not be a wait without end.
+#[track_caller]
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(100), "what was waited for never came");
+        std::thread::yield_now();
+    }
+}
+
+/// A turn that goes well, around some steps.
+pub(crate) fn turn(steps: &[Value]) -> Value {
+    let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    all.extend_from_slice(steps);
+    all.push(json!({"message": "All done."}));
+    all.push(json!({"turn_completed": {"input_tokens": 100, "output_tokens": 7}}));
+    json!(all)
+}
+
+/// A number a developer may choose.
+pub(crate) fn chosen(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The processes that were started in this world: supervisors, and what they have started.
+pub(crate) fn processes_of(world: &World) -> Vec<i32> {
+    let root = world.home().parent().unwrap().display().to_string();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ.windows(root.len()).any(|window| window == root.as_bytes()) {
+            found.push(pid);
+        }
+    }
+    found
+}
