@@ -18,6 +18,8 @@ mod error;
 mod import;
 mod launch;
 mod look;
+#[cfg(test)]
+mod model;
 mod other_tasks;
 mod overview;
 mod ports;

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rustix::fs::FlockOperation;
 
@@ -197,6 +198,8 @@ pub(crate) fn create_alone(dir: &StateDir) -> Result<(), RegistryError> {
     step.commit().map_err(fail)?;
     // Closing writes the log back into the file and removes it.
     db.close().map_err(|(_, error)| explain(&new, error))?;
+    crash_point(CrashPoint::RegistryBuilt);
     fs::rename(&new, dir.database()).map_err(RegistryError::file(&new, "rename"))?;
+    crash_point(CrashPoint::RegistryNamed);
     durable::sync_dir(dir.path()).map_err(RegistryError::file(dir.path(), "sync"))
 }
