@@ -19,7 +19,11 @@ pub(super) enum Act {
     Cancel(TaskId),
     Look(TaskId),
     Rescue,
-    Clean { old_after_ms: i64 },
+    Clean {
+        old_after_ms: i64,
+    },
+    /// Wants everything forgotten, whatever it does.
+    Forget(Vec<TaskId>),
     Hold(bool),
 }
 
@@ -32,6 +36,7 @@ impl Act {
             12..=13 if !tasks.is_empty() => Act::Look(chance.pick(tasks).clone()),
             14..=16 => Act::Rescue,
             17 => Act::Clean { old_after_ms: chance.below(4_000).cast_signed() },
+            18 if chance.one_in(2) => Act::Forget(tasks.to_vec()),
             18 => Act::Hold(true),
             _ => Act::Hold(false),
         }
@@ -50,6 +55,7 @@ impl Act {
             Act::Look(id) => format!("look({})", short(id)),
             Act::Rescue => "rescue".to_owned(),
             Act::Clean { old_after_ms } => format!("clean({old_after_ms} ms)"),
+            Act::Forget(ids) => format!("forget({})", ids.len()),
             Act::Hold(true) => "hold".to_owned(),
             Act::Hold(false) => "let go".to_owned(),
         }
@@ -64,6 +70,7 @@ impl Act {
             Act::Look(id) => engine.task(&id).map(drop),
             Act::Rescue => engine.rescue(),
             Act::Clean { old_after_ms } => clean(engine, old_after_ms),
+            Act::Forget(ids) => forget(engine, &ids),
             Act::Hold(is_held) => engine.hold_queue(is_held).map(drop),
         };
         match played {
@@ -89,6 +96,12 @@ fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
 
 fn clean(engine: &Engine, old_after_ms: i64) -> Result<(), EngineError> {
     engine.clean(&Cleaning { stuck_after_ms: 0, old_after_ms, dry_run: false }).map(drop)
+}
+
+fn forget(engine: &Engine, ids: &[TaskId]) -> Result<(), EngineError> {
+    let Some(mut registry) = engine.find()? else { return Ok(()) };
+    registry.forget(ids)?;
+    Ok(())
 }
 
 fn submission(chance: &mut Chance, trees: &[PathBuf], threads: &[String]) -> Submission {

@@ -70,21 +70,20 @@ impl Plan {
     /// Callers come, everybody moves, and some are killed.
     fn crowd(&mut self) -> Result<(), String> {
         loop {
-            let actors = self.stage.actors();
-            if self.acts_left == 0 && actors.is_empty() {
+            let next = self.stage.next();
+            if self.acts_left == 0 && next.is_none() {
                 return Ok(());
             }
             let (comes, dies, reboots) = {
                 let chance = &mut self.stage.scene().chance;
                 (chance.one_in(8), chance.one_in(60), chance.one_in(400))
             };
-            if self.acts_left > 0 && (comes || actors.is_empty()) {
+            if self.acts_left > 0 && (comes || next.is_none()) {
                 self.acts_left -= 1;
                 self.let_somebody_come();
             } else if reboots {
                 self.stage.reboot();
-            } else {
-                let actor = *self.stage.scene().chance.pick(&actors);
+            } else if let Some(actor) = next {
                 if dies { self.stage.kill(actor) } else { self.stage.step(actor) }
             }
             self.judge()?;
@@ -123,12 +122,7 @@ impl Plan {
     fn drain(&mut self) -> Result<(), String> {
         self.enter(Act::Hold(false));
         for _ in 0..ROUNDS_AT_MOST {
-            loop {
-                let actors = self.stage.actors();
-                if actors.is_empty() {
-                    break;
-                }
-                let actor = *self.stage.scene().chance.pick(&actors);
+            while let Some(actor) = self.stage.next() {
                 self.stage.step(actor);
                 self.judge()?;
             }

@@ -63,6 +63,8 @@ struct Actor {
     name: String,
     is_over: bool,
     is_doomed: bool,
+    /// It gets its turn seldom: what takes long in the middle of something finds the world changed.
+    is_slow: bool,
 }
 
 /// What unwinds a killed actor.
@@ -109,7 +111,8 @@ impl Stage {
     pub(super) fn enter(self: &Arc<Self>, name: String, part: impl FnOnce(&Arc<Stage>) + Send + 'static) {
         let mut scene = self.scene();
         let me = scene.actors.len();
-        scene.actors.push(Actor { name, is_over: false, is_doomed: false });
+        let is_slow = scene.chance.one_in(4);
+        scene.actors.push(Actor { name, is_over: false, is_doomed: false, is_slow });
         let stage = Arc::clone(self);
         scene.threads.push(std::thread::spawn(move || {
             ME.set(Some((Arc::clone(&stage), me)));
@@ -150,6 +153,8 @@ impl Stage {
             let mut scene = self.scene();
             let line = format!("  {} came to {place}", scene.actors[me].name);
             scene.trace.push(line);
+            let changes = if scene.actors[me].is_slow { 2 } else { 8 };
+            scene.actors[me].is_slow ^= scene.chance.one_in(changes);
             scene.turn = None;
             self.passed_on.notify_all();
         }
@@ -162,10 +167,20 @@ impl Stage {
         (0..scene.actors.len()).filter(|one| !scene.actors[*one].is_over).collect()
     }
 
+    /// The one that moves next, if somebody can.
+    pub(super) fn next(&self) -> Option<usize> {
+        let actors = self.actors();
+        let mut scene = self.scene();
+        let quick: Vec<usize> = actors.iter().copied().filter(|one| !scene.actors[*one].is_slow).collect();
+        let some = if quick.is_empty() || scene.chance.one_in(12) { actors } else { quick };
+        (!some.is_empty()).then(|| *scene.chance.pick(&some))
+    }
+
     /// One actor moves to its next crash point.
     pub(super) fn step(&self, actor: usize) {
         let mut scene = self.scene();
-        scene.now_ms += scene.chance.below(300).cast_signed();
+        let most_ms = if scene.chance.one_in(16) { 4_000 } else { 250 };
+        scene.now_ms += scene.chance.below(most_ms).cast_signed();
         scene.turn = Some(actor);
         self.passed_on.notify_all();
         while scene.turn.is_some() {
