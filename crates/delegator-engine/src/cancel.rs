@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 
@@ -68,7 +69,11 @@ impl Engine {
 }
 
 /// Writes the wish down and wakes whoever has to obey; gives the state the task was in.
-fn request(registry: &mut Registry, id: &TaskId, reason: Option<&str>) -> Result<State, EngineError> {
+pub(crate) fn request(
+    registry: &mut Registry,
+    id: &TaskId,
+    reason: Option<&str>,
+) -> Result<State, EngineError> {
     match registry.request_cancel(id, reason, now_ms())? {
         CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
         CancelOutcome::Cancelled => Ok(State::Queued),
@@ -76,6 +81,7 @@ fn request(registry: &mut Registry, id: &TaskId, reason: Option<&str>) -> Result
         CancelOutcome::AlreadyEnded { state } => Err(EngineError::AlreadyEnded { task: id.clone(), state }),
         CancelOutcome::Requested { state, .. } => {
             wake::wake(&registry.dir().task(id));
+            crash_point(CrashPoint::SupervisorWoken);
             Ok(state)
         }
     }

@@ -11,11 +11,19 @@ use crate::error::EngineError;
 
 /// Milliseconds since 1970. A clock before that is as good as none.
 pub(crate) fn now_ms() -> i64 {
+    #[cfg(test)]
+    if let Some(now_ms) = crate::model::on_stage(|stage| stage.now_ms()) {
+        return now_ms;
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn random() -> Result<[u8; 16], EngineError> {
+    #[cfg(test)]
+    if let Some(bits) = crate::model::on_stage(|stage| stage.random_bits()) {
+        return Ok(bits);
+    }
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|error| EngineError::Randomness { detail: error.to_string() })?;
     Ok(bits)

@@ -46,14 +46,9 @@ impl Engine {
         let mut registry = self.open()?;
         let task = task_of(fresh_id()?, &head, redactor);
         let past = Past { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms };
-        let submitted = registry.import(&task, &past, &finish)?;
-        if !submitted.replayed {
-            let dir = registry.dir().task(&submitted.task.id);
-            dir.write(TaskFile::Events, &events)?;
-            dir.write(TaskFile::Stderr, b"")?;
-            dir.write_report(&serde_json::to_vec(&record).unwrap_or_default())?;
-        }
-        Ok(submitted)
+        let report = serde_json::to_vec(&record).unwrap_or_default();
+        let files = [(TaskFile::Events, &*events), (TaskFile::Stderr, b""), (TaskFile::Report, &report)];
+        Ok(registry.import(&task, &past, &finish, &files)?)
     }
 }
 

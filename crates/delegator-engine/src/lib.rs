@@ -19,6 +19,8 @@ mod import;
 mod insist;
 mod launch;
 mod look;
+#[cfg(test)]
+mod model;
 mod nesting;
 mod other_tasks;
 mod overview;

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, Registry, TaskDir, TaskFile};
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
@@ -65,7 +66,9 @@ impl Ports for TaskPorts {
     }
 
     fn on_stdin_delivered(&self) {
+        crash_point(CrashPoint::StdinDelivered);
         let _ = self.dir.remove_launch();
+        crash_point(CrashPoint::LaunchRemoved);
     }
 
     /// The look is cheap; what it may ask for is not, and must not hold up the run.
@@ -92,6 +95,7 @@ impl Ports for TaskPorts {
     fn on_snapshot(&self, snapshot: &Snapshot) {
         if let Ok(bytes) = serde_json::to_vec(snapshot) {
             let _ = self.dir.write_snapshot(&bytes);
+            crash_point(CrashPoint::SnapshotWritten);
         }
     }
 }

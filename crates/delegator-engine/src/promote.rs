@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Claimed, LockAttempt, Nonce, Promotion, Registry, TaskDir};
 use delegator_supervisor::agent::environment::MARKER;
@@ -57,15 +58,26 @@ impl Engine {
     ) -> Result<(), EngineError> {
         for Claimed { task, nonce } in claimed {
             let started = lock_for_start(&registry.dir().task(&task.id)).and_then(|lock| {
-                self.supervisor(&task.id, &nonce, lock).spawn().map_err(EngineError::io("start a supervisor"))
+                crash_point(CrashPoint::StartLocked);
+                self.start_supervisor(&task.id, &nonce, lock)
             });
-            if let Ok(child) = started {
-                started_here().push(child);
-            } else {
+            if started.is_err() {
                 registry.give_back(&task.id, &nonce, now_ms())?;
             }
+            crash_point(CrashPoint::SupervisorSpawned);
         }
         reap_started();
+        Ok(())
+    }
+
+    fn start_supervisor(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<(), EngineError> {
+        #[cfg(test)]
+        if let Some(stage) = crate::model::on_stage(std::sync::Arc::clone) {
+            return stage.start_supervisor(self, id, nonce, lock);
+        }
+        let child =
+            self.supervisor(id, nonce, lock).spawn().map_err(EngineError::io("start a supervisor"))?;
+        started_here().push(child);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::is_secret_name;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::{Idempotency, NewTask, Registry, Task, WaitsFor};
@@ -89,6 +90,7 @@ impl Engine {
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
         self.promote(&mut registry)?;
+        crash_point(CrashPoint::BeforeAnswer);
         placed(&registry, submitted)
     }
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{End, FailureKind, Mode, TaskId};
 use delegator_registry::{
     Attempt, Began, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
@@ -29,10 +30,21 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
     // Whoever started us may go away with its session; we stay.
     let _ = rustix::process::setsid();
     Cgroup::leave_others();
+    work_under(engine, id, nonce, own_input()?)
+}
+
+/// The same, with the lock that whoever started us took for us.
+pub(crate) fn work_under(
+    engine: &Engine,
+    id: &TaskId,
+    nonce: &Nonce,
+    handed_over: OwnedFd,
+) -> Result<(), EngineError> {
     let mut registry = engine.open()?;
     let dir = registry.dir().task(id);
     // Without it there is nothing here for us to do: somebody judges, or works already.
-    let LockAttempt::Locked(_life) = dir.adopt_lock(own_input()?)? else { return Ok(()) };
+    let LockAttempt::Locked(_life) = dir.adopt_lock(handed_over)? else { return Ok(()) };
+    crash_point(CrashPoint::LockAdopted);
     let me = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
     let me = Identity {
         boot_id: me.boot_id,
@@ -41,6 +53,7 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
         pid_ns: me.pid_namespace,
     };
     let socket = wake::listen(&dir).ok();
+    crash_point(CrashPoint::SocketBound);
     let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| launch_of(id, bytes));
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::make(id));
@@ -58,7 +71,9 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
         }
     }
     let attempt = Attempt::working(nonce.clone());
-    let done = match launch.and_then(|launch| prepare(id, &dir, &launch, group)) {
+    let prepared = launch.and_then(|launch| prepare(id, &dir, &launch, group));
+    crash_point(CrashPoint::LaunchRead);
+    let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         Ok(Prepared { spec, mode, limits }) => {
             if mode.writes() {
@@ -72,16 +87,27 @@ pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineErr
                 socket,
                 engine: engine.clone(),
             };
-            let ended = supervise(spec, &ports);
+            let ended = run(spec, &ports);
             registry = ports.registry.into_inner();
             recorded(&dir, &ended, limits)
         }
     };
+    crash_point(CrashPoint::ReportWritten);
     let finished = finish(engine, &mut registry, id, &attempt, &done);
+    crash_point(CrashPoint::SuccessorsStarted);
     wake::remove(&dir);
+    crash_point(CrashPoint::SocketRemoved);
     finished?;
     // Nobody waits for us any more.
     engine.retain(&mut registry)
+}
+
+fn run(spec: RunSpec, ports: &TaskPorts) -> Ended {
+    #[cfg(test)]
+    if let Some(stage) = crate::model::on_stage(std::sync::Arc::clone) {
+        return stage.run_agent(&spec.task, ports);
+    }
+    supervise(spec, ports)
 }
 
 /// Takes the standard input, which is the task's lock, out of the way of everything we start.

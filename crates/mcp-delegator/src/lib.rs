@@ -6,6 +6,8 @@
 
 pub mod cli;
 pub mod commands;
+#[cfg(debug_assertions)]
+pub mod crash;
 pub mod fault;
 pub mod interrupt;
 pub mod logging;

@@ -17,6 +17,8 @@ pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
 /// Lives another life, if the words ask for one.
 pub fn live(process: &Process) -> Option<ExitCode> {
+    #[cfg(debug_assertions)]
+    crate::crash::arm_as_asked(process);
     match process.argv.get(1)?.to_str()? {
         SUPERVISE => supervise(process),
         SCRIPTED_AGENT => {

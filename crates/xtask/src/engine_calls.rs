@@ -135,7 +135,7 @@ impl Door {
     /// How many tasks have not ended.
     pub(crate) fn open_tasks(&self) -> Result<u64, LoadError> {
         let counts = self.engine.counts()?;
-        Ok(counts.map_or(0, |counts| {
+        Ok(counts.map_or(0, |(counts, _)| {
             counts.iter().filter(|(state, _)| !state.is_terminal()).map(|(_, count)| count).sum()
         }))
     }
@@ -167,7 +167,7 @@ pub(crate) fn fill(
             Past { thread_id: format!("thread-{index}"), started_at_ms: at_ms - 60_000, ended_at_ms: *at_ms };
         let summary = Some("Completed: changed 3 files, ran 7 commands".to_owned());
         let finish = Finish { summary, ran_ms: Some(60_000), ..Finish::bare(End::Completed) };
-        registry.import(&past_task(id.clone(), project), &past, &finish)?;
+        registry.import(&past_task(id.clone(), project), &past, &finish, &[])?;
         made.push(id);
     }
     Ok(made)

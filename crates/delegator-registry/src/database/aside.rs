@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::Connection;
 
 use super::open;
@@ -33,16 +34,20 @@ pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, Regist
         name.push('x');
     }
     let mut kept = Vec::new();
-    // The log goes first: left beside a new file of that name it would be played back into it.
-    for ending in ["-wal", "-shm", ""] {
+    // The registry goes first. Without its log it may be in order again and only have forgotten the latest, and after a
+    // crash in between nobody would know. A log without its registry is known for damage; it is gone before there is a
+    // new file of that name for it to be played back into.
+    for ending in ["", "-wal", "-shm"] {
         let from = dir.beside_database(ending);
         let to = dir.beside_database(&format!("{name}{ending}"));
         if open::is_there(&from)? {
             fs::rename(&from, &to).map_err(RegistryError::file(&from, "rename"))?;
             kept.push(to);
+            crash_point(CrashPoint::DatabaseAside);
         }
     }
     open::create_alone(dir)?;
+    crash_point(CrashPoint::DatabaseReplaced);
     Ok(SetAside { kept })
 }
 

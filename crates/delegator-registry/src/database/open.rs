@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rustix::fs::FlockOperation;
 
@@ -199,6 +200,8 @@ pub(crate) fn create_alone(dir: &StateDir) -> Result<(), RegistryError> {
     // nothing of a disk that fails.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(())).map_err(fail)?;
     db.close().map_err(|(_, error)| explain(&new, error))?;
+    crash_point(CrashPoint::RegistryBuilt);
     fs::rename(&new, dir.database()).map_err(RegistryError::file(&new, "rename"))?;
+    crash_point(CrashPoint::RegistryNamed);
     durable::sync_dir(dir.path()).map_err(RegistryError::file(dir.path(), "sync"))
 }

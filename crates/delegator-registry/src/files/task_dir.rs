@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 
 use super::durable::{self, Durability};
@@ -94,14 +95,18 @@ impl TaskDir {
         let filled = (|| {
             // The umask of whoever submits may be anything.
             fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700))?;
+            crash_point(CrashPoint::DirectoryMade);
             durable::replace(&self.file(TaskFile::Text), text.as_bytes(), Durability::Atomic)?;
+            crash_point(CrashPoint::TextWritten);
             durable::write_new(&self.file(TaskFile::Launch), launch)?;
+            crash_point(CrashPoint::LaunchWritten);
             durable::sync_dir(&self.path)?;
             self.path.parent().map_or(Ok(()), durable::sync_dir)
         })();
         if filled.is_err() {
             let _ = fs::remove_dir_all(&self.path);
         }
+        crash_point(CrashPoint::DirectorySynced);
         filled.map_err(RegistryError::file(&self.path, "fill"))
     }
 
@@ -225,6 +230,7 @@ impl TaskDir {
                     durable::remove_if_there(&entry.path())?;
                 }
             }
+            crash_point(CrashPoint::DirectoryHalfRemoved);
             fs::remove_file(self.file(TaskFile::Lock))?;
             fs::remove_dir(&self.path)
         })();

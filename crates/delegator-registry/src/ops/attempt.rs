@@ -1,6 +1,7 @@
 //! One attempt at a task: begun, given back, finished. The nonce says whose attempt it is; a late supervisor of an earlier
 //! one finds that it has lost.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{End, ExitStatus, FailureKind, State, TaskId, transition};
 use rusqlite::{Connection, named_params};
 
@@ -51,7 +52,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Began, RegistryError> {
         let expected = Attempt::starting(nonce.clone());
-        self.write(|db| {
+        let began = self.write(|db| {
             let seen = match expect(db, id, &expected)? {
                 Ok(seen) => seen,
                 Err(lost) => return Ok(Began::Lost(lost)),
@@ -75,7 +76,9 @@ impl Registry {
                 },
             )?;
             Ok(Began::Working)
-        })
+        })?;
+        crash_point(CrashPoint::WorkBegun);
+        Ok(began)
     }
 
     /// Takes back an attempt whose supervisor provably never ran: the caller holds the task's lock, or never spawned one.
@@ -103,6 +106,7 @@ impl Registry {
             db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [seen.seq])?;
             Ok(GivenBack::Queued { starts: seen.starts })
         })?;
+        crash_point(CrashPoint::AttemptGivenBack);
         if matches!(given, GivenBack::Cancelled | GivenBack::Failed { .. }) {
             self.drop_launch(id);
         }
@@ -128,8 +132,10 @@ impl Registry {
             end_task(db, &seen, finish, &cause(&finish.end), now_ms)?;
             Ok(Cas::Applied(claim::claim(db, promotion, usize::MAX, now_ms)?))
         })?;
+        crash_point(CrashPoint::EndCommitted);
         if matches!(done, Cas::Applied(_)) {
             self.drop_launch(id);
+            crash_point(CrashPoint::LaunchDropped);
         }
         Ok(done)
     }

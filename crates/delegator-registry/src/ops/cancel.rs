@@ -1,5 +1,6 @@
 //! Asking for a task's end. A waiting task ends at once; for a running one the wish is kept, and its supervisor obeys.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{End, State, TaskId};
 
 use super::attempt;
@@ -53,6 +54,7 @@ impl Registry {
             let request = CancelRequest { at_ms: now_ms, reason };
             Ok(CancelOutcome::Requested { state: seen.state, request, first: true })
         })?;
+        crash_point(CrashPoint::CancelCommitted);
         if outcome == CancelOutcome::Cancelled {
             self.drop_launch(id);
         }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{Claimant, Obstacle, State, TaskId, WorkTree};
 use rusqlite::{Connection, Row};
 
@@ -69,7 +70,9 @@ impl Registry {
         if !self.has_room(promotion)? {
             return Ok(Vec::new());
         }
-        self.write(|db| claim(db, promotion, usize::MAX, now_ms))
+        let claimed = self.write(|db| claim(db, promotion, usize::MAX, now_ms))?;
+        crash_point(CrashPoint::ClaimCommitted);
+        Ok(claimed)
     }
 
     /// Whether claiming could give something: somebody waits, a slot is free, and the queue is not held.
@@ -83,7 +86,9 @@ impl Registry {
             let sql = "INSERT INTO meta (key, value) VALUES ('queue_paused', ?1) \
                        ON CONFLICT (key) DO UPDATE SET value = excluded.value";
             db.execute(sql, [paused]).map(drop)
-        })
+        })?;
+        crash_point(CrashPoint::QueueHeld);
+        Ok(())
     }
 
     pub fn queue_paused(&self) -> Result<bool, RegistryError> {

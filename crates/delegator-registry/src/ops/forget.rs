@@ -3,6 +3,7 @@
 //! The rows go first, and their ids are kept in `forgotten` until the directories are gone, too: a crash in between leaves
 //! something that says what it is. A few at a time, so that nobody waits long for the write lock.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::Connection;
 
@@ -30,6 +31,7 @@ impl Registry {
         for some in ids.chunks(AT_ONCE) {
             let states: Vec<Option<State>> =
                 self.write(|db| some.iter().map(|id| forget_row(db, id)).collect())?;
+            crash_point(CrashPoint::RowsForgotten);
             let mut gone = Vec::new();
             for (id, state) in some.iter().zip(states) {
                 match state {
@@ -60,6 +62,7 @@ impl Registry {
                 // Its supervisor has recorded the end and is about to leave.
                 LockAttempt::Held => continue,
             }
+            crash_point(CrashPoint::DirectoryRemoved);
             removed.push(id);
         }
         if !removed.is_empty() {
@@ -67,6 +70,7 @@ impl Registry {
                 let mut statement = db.prepare("DELETE FROM forgotten WHERE id = ?1")?;
                 removed.iter().try_for_each(|id| statement.execute([id.as_str()]).map(drop))
             })?;
+            crash_point(CrashPoint::ForgettingDone);
         }
         Ok(removed.len())
     }

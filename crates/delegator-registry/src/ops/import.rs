@@ -2,11 +2,14 @@
 //!
 //! It goes through the states like any other, in one transaction, so nobody can ever claim it.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::State;
+use rusqlite::Connection;
 
 use super::attempt::end_task;
 use super::submit::{Submitted, Taken, answer, before, insert};
 use crate::error::RegistryError;
+use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
 use crate::row;
 use crate::task::{Finish, NewTask};
@@ -20,12 +23,14 @@ pub struct Past {
 }
 
 impl Registry {
-    /// Remembers a session that is over. The same idempotency key gives the first task again.
+    /// Remembers a session that is over, with what is known of it in files. The same idempotency key gives the first
+    /// task again; so the files come before the row, or a crash between the two would leave a task without them for ever.
     pub fn import(
         &mut self,
         task: &NewTask,
         past: &Past,
         finish: &Finish,
+        files: &[(TaskFile, &[u8])],
     ) -> Result<Submitted, RegistryError> {
         if let Some(key) = &task.idempotency
             && let Some(taken) = before(&self.db, key).map_err(|error| self.explain(error))?
@@ -34,23 +39,10 @@ impl Registry {
         }
         let dir = self.dir.task(&task.id);
         dir.create(b"", &task.text)?;
-        let made = self.write(|db| {
-            let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
-            if let Some(taken) = before {
-                return Ok(taken);
-            }
-            let seq = insert(db, task, past.started_at_ms)?.seq;
-            for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
-                row::apply(db, seq, row::lawful(from, to)?, "imported", past.started_at_ms)?;
-            }
-            let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2 WHERE seq = ?3";
-            db.execute(sql, (&past.thread_id, past.started_at_ms, seq))?;
-            let seen = row::seen(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-            end_task(db, &seen, finish, "imported", past.ended_at_ms)?;
-            // Whoever imports a session knows of it.
-            db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (past.ended_at_ms, seq))?;
-            Ok(Taken::New(Box::new(row::task_at(db, seq)?)))
-        });
+        let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
+        crash_point(CrashPoint::ImportFilled);
+        let made = filled.and_then(|()| self.write(|db| take_in(db, task, past, finish)));
+        crash_point(CrashPoint::ImportCommitted);
         if matches!(made, Ok(Taken::New(_))) {
             self.drop_launch(&task.id);
         } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
@@ -58,4 +50,22 @@ impl Registry {
         }
         answer(made?, task)
     }
+}
+
+fn take_in(db: &Connection, task: &NewTask, past: &Past, finish: &Finish) -> rusqlite::Result<Taken> {
+    let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
+    if let Some(taken) = before {
+        return Ok(taken);
+    }
+    let seq = insert(db, task, past.started_at_ms)?.seq;
+    for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
+        row::apply(db, seq, row::lawful(from, to)?, "imported", past.started_at_ms)?;
+    }
+    let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2 WHERE seq = ?3";
+    db.execute(sql, (&past.thread_id, past.started_at_ms, seq))?;
+    let seen = row::seen(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    end_task(db, &seen, finish, "imported", past.ended_at_ms)?;
+    // Whoever imports a session knows of it.
+    db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (past.ended_at_ms, seq))?;
+    Ok(Taken::New(Box::new(row::task_at(db, seq)?)))
 }

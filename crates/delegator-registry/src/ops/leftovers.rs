@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::time::SystemTime;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::Connection;
 
@@ -15,7 +16,7 @@ use crate::row;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LeftoverKind {
-    /// A submit ended between the launch file and the row; nobody was told of a task.
+    /// A submit or an import ended between its files and the row; nobody was told of a task.
     NeverSubmitted,
     /// The row is gone on purpose.
     Forgotten,
@@ -72,7 +73,11 @@ impl Registry {
                 let has_results = [TaskFile::Events, TaskFile::Stderr, TaskFile::Snapshot, TaskFile::Report]
                     .into_iter()
                     .any(|file| dir.file(file).exists());
-                Some(if has_results { LeftoverKind::Unclaimed } else { LeftoverKind::NeverSubmitted })
+                // An import writes its results first, and has nothing to start.
+                let is_import =
+                    fs::metadata(dir.file(TaskFile::Launch)).is_ok_and(|launch| launch.len() == 0);
+                let is_lost = has_results && !is_import;
+                Some(if is_lost { LeftoverKind::Unclaimed } else { LeftoverKind::NeverSubmitted })
             }
         })
     }
@@ -96,6 +101,7 @@ impl Registry {
                 }
                 LeftoverKind::Unclaimed => continue,
             }
+            crash_point(CrashPoint::LeftoverRemoved);
             removed.push(leftover.clone());
         }
         Ok(removed)

@@ -1,5 +1,6 @@
 //! Small facts noted along the way; none of them changes a state.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 
 use crate::error::RegistryError;
@@ -16,7 +17,7 @@ impl Registry {
         thread_id: &str,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
-        self.write(|db| {
+        let noted = self.write(|db| {
             let actual = match row::seen(db, id)? {
                 Some(seen) if seen.state == State::Working && seen.nonce.as_ref() == Some(nonce) => {
                     let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
@@ -26,7 +27,9 @@ impl Registry {
                 seen => seen.map(|seen| seen.state),
             };
             Ok(Cas::Lost(Lost { actual }))
-        })
+        })?;
+        crash_point(CrashPoint::ThreadNoted);
+        Ok(noted)
     }
 
     /// Notes that somebody has seen the result; true the first time.

@@ -1,5 +1,6 @@
 //! Taking a task on: launch file first, then the row, then the answer.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
@@ -37,6 +38,7 @@ impl Registry {
             let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
             before.map_or_else(|| insert(db, task, now_ms).map(|task| Taken::New(Box::new(task))), Ok)
         });
+        crash_point(CrashPoint::RowCommitted);
         if !matches!(made, Ok(Taken::New(_)) | Err(RegistryError::Database { .. })) {
             // Nobody will come for it. After an error of the disk it stays: whether the row is there will only be known
             // after a restart, and until then it is a leftover like that of a crash.

@@ -1,5 +1,6 @@
 //! Work that one of many has to do now and then: whoever takes the turn does it.
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::RegistryError;
@@ -18,7 +19,7 @@ impl Registry {
         if !self.read(is_due)? {
             return Ok(false);
         }
-        self.write(|db| {
+        let mine = self.write(|db| {
             let mine = is_due(db)?;
             if mine {
                 let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) \
@@ -26,6 +27,8 @@ impl Registry {
                 db.execute(sql, (&key, now_ms))?;
             }
             Ok(mine)
-        })
+        })?;
+        crash_point(CrashPoint::RetentionTurnTaken);
+        Ok(mine)
     }
 }

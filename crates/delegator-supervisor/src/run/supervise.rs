@@ -13,6 +13,7 @@ use std::process::{ChildStderr, ChildStdout};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{ExitStatus, LimitKind};
 use rustix::process::{WaitStatus, getpid, set_child_subreaper};
 
@@ -93,6 +94,7 @@ impl<'a> Run<'a> {
             Ok(child) => child,
             Err(error) => return Err((Box::new(spec), error)),
         };
+        crash_point(CrashPoint::AgentSpawned);
         let started = Instant::now();
         let stdin = std::mem::take(&mut spec.plan.stdin);
         let prepared = (|| {
@@ -169,6 +171,7 @@ impl<'a> Run<'a> {
             // Blind or deaf, we cannot go on; the sweep ends the agent too.
             self.cause.get_or_insert(Cause::Internal { message: error.to_string() });
         }
+        crash_point(CrashPoint::AgentReaped);
         self.ended = Some(self.now());
         if self.exit.is_some() && self.signals.is_empty() {
             // It was quicker than what we were about to do.
@@ -187,6 +190,7 @@ impl<'a> Run<'a> {
                 exit = exit_status(status);
             }
         });
+        crash_point(CrashPoint::AgentSwept);
         self.exit = self.exit.or(exit);
         // The last words of those that were swept.
         self.drain();

@@ -10,8 +10,12 @@ use crate::playing;
 /// The most memory a living process ever had, in KiB.
 fn peak(pid: i32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().trim_end_matches(" kB").parse().ok()
+    let size = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    };
+    // Pages of the program file are shared by all, and a debug build has many of them.
+    Some(size("VmHWM")? - size("RssFile")?)
 }
 
 fn results(stage: &Stage, id: &str) -> Value {

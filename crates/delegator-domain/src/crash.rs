@@ -1,0 +1,123 @@
+//! Where a crash would leave another picture on disk.
+//!
+//! After every durable step stands a [`crash_point`]. In a release build it is nothing at all. In a debug build whoever
+//! tests may [`arm`] it: a test of the program ends it there with the signal nobody can catch, and the model of the engine
+//! lets somebody else go first, or ends the actor, there. This room only names the places and passes the news on.
+
+#[cfg(debug_assertions)]
+use std::sync::OnceLock;
+
+macro_rules! crash_points {
+    ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
+        /// A durable step that has just been made.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum CrashPoint {
+            $($(#[$about])* $point,)*
+        }
+
+        impl CrashPoint {
+            /// Every one there is.
+            pub const ALL: &[CrashPoint] = &[$(CrashPoint::$point),*];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(CrashPoint::$point => $name,)*
+                }
+            }
+        }
+    };
+}
+
+crash_points! {
+    RegistryBuilt = "setup: registry built",
+    RegistryNamed = "setup: registry in place",
+    DirectoryMade = "submit: directory made",
+    TextWritten = "submit: text written",
+    LaunchWritten = "submit: launch written",
+    DirectorySynced = "submit: directory synced",
+    RowCommitted = "submit: row committed",
+    BeforeAnswer = "submit: before the answer",
+    ClaimCommitted = "claim: committed",
+    StartLocked = "claim: lock taken",
+    SupervisorSpawned = "claim: supervisor spawned",
+    LockAdopted = "start: lock adopted",
+    SocketBound = "start: socket bound",
+    WorkBegun = "start: work begun",
+    LaunchRead = "start: launch read",
+    AgentSpawned = "start: agent spawned",
+    StdinDelivered = "start: stdin delivered",
+    LaunchRemoved = "start: launch removed",
+    ThreadNoted = "run: thread noted",
+    SnapshotWritten = "run: snapshot written",
+    AgentReaped = "end: agent reaped",
+    AgentSwept = "end: swept",
+    ReportWritten = "end: report written",
+    EndCommitted = "end: committed",
+    LaunchDropped = "end: launch dropped",
+    SuccessorsStarted = "end: successors started",
+    SocketRemoved = "end: socket removed",
+    CancelCommitted = "cancel: committed",
+    SupervisorWoken = "cancel: supervisor woken",
+    RescueLocked = "rescue: lock taken",
+    RescueSwept = "rescue: swept",
+    RescueCommitted = "rescue: end committed",
+    AttemptGivenBack = "rescue: attempt given back",
+    RowsForgotten = "clean: rows forgotten",
+    /// Somewhere in the middle of a directory.
+    DirectoryHalfRemoved = "clean: directory half removed",
+    DirectoryRemoved = "clean: directory removed",
+    ForgettingDone = "clean: forgetting done",
+    LeftoverRemoved = "clean: leftover removed",
+    RetentionTurnTaken = "clean: retention turn taken",
+    QueueHeld = "queue: held",
+    ImportFilled = "import: files written",
+    ImportCommitted = "import: committed",
+    DatabaseAside = "aside: a file renamed",
+    DatabaseReplaced = "aside: registry replaced",
+}
+
+impl CrashPoint {
+    pub fn named(name: &str) -> Option<CrashPoint> {
+        CrashPoint::ALL.iter().copied().find(|point| point.name() == name)
+    }
+}
+
+/// What happens at a point.
+#[cfg(debug_assertions)]
+pub type WhatHappens = Box<dyn Fn(CrashPoint) + Send + Sync>;
+
+#[cfg(debug_assertions)]
+static ARMED: OnceLock<WhatHappens> = OnceLock::new();
+
+/// Says what happens at every point from now on in this process; the first word counts.
+#[cfg(debug_assertions)]
+pub fn arm(happens: WhatHappens) {
+    let _ = ARMED.set(happens);
+}
+
+/// Says that a durable step has just been made.
+#[cfg(debug_assertions)]
+pub fn crash_point(point: CrashPoint) {
+    if let Some(happens) = ARMED.get() {
+        happens(point);
+    }
+}
+
+/// Says that a durable step has just been made; nobody listens.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn crash_point(_point: CrashPoint) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_is_found_by_its_own_name() {
+        for point in CrashPoint::ALL {
+            assert_eq!(CrashPoint::named(point.name()), Some(*point));
+            assert!(point.name().contains(": "), "{point:?} belongs to no story");
+        }
+        assert_eq!(CrashPoint::named("nowhere"), None);
+    }
+}

@@ -1,0 +1,403 @@
+//! A crash right after every durable step there is, one at a time, and what comes back.
+//!
+//! Each point has a story that leads to it. There the process is ended by the signal nobody can catch; then come ordinary
+//! calls. Whatever the point: what was acknowledged is there and ends once, no agent was started twice, nothing lives on,
+//! the queue goes on, the registry is in order, and cleaning leaves nothing.
+
+#![cfg(debug_assertions)]
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use delegator_domain::crash::CrashPoint;
+use delegator_domain::task::State;
+use delegator_registry::{Filter, OpenOptions, Registry, StateDir, Task};
+use delegator_testkit::program::{World, text_of};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// What leads to a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Story {
+    /// Whoever submits crashes.
+    Submit,
+    /// The supervisor crashes.
+    Supervise,
+    /// The supervisor crashes when its task ends and another one waits.
+    Succeed,
+    /// Whoever cancels a working task crashes.
+    Cancel,
+    /// Whoever ends a task of a lost supervisor crashes.
+    Rescue,
+    /// Whoever gives back a start that came to nothing crashes.
+    GiveBack,
+    /// Whoever cleans old tasks away crashes.
+    Forget,
+    /// Whoever removes what a crash left crashes.
+    Sweep,
+    Hold,
+    Import,
+    SetAside,
+}
+
+/// Every point has its story, or this does not compile.
+fn story(point: CrashPoint) -> Story {
+    use CrashPoint as At;
+    match point {
+        At::RegistryBuilt | At::RegistryNamed => Story::Submit,
+        At::DirectoryMade | At::TextWritten | At::LaunchWritten | At::DirectorySynced => Story::Submit,
+        At::RowCommitted | At::BeforeAnswer => Story::Submit,
+        At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Story::Submit,
+        At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Story::Supervise,
+        At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Story::Supervise,
+        At::ThreadNoted | At::SnapshotWritten => Story::Supervise,
+        At::AgentReaped | At::AgentSwept | At::ReportWritten | At::EndCommitted => Story::Succeed,
+        At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Story::Succeed,
+        At::RetentionTurnTaken => Story::Succeed,
+        At::CancelCommitted | At::SupervisorWoken => Story::Cancel,
+        At::RescueLocked | At::RescueSwept | At::RescueCommitted => Story::Rescue,
+        At::AttemptGivenBack => Story::GiveBack,
+        At::RowsForgotten | At::DirectoryHalfRemoved | At::DirectoryRemoved | At::ForgettingDone => {
+            Story::Forget
+        }
+        At::LeftoverRemoved => Story::Sweep,
+        At::QueueHeld => Story::Hold,
+        At::ImportFilled | At::ImportCommitted => Story::Import,
+        At::DatabaseAside | At::DatabaseReplaced => Story::SetAside,
+    }
+}
+
+/// A world with one slot, and an agent that works until there is a file `go`.
+struct Stage {
+    world: World,
+    root: PathBuf,
+    /// Tasks somebody was told of.
+    acknowledged: Vec<String>,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let program = env!("CARGO_BIN_EXE_mcp-delegator");
+        let world = World::new(program);
+        let root = world.home().parent().unwrap().to_owned();
+        let steps = json!([
+            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": "go"},
+            {"message": "done"}, {"turn_completed": {}}
+        ]);
+        world.write("script.json", &json!({"steps": steps}).to_string());
+        let (starts, script) = (root.join("starts"), root.join("script.json"));
+        let wrapper = format!(
+            "#!/bin/sh\n[ \"$1\" = --version ] || echo \"$DELEGATOR_TASK\" >> {}\nexec {program} scripted-agent --script {} \"$@\"\n",
+            starts.display(),
+            script.display()
+        );
+        world.write("bin/codex", &wrapper);
+        let codex = root.join("bin/codex");
+        std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let world = world
+            .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
+            .variable("MCP_DELEGATOR_HOME", root.join("home/state").to_str().unwrap())
+            .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1")
+            // What is imported ended long ago.
+            .variable("MCP_DELEGATOR_RETENTION_HOURS", "87600")
+            .variable("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", "1")
+            .variable("MCP_DELEGATOR_TERMINATE_GRACE_SEC", "1");
+        Stage { world, root, acknowledged: Vec::new() }
+    }
+
+    fn go(&self) {
+        std::fs::write(self.world.project().join("go"), "").unwrap();
+    }
+
+    fn answer(&self, args: &[&str]) -> Value {
+        let run = self.world.run(args);
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {run:?}"))
+    }
+
+    fn exec(&mut self) -> String {
+        let answer = self.answer(&["local", "exec", "do it"]);
+        self.acknowledge(&answer)
+    }
+
+    fn acknowledge(&mut self, answer: &Value) -> String {
+        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        self.acknowledged.push(id.clone());
+        id
+    }
+
+    /// Makes a call that is to crash, or to start what crashes.
+    fn armed(&self, point: &str, args: &[&str]) -> Output {
+        let mut command = self.world.command(args);
+        command
+            .env("MCP_DELEGATOR_CRASH_AT", point)
+            .env("MCP_DELEGATOR_CRASH_NOTE", self.root.join("crashed"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap().wait_with_output().unwrap()
+    }
+
+    /// A call that must crash itself.
+    fn crash(&self, point: &str, args: &[&str]) {
+        let output = self.armed(point, args);
+        assert_eq!(output.status.signal(), Some(9), "{point}: {args:?} came back: {output:?}");
+    }
+
+    /// A submit whose supervisor is to crash.
+    fn exec_armed(&mut self, point: &str) -> String {
+        let output = self.armed(point, &["local", "exec", "do it"]);
+        let answer =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        self.acknowledge(&answer)
+    }
+
+    fn crashes(&self) -> usize {
+        std::fs::read_to_string(self.root.join("crashed")).unwrap_or_default().lines().count()
+    }
+
+    /// Waits for a condition that only a defect keeps from coming.
+    fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let begun = std::time::Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed().as_secs() < 60, "it never came to this: {what}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Processes that carry a text in their environment.
+    fn processes_with(&self, mark: &str) -> Vec<i32> {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+        let is_marked = |pid: &i32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.windows(mark.len()).any(|window| window == mark.as_bytes())
+        };
+        pids.filter(is_marked).collect()
+    }
+
+    fn supervisors(&self) -> Vec<i32> {
+        let ours =
+            self.processes_with(&format!("MCP_DELEGATOR_HOME={}", self.root.join("home/state").display()));
+        let is_supervisor = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("\0supervise\0T-local-")
+        };
+        ours.into_iter().filter(is_supervisor).collect()
+    }
+
+    fn registry(&self) -> Registry {
+        let dir = StateDir::open(&self.root.join("home/state"), &OpenOptions::default()).unwrap();
+        Registry::open(&dir).unwrap()
+    }
+
+    fn tasks(&self) -> Vec<Task> {
+        self.registry().list(&Filter::default(), 1000, None).unwrap().tasks
+    }
+
+    fn starts(&self) -> BTreeMap<String, usize> {
+        let mut counted = BTreeMap::new();
+        for line in std::fs::read_to_string(self.root.join("starts")).unwrap_or_default().lines() {
+            *counted.entry(line.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+        counted
+    }
+}
+
+/// Plays the story up to the crash.
+fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
+    let name = format!("{}*{time}", point.name());
+    match story(point) {
+        Story::Submit => stage.crash(&name, &["local", "exec", "do it"]),
+        Story::Supervise => drop(stage.exec_armed(&name)),
+        Story::Succeed => {
+            stage.exec_armed(&name);
+            stage.exec();
+            stage.go();
+        }
+        Story::Cancel => {
+            let id = stage.exec();
+            stage.crash(&name, &["local", "cancel", &id]);
+        }
+        Story::Rescue => {
+            stage.exec();
+            for pid in stage.supervisors() {
+                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+            }
+            stage.until("the supervisor is gone", || stage.supervisors().is_empty());
+            stage.crash(&name, &["local", "status"]);
+        }
+        Story::GiveBack => {
+            stage.exec_armed(CrashPoint::LockAdopted.name());
+            let begun = std::time::Instant::now();
+            // It is given back when whoever claimed it has had time enough.
+            while stage.armed(&name, &["local", "status"]).status.signal() != Some(9) {
+                assert!(begun.elapsed().as_secs() < 60, "the start was never given back");
+            }
+        }
+        Story::Forget => {
+            stage.answer(&["import", &session(stage)]);
+            stage.crash(&name, &["cleanup-registry"]);
+        }
+        Story::Sweep => {
+            stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
+            for entry in std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten() {
+                let dir = std::fs::File::open(entry.path()).unwrap();
+                dir.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            }
+            stage.crash(&name, &["cleanup-registry"]);
+        }
+        Story::Hold => {
+            stage.crash(&name, &["queue", "pause"]);
+            let id = stage.exec();
+            let task = stage.tasks().into_iter().find(|task| task.id.as_str() == id).unwrap();
+            assert_eq!(task.state, State::Queued, "what was committed holds");
+            stage.answer(&["queue", "resume"]);
+        }
+        Story::Import => {
+            stage.crash(&name, &["import", &session(stage)]);
+            let imported = stage.answer(&["import", &session(stage)]);
+            let id = stage.acknowledge(&imported);
+            let results = stage.answer(&["local", "results", &id, "--include-events"]);
+            let events = results["data"]["events"]["items"].as_array().map_or(0, Vec::len);
+            assert!(events > 1, "{}: the session is not all there: {results}", point.name());
+        }
+        Story::SetAside => {
+            stage.go();
+            stage.answer(&["local", "run", "before"]);
+            set_aside(stage, &name, point);
+        }
+    }
+}
+
+fn set_aside(stage: &Stage, name: &str, point: CrashPoint) {
+    let state = stage.root.join("home/state");
+    // Somebody has it open, so its log is there.
+    let mut open = stage.registry();
+    open.set_queue_paused(false).unwrap();
+    assert!(state.join("registry.db-wal").exists());
+    std::fs::write(state.join("registry.db"), vec![7; 8192]).unwrap();
+    stage.crash(name, &["doctor", "--set-aside-damaged"]);
+    if point == CrashPoint::DatabaseAside {
+        assert!(!state.join("registry.db").exists(), "a registry without its log may look healthy");
+        let run = stage.world.run(["local", "status"]);
+        assert_eq!(run.exit, Some(4), "half set aside is still damaged: {run:?}");
+        stage.answer(&["doctor", "--set-aside-damaged"]);
+    }
+    drop(open);
+    // The results of what was forgotten are kept until somebody takes them away.
+    assert_eq!(stage.registry().orphans(i64::MAX).unwrap().len(), 1);
+    for entry in std::fs::read_dir(state.join("tasks")).unwrap().flatten() {
+        std::fs::remove_dir_all(entry.path()).unwrap();
+    }
+    let _ = std::fs::remove_file(stage.root.join("starts"));
+}
+
+/// A session that ended long ago.
+fn session(stage: &Stage) -> String {
+    let name = "crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl";
+    let recorded = text_of(&delegator_testkit::generated::workspace().join(name));
+    stage.world.write("session.jsonl", &recorded.replace("\"2026-", "\"2025-"));
+    stage.root.join("session.jsonl").display().to_string()
+}
+
+/// What ordinary calls find afterwards.
+fn come_back(stage: &mut Stage, point: CrashPoint) {
+    let name = point.name();
+    stage.go();
+    // The queue goes on.
+    let next = stage.answer(&["local", "run", "and then"]);
+    assert_eq!(next["ok"], true, "{name}: {next}");
+    for task in stage.tasks() {
+        let told = stage.answer(&["local", "wait", task.id.as_str(), "--timeout-sec", "60"]);
+        assert_eq!(told["ok"], true, "{name}: {told}");
+    }
+    stage.until("everybody has crashed or left", || stage.supervisors().is_empty());
+    let (tasks, starts) = (stage.tasks(), stage.starts());
+    for id in &stage.acknowledged {
+        assert!(tasks.iter().any(|task| task.id.as_str() == id), "{name}: {id} is lost");
+    }
+    for task in &tasks {
+        let history = stage.registry().history_of(&task.id).unwrap();
+        let ends = history.iter().filter(|entry| entry.to.is_terminal()).count();
+        assert_eq!((ends, task.state.is_terminal()), (1, true), "{name}: {history:?}");
+        let started = starts.get(task.id.as_str()).copied().unwrap_or(0);
+        let is_imported = task.labels.contains_key("imported");
+        assert!(started <= 1, "{name}: started {started} times");
+        let is_visible = started == 1 || task.state != State::Completed || is_imported;
+        assert!(is_visible, "{name}: completed without a start: {history:?}");
+        let left = stage.processes_with(&format!("DELEGATOR_TASK={}:", task.id));
+        assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
+    }
+    cleans_to_nothing(stage, name);
+}
+
+fn cleans_to_nothing(stage: &Stage, name: &str) {
+    let mut registry = stage.registry();
+    registry.check().unwrap();
+    let ids: Vec<_> = stage.tasks().into_iter().map(|task| task.id).collect();
+    registry.forget(&ids).unwrap();
+    registry.finish_forgetting().unwrap();
+    let left = registry.orphans(i64::MAX).unwrap();
+    registry.remove_orphans(&left).unwrap();
+    let tasks = std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten();
+    let left: Vec<PathBuf> = tasks.map(|entry| entry.path()).collect();
+    assert_eq!(left, Vec::<PathBuf>::new(), "{name}: left behind");
+}
+
+fn crash_and_come_back(point: CrashPoint, time: u32) {
+    let mut stage = Stage::new();
+    crash_at(&mut stage, point, time);
+    if matches!(story(point), Story::Supervise | Story::Succeed) {
+        stage.until(point.name(), || stage.crashes() > 0);
+    }
+    assert!(stage.crashes() > 0, "{}: nobody came there", point.name());
+    come_back(&mut stage, point);
+}
+
+/// Some time is spent waiting, so several are played at once.
+fn play_all(stories: &[Story]) {
+    let points = CrashPoint::ALL.iter().filter(|point| stories.contains(&story(**point)));
+    let points: Vec<CrashPoint> = points.copied().collect();
+    assert!(!points.is_empty());
+    for some in points.chunks(3) {
+        std::thread::scope(|scope| {
+            let played: Vec<_> =
+                some.iter().map(|point| scope.spawn(|| crash_and_come_back(*point, 1))).collect();
+            for one in played {
+                one.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+            }
+        });
+    }
+}
+
+#[test]
+fn whoever_submits() {
+    play_all(&[Story::Submit]);
+}
+
+#[test]
+fn the_supervisor_while_it_starts_and_runs() {
+    play_all(&[Story::Supervise]);
+}
+
+#[test]
+fn the_supervisor_while_it_ends_and_another_waits() {
+    play_all(&[Story::Succeed]);
+}
+
+#[test]
+fn whoever_cancels_rescues_or_gives_back() {
+    play_all(&[Story::Cancel, Story::Rescue, Story::GiveBack]);
+}
+
+#[test]
+fn whoever_cleans_holds_or_imports() {
+    play_all(&[Story::Forget, Story::Sweep, Story::Hold, Story::Import]);
+}
+
+#[test]
+fn whoever_sets_a_damaged_registry_aside() {
+    play_all(&[Story::SetAside]);
+    crash_and_come_back(CrashPoint::DatabaseAside, 2);
+}
