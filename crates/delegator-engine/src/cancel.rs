@@ -37,6 +37,14 @@ impl Engine {
         Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
     }
 
+    /// Writes the wish down and returns; the supervisor does the rest.
+    pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<(), EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find()?.ok_or_else(unknown)?;
+        request(&mut registry, id, reason)?;
+        self.promote(&mut registry)
+    }
+
     /// The tasks a filter would end, newest first.
     pub fn living(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
         self.find()?.map_or_else(|| Ok(Vec::new()), |registry| living(&registry, filter))

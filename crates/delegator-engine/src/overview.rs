@@ -73,6 +73,16 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// The tasks that pass the filter, newest first.
+    pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>, EngineError> {
+        match self.find()? {
+            Some(registry) => Ok(registry.list(filter, limit, None)?.tasks),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
 /// Every task that has not ended and passes the filter, newest first.
 pub(crate) fn living(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, EngineError> {
     let alive = [State::Queued, State::Starting, State::Working];

@@ -11,6 +11,7 @@ pub mod crash;
 pub mod fault;
 pub mod interrupt;
 pub mod logging;
+pub mod mcp;
 pub mod other_lives;
 pub mod outcome;
 pub mod payload;

@@ -156,6 +156,18 @@ impl Outcome {
         }
     }
 
+    /// The error as tools say it. A wait that ran out and a batch that went half well are answers there: hosts give up
+    /// after a minute, so expiry is the ordinary case.
+    pub fn tool_error(&self) -> Option<AppError> {
+        match &self.answer.completion {
+            Completion::Failed(error, _) => Some(AppError::clone(error)),
+            Completion::Done(_)
+            | Completion::Partial(_)
+            | Completion::Incomplete(_)
+            | Completion::NotModified => None,
+        }
+    }
+
     /// The error as every vocabulary that has no gentler word must say it.
     pub fn error(&self) -> Option<AppError> {
         match &self.answer.completion {

@@ -11,7 +11,7 @@ use crate::outcome::{Completion, Outcome};
 use crate::process::Process;
 use crate::registry::CommandSpec;
 use crate::screen::Items;
-use crate::views::document::Document;
+use crate::views::document::{Block, Calls, Document};
 use crate::views::envelope_schema::{self, Envelope};
 use crate::views::{agent, harmless_json, human, json_text, lines, standard, tool};
 
@@ -25,6 +25,8 @@ pub struct Presentation {
     pub quiet: bool,
     /// Only part of the data is wanted, so it cannot be described as a whole.
     is_partial: bool,
+    /// A host reads it, and hands it to a model.
+    is_for_tools: bool,
     tool_prefix: String,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
@@ -73,9 +75,25 @@ impl Presentation {
             stream: !globals.no_stream,
             quiet: globals.quiet,
             is_partial: !globals.fields.is_empty(),
+            is_for_tools: false,
             tool_prefix: config.tool_prefix().to_owned(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
+        }
+    }
+
+    /// How a tool answers.
+    pub fn of_tool(format: Format, prefix: &str) -> Self {
+        Presentation {
+            screen: Look { shown: Shown::In(format), envelope: Envelope::Tool },
+            file: None,
+            stream: false,
+            quiet: true,
+            is_partial: false,
+            is_for_tools: true,
+            tool_prefix: prefix.to_owned(),
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
         }
     }
 
@@ -120,7 +138,11 @@ impl Presentation {
 
     /// Whether a text this long would be more than the reader takes; a command's own format is never cut.
     pub fn is_capped(&self, outcome: &Outcome) -> bool {
-        matches!(self.look(outcome).shown, Shown::In(Format::Json | Format::Jsonl))
+        match self.look(outcome).shown {
+            Shown::In(Format::Json | Format::Jsonl) => true,
+            Shown::In(Format::Markdown) => self.is_for_tools,
+            Shown::In(Format::Human) | Shown::Raw => false,
+        }
     }
 
     /// Where a program reads the answer, text for people stays off stdout.
@@ -133,6 +155,9 @@ impl Presentation {
         match look.shown {
             Shown::Raw => self.raw(outcome),
             Shown::In(Format::Human) => self.human(outcome),
+            Shown::In(Format::Markdown) if self.is_for_tools => {
+                Texts { answer: self.tool_markdown(outcome), remarks: Vec::new() }
+            }
             Shown::In(Format::Markdown) => Texts { answer: self.markdown(outcome), remarks: Vec::new() },
             Shown::In(Format::Json) => self.json(outcome, look.envelope),
             Shown::In(Format::Jsonl) => {
@@ -166,10 +191,25 @@ impl Presentation {
 
     fn markdown(&self, outcome: &Outcome) -> String {
         match (outcome.error(), outcome.data()) {
-            (Some(error), _) => human::error_document(&error).to_markdown(),
-            (None, Some(data)) => self.described(outcome, data).to_markdown(),
+            (Some(error), _) => human::error_document(&error).to_markdown(Calls::Commands),
+            (None, Some(data)) => self.described(outcome, data).to_markdown(Calls::Commands),
             (None, None) => "Not modified.".to_owned(),
         }
+    }
+
+    /// For a model: a wait that ran out is an answer, and what there is to warn of is told.
+    fn tool_markdown(&self, outcome: &Outcome) -> String {
+        let calls = Calls::Tools(&self.tool_prefix);
+        let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
+            (Some(error), _) => human::error_document(&error).to_markdown(calls),
+            (None, Some(data)) => self.described(outcome, data).to_markdown(calls),
+            (None, None) => "Not modified.".to_owned(),
+        };
+        for warning in human::warnings(&outcome.answer.warnings) {
+            let note = Document::default().block(Block::Text(warning));
+            text = format!("{text}\n\n{}", note.to_markdown(calls));
+        }
+        text
     }
 
     fn raw(&self, outcome: &Outcome) -> Texts {

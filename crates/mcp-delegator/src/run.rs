@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use delegator_config::{Config, ConfigError, Sources};
 use delegator_domain::redact::Redactor;
@@ -35,22 +35,24 @@ pub struct Context<'a> {
     pub state_dir: Option<PathBuf>,
     pub process: &'a Process,
     pub screen: Screen<'a>,
+    /// How long a call that stays with a task does so unless it is told: hosts give up after about a minute, people do not.
+    pub call_budget: Option<Duration>,
 }
 
 /// The moment and the identity of a call.
 #[derive(Debug, Clone, Copy)]
-struct Call {
+pub struct Call {
     started: Timestamp,
     clock: Instant,
     request_id: Uuid,
 }
 
 impl Call {
-    fn begin() -> Self {
+    pub fn begin() -> Self {
         Call { started: Timestamp::now(), clock: Instant::now(), request_id: Uuid::new_v4() }
     }
 
-    fn end(&self, command: &'static CommandSpec, answer: Answer) -> Outcome {
+    pub fn end(&self, command: &'static CommandSpec, answer: Answer) -> Outcome {
         let truncated = None;
         let (started, request_id, duration) = (self.started, self.request_id, self.clock.elapsed());
         Outcome { command, started, emitted: Timestamp::now(), duration, request_id, answer, truncated }
@@ -96,7 +98,7 @@ pub fn run(process: Process) -> ExitCode {
 }
 
 /// A panic is an error like any other.
-fn caught<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
+pub fn caught<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
@@ -246,7 +248,7 @@ fn execute(
         state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let context = Context { config, state_dir: state_dir.ok(), process, screen };
+    let context = Context { config, state_dir: state_dir.ok(), process, screen, call_budget: None };
     let run = spec
         .run
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;
@@ -302,7 +304,7 @@ fn finish(
 
 /// The outcome, cut so that its text fits. How much larger than its data a text is depends on the wrapper, so the
 /// budget is found by trying.
-fn fitting(whole: Outcome, presentation: &Presentation, max_bytes: usize) -> (Outcome, Texts) {
+pub fn fitting(whole: Outcome, presentation: &Presentation, max_bytes: usize) -> (Outcome, Texts) {
     let whole_text = presentation.texts(&whole);
     if whole_text.answer.len() <= max_bytes || !presentation.is_capped(&whole) {
         return (whole, whole_text);

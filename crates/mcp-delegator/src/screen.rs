@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::sync::Arc;
 
 use delegator_domain::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,7 +18,7 @@ const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Screen<'a> {
-    pub printer: &'a Printer,
+    pub printer: &'a Arc<Printer>,
     pub presentation: &'a Presentation,
     pub attachment: &'a Attachment,
 }

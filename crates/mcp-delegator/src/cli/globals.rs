@@ -20,6 +20,15 @@ pub enum Format {
 impl Format {
     pub const NAMES: [&'static str; 4] = ["human", "markdown", "json", "jsonl"];
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Human => "human",
+            Format::Markdown => "markdown",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+        }
+    }
+
     pub fn named(name: &str) -> Option<Format> {
         match name {
             "human" => Some(Format::Human),

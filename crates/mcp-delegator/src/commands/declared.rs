@@ -17,39 +17,6 @@ macro_rules! inputs {
     };
 }
 
-inputs!(Serve {
-    /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http: Option<String>,
-    /// File with the bearer token for HTTP
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token_file: Option<String>,
-    /// Toolsets to serve
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("default" = null))]
-    toolsets: Vec<String>,
-    /// Serve only these tools
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("default" = null))]
-    tools: Vec<String>,
-    /// Leave these tools out
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("default" = null))]
-    exclude_tools: Vec<String>,
-    /// Serve only tools that change nothing
-    #[serde(default)]
-    read_only: bool,
-    /// Format of answers that ask for none: markdown or json
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default_format: Option<String>,
-    /// Prefix of the tool names
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_prefix: Option<String>,
-    /// Declare output schemas in the tool list
-    #[serde(default)]
-    output_schemas: bool,
-});
-
 inputs!(Send {
     /// The task's id
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
@@ -151,11 +118,6 @@ fn four() -> u32 {
     4
 }
 
-pub const SERVE: CommandSpec = CommandSpec {
-    toolset: Toolset::Hidden,
-    open_ended: true,
-    ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
-};
 pub const SEND: CommandSpec = CommandSpec {
     shape: Shape::Action("message_queued"),
     ..CommandSpec::declare::<Send>(&["send"], "Queue a message for a running agent")

@@ -20,6 +20,7 @@ pub mod queue;
 pub mod restore;
 pub mod retry;
 pub mod schema;
+pub mod serve;
 pub mod version;
 
 use crate::registry::CommandSpec;
@@ -41,7 +42,7 @@ pub const ALL: &[&CommandSpec] = &[
     &cloud::github_setup::SPEC,
     &cleanup_registry::SPEC,
     &cloud::apply::SPEC,
-    &declared::SERVE,
+    &serve::SPEC,
     &demo::SPEC,
     &logs::SPEC,
     &retry::SPEC,

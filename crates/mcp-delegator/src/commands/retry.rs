@@ -42,6 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     failures: AGENT_FAILURES,
     check: check_task_text,
+    describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Retry>(&["retry"], "Start an ended task again as a new one")
 };

@@ -10,6 +10,7 @@
 pub mod exit_codes;
 pub mod input_schema;
 pub mod mcp_tool;
+pub mod stay;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,7 @@ use crate::outcome::Answer;
 use crate::run::Context;
 use crate::views::document::Document;
 pub use input_schema::{InputSchema, Property, PropertyType};
+use stay::Stay;
 
 pub const PROGRAM: &str = "mcp-delegator";
 
@@ -171,6 +173,8 @@ pub struct CommandSpec {
     /// The data for a reader.
     pub describe: fn(&Value) -> Document,
     pub run: Option<Handler>,
+    /// For a command that stays with tasks: `run` in two halves.
+    pub stay: Option<Stay>,
 }
 
 impl CommandSpec {
@@ -202,6 +206,7 @@ impl CommandSpec {
             output: OutputSchema::Category,
             describe: Document::of_value,
             run: None,
+            stay: None,
         }
     }
 
@@ -253,10 +258,12 @@ pub fn typed<I: DeserializeOwned>(
     input: Value,
     run: impl FnOnce(&Context<'_>, I) -> Result<Answer, AppError>,
 ) -> Result<Answer, AppError> {
-    let input = serde_json::from_value(input).map_err(|error| {
-        AppError::new(ErrorCode::Internal, format!("Validated input was refused: {error}"))
-    })?;
-    run(context, input)
+    run(context, serde_json::from_value(input).map_err(refused)?)
+}
+
+/// What passed the schema and yet is not what the command takes is a mistake of ours.
+pub fn refused(error: serde_json::Error) -> AppError {
+    AppError::new(ErrorCode::Internal, format!("Validated input was refused: {error}"))
 }
 
 /// Every command, in the order of the manifest.

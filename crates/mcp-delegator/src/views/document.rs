@@ -17,6 +17,20 @@ pub enum Block {
     },
     /// Text whose line breaks matter.
     Verbatim(String),
+    /// The next useful call.
+    Next {
+        path: &'static [&'static str],
+        input: Value,
+    },
+}
+
+/// How a reader makes a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls<'a> {
+    /// By typing a command.
+    Commands,
+    /// By calling a tool whose name begins so.
+    Tools(&'a str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,9 +74,9 @@ impl Document {
         terminal::sanitize(&parts.join("\n\n")).into_owned()
     }
 
-    pub fn to_markdown(&self) -> String {
+    pub fn to_markdown(&self, calls: Calls<'_>) -> String {
         let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
-        parts.extend(self.blocks.iter().map(markdown_block));
+        parts.extend(self.blocks.iter().map(|block| markdown_block(block, calls)));
         parts.join("\n\n")
     }
 }
@@ -91,6 +105,24 @@ fn text_block(block: &Block) -> String {
             lines.join("\n")
         }
         Block::Table { columns, rows } => text_table(columns, rows),
+        Block::Next { path, input } => format!("Next: {}", command(path, input)),
+    }
+}
+
+/// The words of a call: its first input may stand without a name.
+fn command(path: &[&str], input: &Value) -> String {
+    let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| match at {
+        0 => scalar(value),
+        _ => format!("--{} {}", name.replace('_', "-"), scalar(value)),
+    });
+    let words: Vec<String> = words.collect();
+    format!("mcp-delegator {} {}", path.join(" "), words.join(" "))
+}
+
+fn call(path: &[&str], input: &Value, calls: Calls<'_>) -> String {
+    match calls {
+        Calls::Commands => command(path, input),
+        Calls::Tools(prefix) => format!("{prefix}{} {input}", path.join("_").replace('-', "_")),
     }
 }
 
@@ -109,8 +141,11 @@ fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-fn markdown_block(block: &Block) -> String {
+fn markdown_block(block: &Block, calls: Calls<'_>) -> String {
     match block {
+        Block::Next { path, input } => {
+            format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call(path, input, calls))))
+        }
         Block::Text(text) => {
             let lines: Vec<String> = terminal::sanitize(text).lines().map(line).collect();
             lines.join("\n")
@@ -193,7 +228,7 @@ mod tests {
             columns: vec!["task", "state"],
             rows: vec![vec!["T-1".into(), "working".into()], vec!["T-2".into(), "queued".into()]],
         });
-        for text in [document.to_text(), document.to_markdown()] {
+        for text in [document.to_text(), document.to_markdown(Calls::Commands)] {
             for fact in ["Two tasks", "T-1", "working", "T-2", "queued"] {
                 assert!(text.contains(fact), "{fact} is missing in {text}");
             }
@@ -201,18 +236,28 @@ mod tests {
     }
 
     #[test]
+    fn the_next_call_is_told_as_the_reader_would_make_it() {
+        let next =
+            Block::Next { path: &["local", "wait"], input: json!({"task_id": "T-1", "timeout_sec": 9}) };
+        let document = Document::default().block(next);
+        assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
+        let tools = document.to_markdown(Calls::Tools("_codex_"));
+        assert_eq!(tools, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+    }
+
+    #[test]
     fn data_cannot_break_out_of_its_place() {
         let document = Document::of_value(&json!({"name": "a|b\u{1b}[2J", "list": ["```\n# pwned"]}));
         assert!(!document.to_text().contains('\u{1b}'));
-        let markdown = document.to_markdown();
+        let markdown = document.to_markdown(Calls::Commands);
         assert!(markdown.contains("a\\|b"));
         assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");
         // Taking something out must not put a fence together, or free what was escaped.
         let document = Document::of_value(&json!({"text": "``\u{7f}`\n# pwned", "word": "\u{1b}`x\u{1b}`"}));
-        let markdown = document.to_markdown();
+        let markdown = document.to_markdown(Calls::Commands);
         assert!(markdown.contains("  ````\n  ```\n  # pwned\n  ````"), "{markdown}");
         assert!(markdown.contains("- word: x\n") || markdown.ends_with("- word: x"), "{markdown}");
         let document = Document::default().block(Block::Text("~~~\n# a\n12. b\n---\nplain".to_owned()));
-        assert_eq!(document.to_markdown(), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
+        assert_eq!(document.to_markdown(Calls::Commands), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
     }
 }

@@ -13,6 +13,7 @@ pub mod reference;
 pub mod restore_point;
 pub mod standard;
 pub mod task;
+pub mod task_document;
 pub mod tool;
 
 use std::time::Duration;

@@ -13,7 +13,7 @@ pub const ENVELOPE_VERSION: &str = "3.6";
 
 pub fn render(outcome: &Outcome, prefix: &str) -> Value {
     let command = outcome.command;
-    let error = tool_error(outcome);
+    let error = outcome.tool_error();
     let mut envelope = Map::new();
     envelope.insert("version".into(), ENVELOPE_VERSION.into());
     envelope.insert("schema_id".into(), command.category.schema_id().into());
@@ -28,18 +28,6 @@ pub fn render(outcome: &Outcome, prefix: &str) -> Value {
         None => envelope.insert("data".into(), data(outcome)),
     };
     Value::Object(envelope)
-}
-
-/// A wait that ran out and a batch that went half well are answers here, not errors: hosts give up after a minute,
-/// so expiry is the ordinary case.
-fn tool_error(outcome: &Outcome) -> Option<AppError> {
-    match &outcome.answer.completion {
-        Completion::Failed(error, _) => Some(AppError::clone(error)),
-        Completion::Done(_)
-        | Completion::Partial(_)
-        | Completion::Incomplete(_)
-        | Completion::NotModified => None,
-    }
 }
 
 fn data(outcome: &Outcome) -> Value {

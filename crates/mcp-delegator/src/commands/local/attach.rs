@@ -3,13 +3,41 @@
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
+use delegator_engine::resident::{Goal, Watched};
 use delegator_engine::{Engine, Progressed, Waited};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
+use super::tasks::engine;
 use crate::fault::AppError;
 use crate::interrupt::Attached;
+use crate::outcome::Answer;
+use crate::registry::stay::{Begun, Stay, Staying};
 use crate::run::Context;
+
+/// A command that stays with tasks, in this very thread.
+pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer, AppError> {
+    let Staying { ids, goal, within } = match (stay.begin)(context, input)? {
+        Begun::Over(answer) => return Ok(*answer),
+        Begun::Staying(staying) => staying,
+    };
+    let engine = engine(context)?;
+    let deadline = within.map(|within| Instant::now() + within);
+    let mut expired = false;
+    let mut tasks = Vec::new();
+    if let ([_, _, ..], Goal::Any) = (ids.as_slice(), goal) {
+        expired = engine.wait_any(&ids, deadline)?.0.expired;
+        tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<_, _>>()?;
+    } else {
+        // One after the other: the last to end decides.
+        for id in &ids {
+            let waited = attach(context, &engine, id, deadline)?;
+            expired |= waited.expired;
+            tasks.push(waited.task);
+        }
+    }
+    (stay.end)(context, input, Watched { tasks, expired })
+}
 
 /// Waits for a task and shows how far it is.
 pub fn attach(

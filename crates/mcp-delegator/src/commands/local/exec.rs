@@ -44,6 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task's id; the task runs on in the background",
     }],
+    describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task to run in the background")
 };

@@ -49,6 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidCursor,
         ErrorCode::WrongState,
     ],
+    describe: crate::views::task_document::result,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Results>(&["local", "results"], "Show what a finished task did")
 };

@@ -40,6 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
+    describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")
 };

@@ -1,21 +1,23 @@
 //! `local run`: delegate a task and stay with it.
 
 use delegator_domain::task::{End, FailureKind, LimitKind, Mode};
+use delegator_engine::resident::{Goal, Watched};
 use delegator_engine::{Engine, Waited};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::AGENT_FAILURES;
-use super::attach::attach;
+use super::attach::stay;
 use super::exec::{accepted, acknowledged};
 use super::tasks::{Asked, engine, submission};
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
-use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
+use crate::registry::stay::{Begun, Stay, Staying};
+use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
 use crate::run::Context;
 use crate::views::failure::told;
 use crate::views::{restore_point, task as view};
@@ -65,7 +67,9 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator local run 'explain the build' ",
         shows: "the agent's answer, with progress on the way",
     }],
-    run: Some(|context, input| typed(context, input, run)),
+    describe: crate::views::task_document::accepted,
+    run: Some(|context, input| stay(context, &input, &STAY)),
+    stay: Some(STAY),
     ..CommandSpec::declare::<Run>(&["local", "run"], "Delegate a coding task and stay with it")
 };
 
@@ -82,7 +86,13 @@ fn check(input: &Value) -> Vec<Problem> {
     problems
 }
 
-fn run(context: &Context<'_>, input: Run) -> Result<Answer, AppError> {
+const STAY: Stay = Stay { begin: |context, input| begin(context, read(input)?), end };
+
+fn read(input: &Value) -> Result<Run, AppError> {
+    serde_json::from_value(input.clone()).map_err(refused)
+}
+
+fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
     let engine = engine(context)?;
     let (mode, preview) = match input.mode {
         RunMode::ReadOnly => (Mode::ReadOnly, false),
@@ -102,11 +112,19 @@ fn run(context: &Context<'_>, input: Run) -> Result<Answer, AppError> {
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     if input.is_async {
-        return accepted(&engine, submitted, "background");
+        return Ok(Begun::Over(Box::new(accepted(&engine, submitted, "background")?)));
     }
-    let budget = input.call_budget_sec.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
-    let waited = attach(context, &engine, &submitted.task.id, budget)?;
-    foreground(&engine, waited)
+    let asked = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
+    let within = asked.or(context.call_budget);
+    Ok(Begun::Staying(Staying { ids: vec![submitted.task.id], goal: Goal::All, within }))
+}
+
+fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, AppError> {
+    let expired = watched.expired;
+    match watched.tasks.into_iter().next() {
+        Some(task) => foreground(&engine(context)?, Waited { task, expired }),
+        None => Err(AppError::new(ErrorCode::Internal, "Nothing was waited for.")),
+    }
 }
 
 /// The answer of a run that was stayed with.

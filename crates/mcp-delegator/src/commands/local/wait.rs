@@ -2,20 +2,22 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use delegator_domain::task::State;
+use delegator_engine::resident::{Goal, Watched};
 use delegator_engine::{Engine, Waited};
 use delegator_registry::Task;
 use serde_json::{Value, json};
 
-use super::attach::attach;
+use super::attach::stay;
 use super::run::failure;
 use super::tasks::{ended_answer, engine, resolved, with_times};
 use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
+use crate::registry::stay::{Begun, Stay, Staying};
+use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, refused};
 use crate::run::Context;
 use crate::views::{restore_point, task as view};
 
@@ -78,7 +80,9 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
-    run: Some(|context, input| typed(context, input, run)),
+    describe: crate::views::task_document::result,
+    run: Some(|context, input| stay(context, &input, &STAY)),
+    stay: Some(STAY),
     ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
 };
 
@@ -94,14 +98,48 @@ pub fn check(input: &Value) -> Vec<Problem> {
     }
 }
 
-fn run(context: &Context<'_>, input: Wait) -> Result<Answer, AppError> {
+const STAY: Stay = Stay { begin: |context, input| begin(context, &read(input)?), end };
+
+fn read(input: &Value) -> Result<Wait, AppError> {
+    serde_json::from_value(input.clone()).map_err(refused)
+}
+
+fn begin(context: &Context<'_>, input: &Wait) -> Result<Begun, AppError> {
     let engine = engine(context)?;
-    let deadline = input.timeout_sec.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
-    if let Some(given) = &input.task_id {
-        let waited = attach(context, &engine, &resolved(&engine, given)?, deadline)?;
-        return one(&engine, &input, waited);
+    let given = input.task_id.iter().chain(&input.task_ids);
+    let ids = given.map(|given| resolved(&engine, given)).collect::<Result<Vec<_>, _>>()?;
+    let goal = match input.until {
+        Until::Any => Goal::Any,
+        Until::All => Goal::All,
+    };
+    let asked = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
+    Ok(Begun::Staying(Staying { ids, goal, within: asked.or(context.call_budget) }))
+}
+
+fn end(context: &Context<'_>, input: &Value, watched: Watched) -> Result<Answer, AppError> {
+    let (engine, input) = (engine(context)?, read(input)?);
+    match (&input.task_id, input.until) {
+        (None, Until::All) => all(&engine, &input, &watched.tasks),
+        (None, Until::Any) => {
+            let pending = ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
+            Ok(first(&engine, &input, watched)?.fact("pending", pending))
+        }
+        (Some(_), _) => first(&engine, &input, watched),
     }
-    several(context, &engine, &input, deadline)
+}
+
+/// The one that ended first, or the first that was asked for.
+fn first(engine: &Engine, input: &Wait, watched: Watched) -> Result<Answer, AppError> {
+    let expired = watched.expired;
+    let order = |task: &Task| task.ended.as_ref().map_or(i64::MAX, |ended| ended.order);
+    match watched.tasks.into_iter().min_by_key(order) {
+        Some(task) => one(engine, input, Waited { task, expired }),
+        None => Err(AppError::new(ErrorCode::Internal, "Nothing was waited for.")),
+    }
+}
+
+fn ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
+    tasks.map(|task| task.id.to_string()).collect()
 }
 
 fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError> {
@@ -137,42 +175,22 @@ fn still_working(engine: &Engine, task: &Task) -> Result<Value, AppError> {
     }))
 }
 
-/// Waits for the first of several, or for all of them, one after the other: the last to end decides either way.
-fn several(
-    context: &Context<'_>,
-    engine: &Engine,
-    input: &Wait,
-    deadline: Option<Instant>,
-) -> Result<Answer, AppError> {
-    let ids = input.task_ids.iter().map(|given| resolved(engine, given)).collect::<Result<Vec<_>, _>>()?;
-    if input.until == Until::Any {
-        let (first, pending) = engine.wait_any(&ids, deadline)?;
-        let pending: Vec<String> = pending.iter().map(ToString::to_string).collect();
-        let mut answer = one(engine, input, first)?;
-        answer.facts.insert("pending".into(), pending.into());
-        return Ok(answer);
-    }
-    let mut tasks = Vec::new();
-    let mut pending = Vec::new();
-    for id in &ids {
-        let waited = attach(context, engine, id, deadline)?;
-        if waited.expired {
-            pending.push(id.to_string());
-            tasks.push(still_working(engine, &waited.task)?);
-        } else {
-            engine.mark_read(id)?;
-            let (task, files) = (&waited.task, engine.files(id)?);
-            let (output, budget) = (input.include_output, input.max_output_bytes);
-            tasks.push(Value::Object(ended_answer(engine, task, &files, output, budget)?));
+/// Each as it stands.
+fn all(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Answer, AppError> {
+    let mut told = Vec::new();
+    for task in tasks {
+        if !task.state.is_terminal() {
+            told.push(still_working(engine, task)?);
+            continue;
         }
+        engine.mark_read(&task.id)?;
+        let (files, output) = (engine.files(&task.id)?, input.include_output);
+        told.push(Value::Object(ended_answer(engine, task, &files, output, input.max_output_bytes)?));
     }
-    let data = json!({"tasks": tasks});
-    let mut answer = match pending.is_empty() {
-        true => Answer::done(data),
-        false => Answer::new(Completion::Incomplete(data)),
-    };
-    if !pending.is_empty() {
-        answer.facts.insert("pending".into(), pending.into());
+    let data = json!({"tasks": told});
+    let pending = ids(tasks.iter().filter(|task| !task.state.is_terminal()));
+    match pending.is_empty() {
+        true => Ok(Answer::done(data)),
+        false => Ok(Answer::new(Completion::Incomplete(data)).fact("pending", pending)),
     }
-    Ok(answer)
 }

@@ -1,0 +1,139 @@
+//! `serve`: the tools over MCP, until the host goes away.
+
+use delegator_engine::resident::Resident;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::local::tasks::engine;
+use crate::cli::globals::Format;
+use crate::fault::{AppError, ErrorCode};
+use crate::mcp::call::Surroundings;
+use crate::mcp::server::Server;
+use crate::mcp::token::Token;
+use crate::mcp::toolbox::{Choice, Toolbox};
+use crate::mcp::{http, stdio};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, Example, Toolset, typed};
+use crate::run::Context;
+
+/// How answers look that ask for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolFormat {
+    Markdown,
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Serve {
+    /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    /// File with the bearer token for HTTP (default: http-token in the state directory, made on first use)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub token_file: Option<String>,
+    /// Toolsets to serve: local, cloud, registry (these are the default), extra
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub toolsets: Vec<String>,
+    /// Serve only these tools
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub tools: Vec<String>,
+    /// Leave these tools out
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub exclude_tools: Vec<String>,
+    /// Serve only tools that change nothing
+    #[serde(default)]
+    pub read_only: bool,
+    /// Format of answers that ask for none (default markdown)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_format: Option<ToolFormat>,
+    /// Prefix of the tool names (default _codex_)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{0,32}$"))]
+    pub tool_prefix: Option<String>,
+    /// Declare output schemas in the tool list
+    #[serde(default)]
+    pub output_schemas: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "On stdin and stdout for one host, or with --http for hosts on this machine. Tasks go on when the server ends.",
+    danger: Danger::Mutating,
+    toolset: Toolset::Hidden,
+    open_ended: true,
+    // Stdout belongs to the protocol; a failure is told on stderr.
+    raw: true,
+    failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
+    examples: &[
+        Example { command: "mcp-delegator serve", shows: "what a host runs" },
+        Example {
+            command: "mcp-delegator serve --http 127.0.0.1:7777",
+            shows: "the address and where the token is, on stderr",
+        },
+    ],
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
+};
+
+fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
+    let listen =
+        input.http.as_deref().map(|given| http::address(given, input.token_file.is_some())).transpose()?;
+    let choice = choice(context, &input);
+    let toolbox = Toolbox::of(&choice)?;
+    let surroundings = surroundings(context, &input, &choice);
+    let server = Server::new(surroundings, toolbox, Resident::start(engine(context)?)?);
+    match listen {
+        None => stdio::serve(server)?,
+        Some(address) => {
+            let path = match (&input.token_file, &context.state_dir) {
+                (Some(given), _) => context.process.current_dir.join(given),
+                (None, Some(dir)) => dir.join("http-token"),
+                (None, None) => {
+                    return Err(AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."));
+                }
+            };
+            let token = Token::at(&path)?;
+            context.screen.printer.remark(&format!("The bearer token is in {}", path.display()));
+            http::serve(server, address, token, context.screen.printer)?;
+        }
+    }
+    Ok(Answer::done(json!({})))
+}
+
+/// Flags, else the configuration.
+fn choice(context: &Context<'_>, input: &Serve) -> Choice {
+    let config = context.config;
+    let words = |given: &[String], key: &str| match given {
+        [] => config.words(key).to_vec(),
+        given => given.to_vec(),
+    };
+    let is_set = |key: &str| config.get(key).is_some_and(|setting| setting.value_json() == true);
+    Choice {
+        prefix: input.tool_prefix.clone().unwrap_or_else(|| config.tool_prefix().to_owned()),
+        toolsets: words(&input.toolsets, "toolsets"),
+        tools: words(&input.tools, "tools"),
+        exclude_tools: words(&input.exclude_tools, "exclude_tools"),
+        read_only: input.read_only || is_set("read_only"),
+        output_schemas: input.output_schemas || is_set("output_schemas"),
+    }
+}
+
+fn surroundings(context: &Context<'_>, input: &Serve, choice: &Choice) -> Surroundings {
+    let default_format = match (input.default_format, context.config.word("default_format")) {
+        (Some(ToolFormat::Json), _) | (None, Some("json")) => Format::Json,
+        _ => Format::Markdown,
+    };
+    Surroundings {
+        process: context.process.clone(),
+        config: context.config.clone(),
+        state_dir: context.state_dir.clone(),
+        printer: std::sync::Arc::clone(context.screen.printer),
+        default_format,
+        prefix: choice.prefix.clone(),
+    }
+}

@@ -1,0 +1,166 @@
+//! One tool call: from its arguments to its answer.
+//!
+//! The way is the command line's own: the same validation, the same handlers, the same outcome, the same renderers. Only
+//! the last step differs: the text goes to the host, cleaned of secrets, and no longer than hosts take.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use delegator_config::Config;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::{Map, Value};
+
+use crate::cli::globals::Format;
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::interrupt::Attachment;
+use crate::outcome::{Answer, Warning};
+use crate::payload;
+use crate::presentation::Presentation;
+use crate::process::Process;
+use crate::registry::CommandSpec;
+use crate::requests;
+use crate::run::{Call, Context, caught, fitting};
+use crate::screen::Screen;
+use crate::stdout::Printer;
+
+/// Hosts cut or divert texts beyond about 50,000 characters.
+const MAX_TEXT: usize = 48_000;
+/// What the wrapper around output that was asked for may take.
+const AROUND_OUTPUT: usize = 16_000;
+
+/// Everything a call needs, shared by all of a server.
+#[derive(Debug)]
+pub struct Surroundings {
+    pub process: Process,
+    pub config: Config,
+    pub state_dir: Option<PathBuf>,
+    pub printer: Arc<Printer>,
+    pub default_format: Format,
+    pub prefix: String,
+}
+
+/// A call that was let in.
+#[derive(Debug, Clone)]
+pub struct Admitted {
+    pub spec: &'static CommandSpec,
+    pub input: Value,
+    pub format: Format,
+    call: Call,
+    max_text: usize,
+}
+
+impl Surroundings {
+    /// Validates. The refusal is an answer, too, in the format that was asked for.
+    pub fn admit(
+        &self,
+        spec: &'static CommandSpec,
+        mut object: Map<String, Value>,
+    ) -> Result<Admitted, Refused> {
+        let call = Call::begin();
+        let mut problems: Vec<Problem> = Vec::new();
+        let asked = payload::take_format(&mut object, &mut problems);
+        let format = match asked {
+            Some(Format::Json) => Format::Json,
+            Some(Format::Markdown) => Format::Markdown,
+            Some(other) => {
+                let words = format!("{} is not a format of tools", other.name());
+                problems.push(
+                    Problem::new(ErrorCode::InvalidValue, "format", words)
+                        .suggest(Some("Use markdown or json.")),
+                );
+                self.default_format
+            }
+            None => self.default_format,
+        };
+        let asked_for_more = ["max_output_bytes", "maxOutputBytes"]
+            .iter()
+            .find_map(|key| object.get(*key).or_else(|| object.get("options")?.get(key))?.as_u64());
+        let max_text = asked_for_more
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .map_or(MAX_TEXT, |bytes| MAX_TEXT.max(bytes.saturating_add(AROUND_OUTPUT)));
+        let admitted = |input: Value| Admitted { spec, input, format, call, max_text };
+        match requests::validate(spec, object, problems) {
+            Ok(request) => Ok(admitted(request.input)),
+            Err(error) => Err(Refused { call: Box::new(admitted(Value::Null)), error: Box::new(error) }),
+        }
+    }
+
+    /// A call of our own making.
+    pub fn admitted(
+        &self,
+        spec: &'static CommandSpec,
+        input: Value,
+        format: Format,
+    ) -> Result<Admitted, Refused> {
+        let object = input.as_object().cloned().unwrap_or_default();
+        self.admit(spec, object).map(|call| Admitted { format, ..call })
+    }
+
+    /// A resource as the host gets it.
+    pub fn cleaned(&self, contents: ResourceContents) -> ResourceContents {
+        match contents {
+            ResourceContents::TextResourceContents { uri, mime_type, text, meta } => {
+                let text = self.printer.clean_line(&text);
+                ResourceContents::TextResourceContents { uri, mime_type, text, meta }
+            }
+            other => other,
+        }
+    }
+
+    /// Does a piece of work of a call; a panic is an error like any other.
+    pub fn work<T>(&self, act: impl FnOnce(&Context<'_>) -> Result<T, AppError>) -> Result<T, AppError> {
+        let presentation = self.presentation(Format::Json);
+        let attachment = Attachment::default();
+        let screen = Screen { printer: &self.printer, presentation: &presentation, attachment: &attachment };
+        let budget = Duration::from_secs(self.config.number("call_budget_sec"));
+        let context = Context {
+            config: &self.config,
+            state_dir: self.state_dir.clone(),
+            process: &self.process,
+            screen,
+            call_budget: Some(budget),
+        };
+        caught(|| act(&context))
+    }
+
+    /// The answer as the host gets it.
+    pub fn render(&self, call: &Admitted, answer: Result<Answer, AppError>) -> CallToolResult {
+        let mut answer = answer.unwrap_or_else(Answer::from);
+        let told = self.config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message));
+        answer.warnings.extend(told);
+        let presentation = self.presentation(call.format);
+        let (outcome, texts) = fitting(call.call.end(call.spec, answer), &presentation, call.max_text);
+        let text = self.printer.clean_line(&texts.answer);
+        let is_error = outcome.tool_error().is_some();
+        let mut result = if is_error {
+            CallToolResult::error(vec![ContentBlock::text(text.clone())])
+        } else {
+            CallToolResult::success(vec![ContentBlock::text(text.clone())])
+        };
+        if call.format == Format::Json {
+            result.structured_content = serde_json::from_str(&text).ok();
+        }
+        result
+    }
+
+    fn presentation(&self, format: Format) -> Presentation {
+        Presentation::of_tool(format, &self.prefix)
+    }
+}
+
+/// A call that was not let in, and why.
+#[derive(Debug)]
+pub struct Refused {
+    pub call: Box<Admitted>,
+    pub error: Box<AppError>,
+}
+
+impl Refused {
+    /// Whether all that is missing is a person's word.
+    pub fn wants_confirmation(&self) -> bool {
+        let mut problems = self.error.problems.iter();
+        self.error.problems.len() == 1
+            && problems.all(|problem| problem.code == ErrorCode::ConfirmationRequired)
+    }
+}

@@ -1,0 +1,75 @@
+//! Asking the user for the word that a call lacks.
+//!
+//! A mode that writes wants `confirm`. Where the host can ask its user, the user is asked: by a request of ours in the
+//! older protocol, by an answer that wants more input in the newer one. Everywhere else the rule stands.
+
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequiredResult, InputResponses,
+};
+use rmcp::{RoleServer, service::RequestContext};
+use serde_json::{Map, Value};
+
+/// The name of the question, and of its answer.
+const CONFIRM: &str = "confirm";
+
+/// What the user said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    Yes,
+    No,
+}
+
+/// Whether this host can ask its user.
+pub fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+    let capabilities = context.client_capabilities();
+    let elicitation = capabilities.and_then(|capabilities| capabilities.elicitation);
+    // A host that names no mode means forms.
+    elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+}
+
+/// Whether the protocol of this request wants questions as answers.
+pub fn asks_by_answer(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= "2026-07-28")
+}
+
+/// The answer that wants the user's word first.
+pub fn question(object: &Map<String, Value>) -> Option<InputRequiredResult> {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(object)?));
+    Some(InputRequiredResult::from_input_requests([(CONFIRM.to_owned(), request)].into()))
+}
+
+/// What came back with a repeated call.
+pub fn answered(responses: Option<&InputResponses>) -> Option<Said> {
+    let answer: ElicitResult = serde_json::from_value(responses?.get(CONFIRM)?.clone()).ok()?;
+    Some(judged(&answer))
+}
+
+/// Asks by a request of our own.
+pub async fn ask(context: &RequestContext<RoleServer>, object: &Map<String, Value>) -> Option<Said> {
+    let answer = context.peer.create_elicitation(form(object)?).await.ok()?;
+    Some(judged(&answer))
+}
+
+fn judged(answer: &ElicitResult) -> Said {
+    let confirmed = answer.content.as_ref().is_some_and(|content| content[CONFIRM] == true);
+    match answer.action {
+        ElicitationAction::Accept if confirmed => Said::Yes,
+        _ => Said::No,
+    }
+}
+
+fn form(object: &Map<String, Value>) -> Option<ElicitRequestParams> {
+    let word = |key: &str, camel: &str| {
+        object.get(key).or_else(|| object.get(camel)).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let place = match word("working_dir", "workingDir") {
+        place if place.is_empty() => "the server's directory".to_owned(),
+        place => place,
+    };
+    let task: String = word("task", "task").chars().take(300).collect();
+    let message = format!("Let an agent write ({}) in {place}?\n\n{task}", word("mode", "mode"));
+    let requested_schema = ElicitationSchema::builder().required_bool(CONFIRM).build().ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}

@@ -1,0 +1,36 @@
+//! The MCP face: the same commands as tools.
+//!
+//! ```text
+//! stdio ─┐             ┌ toolbox   which tools, under which names
+//!        ├─ server ────┤ call      validate ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
+//! http ──┘  (rmcp)     ├ staying   many waits, one thread, progress
+//!                      ├ handles   the tasks extension, projected from the registry
+//!                      └ resources, prompts, confirmation
+//! ```
+//!
+//! Handlers are synchronous and short; they run on the runtime's blocking threads. Waiting is never done there: one
+//! resident thread watches all tasks for all calls. Whatever goes wrong in a call, a panic included, is an answer of
+//! that call, and the server lives on. Nothing here writes to stdout but the transport.
+
+pub mod call;
+pub mod confirmation;
+pub mod handles;
+pub mod http;
+pub mod instructions;
+pub mod prompts;
+pub mod resources;
+pub mod server;
+pub mod staying;
+pub mod stdio;
+pub mod token;
+pub mod toolbox;
+
+use crate::fault::{AppError, io_error};
+
+/// One thread for the protocol; whatever may block is done beside it.
+fn runtime() -> Result<tokio::runtime::Runtime, AppError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| io_error("Starting the server", &error))
+}

@@ -1,0 +1,124 @@
+//! Resources: the published schemas, and what tasks leave to read.
+
+use delegator_registry::{Filter, TaskFile};
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::{Value, json};
+
+use crate::commands::local::tasks::{engine, resolved};
+use crate::fault::{AppError, ErrorCode};
+use crate::registry::Category;
+use crate::run::Context;
+use crate::views::{envelope_schema, task as view};
+
+const SCHEMA: &str = "codex://schema/v3.6/";
+const TASK: &str = "codex://task/";
+const EVENTS: &str = "/events";
+/// Tasks a list names.
+const MOST_LISTED: u32 = 50;
+/// How much of the events is read: what was said last.
+const MOST_EVENT_BYTES: usize = 1 << 20;
+
+pub fn templates() -> Vec<ResourceTemplate> {
+    let template = |uri: &str, name: &str, about: &str, kind: &str| {
+        ResourceTemplate::new(uri, name).with_description(about).with_mime_type(kind)
+    };
+    vec![
+        template("codex://task/{id}", "task", "What a task is, and what it did", "application/json"),
+        template(
+            "codex://task/{id}/events",
+            "task_events",
+            "What a task's agent said, one event a line",
+            "application/x-ndjson",
+        ),
+    ]
+}
+
+/// The schemas, and the newest tasks.
+pub fn list(context: &Context<'_>) -> Result<Vec<Resource>, AppError> {
+    let schema = |name: &str, about: String| {
+        Resource::new(format!("{SCHEMA}{name}/v1"), format!("schema_{name}"))
+            .with_description(about)
+            .with_mime_type("application/schema+json")
+    };
+    let mut found: Vec<Resource> = Category::ALL
+        .into_iter()
+        .map(|category| schema(category.name(), format!("Envelope of {} answers", category.name())))
+        .collect();
+    found.push(schema("error", "Envelope of every failure".to_owned()));
+    for task in engine(context)?.newest(&Filter::default(), MOST_LISTED)? {
+        let about = format!("{}: {}", task.state.shown(), task.title);
+        found.push(
+            Resource::new(format!("{TASK}{}", task.id), task.id.to_string())
+                .with_description(about)
+                .with_mime_type("application/json"),
+        );
+    }
+    Ok(found)
+}
+
+/// Ids that begin so, for whoever completes one.
+pub fn ids(context: &Context<'_>, begun: &str) -> Result<Vec<String>, AppError> {
+    let newest = engine(context)?.newest(&Filter::default(), 1_000)?;
+    let ids = newest.into_iter().map(|task| task.id.to_string());
+    Ok(ids.filter(|id| id.starts_with(begun)).take(100).collect())
+}
+
+pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppError> {
+    if let Some(name) = uri.strip_prefix(SCHEMA).and_then(|rest| rest.strip_suffix("/v1")) {
+        let schema = match Category::ALL.into_iter().find(|category| category.name() == name) {
+            Some(category) => Some(envelope_schema::tool(category)),
+            None => (name == "error").then(envelope_schema::tool_error),
+        };
+        return schema
+            .map(|schema| contents(uri, "application/schema+json", pretty(&schema)))
+            .ok_or_else(|| unknown(uri));
+    }
+    let rest = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
+    let engine = engine(context)?;
+    if let Some(id) = rest.strip_suffix(EVENTS) {
+        let stored = engine.stored(&resolved(&engine, id)?, TaskFile::Events)?;
+        let text = String::from_utf8_lossy(last_lines(&stored)).into_owned();
+        return Ok(contents(uri, "application/x-ndjson", text));
+    }
+    let task = engine.task(&resolved(&engine, rest)?)?;
+    let files = engine.files(&task.id)?;
+    let mut report = match task.state.is_terminal() {
+        true => Value::Object(view::result(&task, &files, None)),
+        false => view::running(&task, files.snapshot.as_ref(), jiff::Timestamp::now().as_millisecond()),
+    };
+    report["title"] = task.title.clone().into();
+    report["working_dir"] = task.working_dir.clone().into();
+    report["mode"] = task.mode.name().into();
+    report["labels"] = json!(task.labels);
+    report["created_ts"] = view::at(task.created_at_ms).into();
+    Ok(contents(uri, "application/json", pretty(&report)))
+}
+
+/// Whole lines from the end.
+fn last_lines(stored: &[u8]) -> &[u8] {
+    let from = stored.len().saturating_sub(MOST_EVENT_BYTES);
+    match from {
+        0 => stored,
+        _ => {
+            let begin = memchr::memchr(b'\n', &stored[from..]).map_or(stored.len(), |at| from + at + 1);
+            &stored[begin..]
+        }
+    }
+}
+
+fn contents(uri: &str, kind: &str, text: String) -> ResourceContents {
+    ResourceContents::TextResourceContents {
+        uri: uri.to_owned(),
+        mime_type: Some(kind.to_owned()),
+        text,
+        meta: None,
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn unknown(uri: &str) -> AppError {
+    AppError::new(ErrorCode::NotFound, format!("There is no resource {uri}.")).context("uri", uri)
+}

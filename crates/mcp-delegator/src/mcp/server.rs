@@ -1,0 +1,407 @@
+//! The server as the protocol sees it: every request of MCP, answered from the rooms beside this one.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use delegator_engine::resident::{Resident, Watched};
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    CompletionInfo, CreateTaskResult, DetailedTask, ErrorCode as RpcCode, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
+    ServerCapabilities, ServerConfig, Task as TaskHandle, TaskPayload, TaskStatus,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value, json};
+
+use super::call::{Admitted, Refused, Surroundings};
+use super::confirmation::{self, Said};
+use super::handles::{Awaited, Handle};
+use super::staying::{Listener, stay};
+use super::toolbox::Toolbox;
+use super::{instructions, prompts, resources};
+use crate::commands;
+use crate::commands::local::tasks::engine;
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Answer;
+use crate::registry::stay::{Begun, Stay, Staying};
+use crate::run::Context;
+use crate::views::PRODUCT_VERSION;
+use crate::views::task as view;
+
+/// How often a host should ask about a handle.
+const POLL_MS: u64 = 2_000;
+
+/// One server; clones share everything.
+#[derive(Debug, Clone)]
+pub struct Server {
+    surroundings: Arc<Surroundings>,
+    toolbox: Arc<Toolbox>,
+    resident: Arc<Resident>,
+    /// Handles of waits that were cancelled. A wait is nobody's property, so forgetting them with the server is fine.
+    let_go: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Server {
+    pub fn new(surroundings: Surroundings, toolbox: Toolbox, resident: Resident) -> Server {
+        Server {
+            surroundings: Arc::new(surroundings),
+            toolbox: Arc::new(toolbox),
+            resident: Arc::new(resident),
+            let_go: Arc::default(),
+        }
+    }
+
+    /// Does something short on a thread that may block.
+    async fn work<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Context<'_>) -> Result<T, AppError> + Send + 'static,
+    ) -> Result<T, AppError> {
+        let surroundings = Arc::clone(&self.surroundings);
+        tokio::task::spawn_blocking(move || surroundings.work(act))
+            .await
+            .unwrap_or_else(|_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended.")))
+    }
+
+    async fn answer(&self, call: &Admitted, context: &RequestContext<RoleServer>) -> CallToolResponse {
+        let input = call.input.clone();
+        let answered = match call.spec.stay {
+            Some(stay) => match self.work(move |context| (stay.begin)(context, &input)).await {
+                Ok(Begun::Over(answer)) => Ok(*answer),
+                Ok(Begun::Staying(staying)) if declares_tasks(context) => {
+                    return self.handle_of(call, &staying).await;
+                }
+                Ok(Begun::Staying(staying)) => self.stayed(call, stay, &staying, context).await,
+                Err(error) => Err(error),
+            },
+            None => match call.spec.run {
+                Some(run) => self.work(move |context| run(context, input)).await,
+                None => Err(AppError::new(ErrorCode::Internal, "A command without a handler was accepted.")),
+            },
+        };
+        self.surroundings.render(call, answered).into()
+    }
+
+    async fn stayed(
+        &self,
+        call: &Admitted,
+        how: Stay,
+        staying: &Staying,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Answer, AppError> {
+        let engine = self.work(engine).await?;
+        let token = context.meta.get_progress_token();
+        let listener = token.map(|token| Listener { peer: context.peer.clone(), token });
+        let watched = stay(&self.resident, engine, staying, listener).await?;
+        let input = call.input.clone();
+        self.work(move |context| (how.end)(context, &input, watched)).await
+    }
+
+    /// A handle instead of an answer.
+    async fn handle_of(&self, call: &Admitted, staying: &Staying) -> CallToolResponse {
+        let is_run = call.spec.path == commands::local::run::SPEC.path;
+        let handle = match staying.ids.as_slice() {
+            [id] if is_run => Handle::Run(id.clone()),
+            _ => Handle::Wait(Awaited::of(staying, call.format)),
+        };
+        match self.look_at(&handle).await {
+            Ok(detailed) => CallToolResponse::Task(CreateTaskResult::new(detailed.task)),
+            Err(error) => self.surroundings.render(call, Err(error)).into(),
+        }
+    }
+
+    /// A handle as the registry has it now.
+    async fn look_at(&self, handle: &Handle) -> Result<DetailedTask, AppError> {
+        let text = handle.to_text();
+        if self.let_go.lock().unwrap_or_else(PoisonError::into_inner).contains(&text) {
+            let now = view::at(jiff::Timestamp::now().as_millisecond());
+            let task = TaskHandle::new(text, TaskStatus::Cancelled, now.clone(), now);
+            return Ok(DetailedTask::new(task, TaskPayload::Cancelled));
+        }
+        let (surroundings, handle) = (Arc::clone(&self.surroundings), handle.clone());
+        self.work(move |context| projected(&surroundings, context, &handle)).await
+    }
+
+    /// The user's word, where it is missing and the host can ask for it.
+    async fn confirmed(
+        &self,
+        refused: Refused,
+        mut object: Map<String, Value>,
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Admitted, CallToolResponse> {
+        let spec = refused.call.spec;
+        let refuse = |refused: Refused| -> CallToolResponse {
+            self.surroundings.render(&refused.call, Err(*refused.error)).into()
+        };
+        if !refused.wants_confirmation() || !confirmation::can_ask(context) {
+            return Err(refuse(refused));
+        }
+        let said = if confirmation::asks_by_answer(context) {
+            match confirmation::answered(request.input_responses.as_ref()) {
+                Some(said) => Some(said),
+                None => {
+                    return Err(match confirmation::question(&object) {
+                        Some(question) => question.into(),
+                        None => refuse(refused),
+                    });
+                }
+            }
+        } else {
+            confirmation::ask(context, &object).await
+        };
+        if said != Some(Said::Yes) {
+            return Err(refuse(refused));
+        }
+        object.insert("confirm".to_owned(), true.into());
+        self.surroundings.admit(spec, object).map_err(refuse)
+    }
+}
+
+/// Only a request that says so itself can be given a handle.
+fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+}
+
+fn projected(
+    surroundings: &Surroundings,
+    context: &Context<'_>,
+    handle: &Handle,
+) -> Result<DetailedTask, AppError> {
+    let engine = engine(context)?;
+    let (spec, ids, format, input) = match handle {
+        Handle::Run(id) => {
+            let input = json!({"task": "-"});
+            (&commands::local::run::SPEC, vec![id.clone()], surroundings.default_format, input)
+        }
+        Handle::Wait(awaited) => {
+            let ids: Vec<&str> = awaited.ids.iter().map(|id| id.as_str()).collect();
+            let until = if awaited.goal == delegator_engine::resident::Goal::Any { "any" } else { "all" };
+            let input = match ids.as_slice() {
+                [one] => json!({"task_id": one}),
+                several => json!({"task_ids": several, "until": until}),
+            };
+            (&commands::local::wait::SPEC, awaited.ids.clone(), awaited.format, input)
+        }
+    };
+    let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
+    let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
+    let (reached, expired) = match handle {
+        Handle::Run(_) => (ended == tasks.len(), false),
+        Handle::Wait(awaited) => {
+            let any = awaited.goal == delegator_engine::resident::Goal::Any;
+            let reached = if any { ended > 0 } else { ended == tasks.len() };
+            (reached, !reached && awaited.is_over())
+        }
+    };
+    let latest = tasks.iter().map(|task| task.updated_at_ms).max().unwrap_or_default();
+    let first = tasks.iter().map(|task| task.created_at_ms).min().unwrap_or_default();
+    let mut told = TaskHandle::new(handle.to_text(), TaskStatus::Working, view::at(first), view::at(latest))
+        .with_poll_interval_ms(POLL_MS);
+    told.ttl_ms = engine.retention_ms.and_then(|kept| u64::try_from(kept).ok());
+    let is_cancelled =
+        |task: &delegator_registry::Task| task.state == delegator_domain::task::State::Cancelled;
+    if matches!(handle, Handle::Run(_)) && tasks.iter().any(is_cancelled) {
+        return Ok(DetailedTask::new(told, TaskPayload::Cancelled));
+    }
+    if !reached && !expired {
+        return Ok(DetailedTask::new(told, TaskPayload::Working));
+    }
+    let admitted = surroundings.admitted(spec, input, format);
+    let answered = match (spec.stay, &admitted) {
+        (Some(stay), Ok(call)) => (stay.end)(context, &call.input, Watched { tasks, expired }),
+        _ => Err(AppError::new(ErrorCode::Internal, "A handle stands for a command that does not stay.")),
+    };
+    let call = admitted.unwrap_or_else(|refused| *refused.call);
+    let result = serde_json::to_value(surroundings.render(&call, answered)).unwrap_or_default();
+    let result = result.as_object().cloned().unwrap_or_default();
+    Ok(DetailedTask::new(told, TaskPayload::Completed { result }))
+}
+
+/// A failure that has no tool to be the answer of.
+fn rpc(error: &AppError) -> ErrorData {
+    let code = match error.code {
+        ErrorCode::NotFound | ErrorCode::TaskNotFound => RpcCode::RESOURCE_NOT_FOUND,
+        ErrorCode::InvalidId | ErrorCode::InvalidValue => RpcCode::INVALID_PARAMS,
+        _ => RpcCode::INTERNAL_ERROR,
+    };
+    ErrorData::new(code, error.message.clone(), None)
+}
+
+fn bad(message: String) -> ErrorData {
+    ErrorData::invalid_params(message, None)
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .enable_tasks()
+            .build();
+        let name = Implementation::new(crate::registry::PROGRAM, PRODUCT_VERSION);
+        ServerConfig::new(capabilities)
+            .with_server_info(name)
+            .with_instructions(instructions::instructions(self.toolbox.prefix()))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(&[
+            ProtocolVersion::V_2025_06_18,
+            ProtocolVersion::V_2025_11_25,
+            ProtocolVersion::V_2026_07_28,
+        ])
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.toolbox.list()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(spec) = self.toolbox.find(&request.name) else {
+            let nearest = self.toolbox.nearest(&request.name);
+            let hint = nearest.map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
+            return Err(bad(format!("Unknown tool: {}.{hint}", request.name)));
+        };
+        let object = request.arguments.clone().unwrap_or_default();
+        let call = match self.surroundings.admit(spec, object.clone()) {
+            Ok(call) => call,
+            Err(refused) => match self.confirmed(refused, object, &request, &context).await {
+                Ok(call) => call,
+                Err(response) => return Ok(response),
+            },
+        };
+        tokio::select! {
+            response = self.answer(&call, &context) => Ok(response),
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let found = self.work(resources::list).await.map_err(|error| rpc(&error))?;
+        Ok(ListResourcesResult::with_all_items(found))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = self.work(move |context| resources::read(context, &request.uri)).await;
+        let contents = read.map_err(|error| rpc(&error))?;
+        Ok(ReadResourceResult::new(vec![self.surroundings.cleaned(contents)]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let given = request.arguments.unwrap_or_default();
+        match prompts::get(&request.name, &given, self.toolbox.prefix()) {
+            Some(Ok(prompt)) => Ok(prompt.into()),
+            Some(Err(missing)) => Err(bad(format!("The prompt {} needs {missing}.", request.name))),
+            None => Err(bad(format!("Unknown prompt: {}.", request.name))),
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let is_id = match &request.r#ref {
+            Reference::Resource(template) => template.uri.starts_with("codex://task/{id}"),
+            Reference::Prompt(prompt) => prompt.name == "review_results",
+            _ => false,
+        };
+        let is_mode = matches!(&request.r#ref, Reference::Prompt(prompt) if prompt.name == "delegate");
+        let begun = request.argument.value.clone();
+        let values = match request.argument.name.as_str() {
+            "id" | "task_id" if is_id => self
+                .work(move |context| resources::ids(context, &begun))
+                .await
+                .map_err(|error| rpc(&error))?,
+            "mode" if is_mode => {
+                let modes = ["read-only", "workspace-write"].into_iter();
+                modes.filter(|mode| mode.starts_with(&begun)).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        let completion = CompletionInfo::with_all_values(values).map_err(bad)?;
+        Ok(CompleteResult::new(completion))
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let unknown = || bad(format!("Unknown task: {}.", request.task_id));
+        let handle = Handle::from_text(&request.task_id).ok_or_else(unknown)?;
+        let detailed = self.look_at(&handle).await.map_err(|error| match error.code {
+            ErrorCode::TaskNotFound => unknown(),
+            _ => rpc(&error),
+        })?;
+        Ok(GetTaskResult::new(detailed))
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let unknown = || bad(format!("Unknown task: {}.", request.task_id));
+        match Handle::from_text(&request.task_id).ok_or_else(unknown)? {
+            Handle::Run(id) => {
+                let cancelled =
+                    self.work(move |context| Ok(engine(context)?.request_cancel(&id, None)?)).await;
+                match cancelled {
+                    // One that has ended stays as it is; the handle says how.
+                    Ok(()) => Ok(()),
+                    Err(error) if error.code == ErrorCode::WrongState => Ok(()),
+                    Err(error) if error.code == ErrorCode::TaskNotFound => Err(unknown()),
+                    Err(error) => Err(rpc(&error)),
+                }
+            }
+            Handle::Wait(_) => {
+                self.let_go.lock().unwrap_or_else(PoisonError::into_inner).insert(request.task_id.clone());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Staying with tasks on behalf of many calls: progress at once and every few seconds, and the end.
+//!
+//! The wait hangs on a ticket. When the call is cancelled, or its connection is gone, the future is dropped and the
+//! ticket with it: the wait is over, the task goes on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use delegator_engine::resident::{Resident, Watched};
+use delegator_engine::{Engine, EngineError};
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::{Peer, RoleServer};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::fault::AppError;
+use crate::registry::stay::Staying;
+
+/// Well within the 15 s a host may expect.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Who is told how far things are.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    pub peer: Peer<RoleServer>,
+    pub token: ProgressToken,
+}
+
+/// Until the goal is reached or the time is over.
+pub async fn stay(
+    resident: &Resident,
+    engine: Engine,
+    staying: &Staying,
+    listener: Option<Listener>,
+) -> Result<Watched, AppError> {
+    let (tell, mut told) = oneshot::channel();
+    let deadline = staying.within.map(|within| Instant::now() + within);
+    let when_over = Box::new(move |how: Result<Watched, EngineError>| drop(tell.send(how)));
+    let _ticket = resident.wait(staying.ids.clone(), staying.goal, deadline, when_over);
+    let Some(listener) = listener else { return over(told.await) };
+    let engine = Arc::new(engine);
+    let begun = Instant::now();
+    loop {
+        let message = activity(Arc::clone(&engine), staying).await;
+        let elapsed = begun.elapsed().as_secs_f64();
+        let note = ProgressNotificationParam::new(listener.token.clone(), elapsed).with_message(message);
+        // Somebody who does not listen any more is found out by the transport.
+        let _ = listener.peer.notify_progress(note).await;
+        tokio::select! {
+            how = &mut told => return over(how),
+            () = tokio::time::sleep(TELL_EVERY) => {}
+        }
+    }
+}
+
+fn over(how: Result<Result<Watched, EngineError>, oneshot::error::RecvError>) -> Result<Watched, AppError> {
+    match how {
+        Ok(told) => Ok(told?),
+        Err(_) => Err(EngineError::Watching { detail: "the watcher is gone".to_owned() }.into()),
+    }
+}
+
+/// What is being done, in words a person understands.
+async fn activity(engine: Arc<Engine>, staying: &Staying) -> String {
+    let ids = staying.ids.clone();
+    let read = move || {
+        let one = match ids.as_slice() {
+            [one] => one,
+            several => return format!("Waiting for {} tasks", several.len()),
+        };
+        let snapshot = engine.files(one).ok().and_then(|files| files.snapshot);
+        let words = snapshot.as_ref().and_then(|snapshot| snapshot["current_activity"].as_str());
+        let percent = snapshot.as_ref().and_then(|snapshot| snapshot.pointer("/progress/percent"));
+        match (words, percent.and_then(Value::as_u64)) {
+            (Some(words), Some(percent)) => format!("{words} ({percent} %)"),
+            (Some(words), None) => words.to_owned(),
+            _ => format!("Waiting for {one}"),
+        }
+    };
+    tokio::task::spawn_blocking(read).await.unwrap_or_default()
+}

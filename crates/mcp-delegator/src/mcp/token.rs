@@ -1,0 +1,125 @@
+//! The bearer token of the HTTP face: made on first use, kept in a file of its own, compared in constant time.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::fault::{AppError, ErrorCode};
+
+/// What a caller has to know.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Shorter ones could be guessed.
+const SHORTEST: usize = 16;
+
+impl Token {
+    /// The token in the file; a new one where there is none yet.
+    pub fn at(path: &Path) -> Result<Token, AppError> {
+        match fs::read_to_string(path) {
+            Ok(text) => Token::checked(path, text.trim()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Token::made(path),
+            Err(error) => Err(refuse(path, &error.to_string())),
+        }
+    }
+
+    fn checked(path: &Path, text: &str) -> Result<Token, AppError> {
+        let mode =
+            fs::metadata(path).map(|found| found.mode()).map_err(|error| refuse(path, &error.to_string()))?;
+        if mode & 0o077 != 0 {
+            return Err(refuse(path, "others may read it; chmod 600 it"));
+        }
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if text.len() < SHORTEST || !is_plain {
+            return Err(refuse(path, "it does not hold a token of at least 16 plain characters"));
+        }
+        Ok(Token(text.to_owned()))
+    }
+
+    fn made(path: &Path) -> Result<Token, AppError> {
+        let made = || -> io::Result<String> {
+            let text = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            writeln!(file, "{text}")?;
+            file.sync_all()?;
+            Ok(text)
+        };
+        match made() {
+            Ok(text) => Ok(Token(text)),
+            // Two servers that start at once: the first one's holds.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Token::at(path),
+            Err(error) => Err(refuse(path, &error.to_string())),
+        }
+    }
+
+    /// Whether an `Authorization` header holds it. Takes as long for a wrong one as for the right one.
+    pub fn admits(&self, header: Option<&[u8]>) -> bool {
+        let Some(given) = header.and_then(bearer) else { return false };
+        let ours = self.0.as_bytes();
+        let differs = ours.iter().zip(given.iter().chain(std::iter::repeat(&0)));
+        let difference = differs.fold(0, |sum, (one, other)| sum | (one ^ other));
+        difference == 0 && given.len() == ours.len()
+    }
+}
+
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+}
+
+fn refuse(path: &Path, problem: &str) -> AppError {
+    AppError::new(
+        ErrorCode::ConfigInvalid,
+        format!("The token file {} cannot be used: {problem}.", path.display()),
+    )
+    .context("path", path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_private_and_known_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/token");
+        let token = Token::at(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let header = format!("Bearer {}", token.0);
+        assert!(Token::at(&path).unwrap().admits(Some(header.as_bytes())));
+        for wrong in [
+            "",
+            "Bearer ",
+            "Basic x",
+            &header[..header.len() - 1],
+            &format!("{header}x"),
+            &header.to_uppercase(),
+        ] {
+            assert!(!token.admits(Some(wrong.as_bytes())), "{wrong}");
+        }
+        assert!(!token.admits(None));
+    }
+
+    #[test]
+    fn a_token_others_can_read_or_guess_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "0123456789abcdef0123").unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(Token::at(&path).unwrap_err().message.contains("others"));
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert!(Token::at(&path).is_ok());
+        fs::write(&path, "short").unwrap();
+        assert!(Token::at(&path).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! A task for a reader: key facts first, the agent's own words apart and labelled, the next useful call last.
+
+use serde_json::{Value, json};
+
+use super::document::{Block, Document, scalar};
+
+/// Names that are listed before the rest is only counted.
+const MOST_FILES: usize = 20;
+
+/// A submission that was accepted.
+pub fn accepted(data: &Value) -> Document {
+    let state = text(data, "state");
+    let mut facts = facts(data, &[("state", "/state"), ("thread", "/thread_id"), ("runs in", "/capability")]);
+    facts.retain(|(_, value)| value != "-");
+    let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
+    let document = document.block(Block::Facts(facts));
+    match data.get("metadata") {
+        Some(_) => result(data),
+        None if matches!(state, "queued" | "working") => document.block(wait_for(data)),
+        None => document,
+    }
+}
+
+/// What a task did, or how far it is.
+pub fn result(data: &Value) -> Document {
+    if let Some(tasks) = data["tasks"].as_array() {
+        return several(tasks);
+    }
+    let state = text(data, "state");
+    let mut document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
+    if matches!(state, "queued" | "working") {
+        let progress =
+            facts(data, &[("activity", "/progress/current_activity"), ("percent", "/progress/percent")]);
+        return document.block(Block::Facts(progress)).block(wait_for(data));
+    }
+    document = document.block(Block::Facts(outline(data)));
+    if let Some(words) = data["metadata"]["error_context"]["agent_message"].as_str() {
+        document = quoted(document, "What the agent reported:", words);
+    }
+    if let Some(words) = data["final_message"].as_str() {
+        document = quoted(document, "The agent's final message:", words);
+    }
+    for stream in ["stdout", "stderr"] {
+        if let Some(words) = data["output"][stream].as_str().filter(|words| !words.is_empty()) {
+            document = quoted(document, &format!("The agent's {stream}:"), words);
+        }
+    }
+    if let Some(items) = data["events"]["items"].as_array() {
+        let lines: Vec<String> = items.iter().map(Value::to_string).collect();
+        document = quoted(document, "The agent's last events:", &lines.join("\n"));
+    }
+    document
+}
+
+fn outline(data: &Value) -> Vec<(String, String)> {
+    let mut told = facts(data, &[("summary", "/summary"), ("seconds", "/metadata/duration")]);
+    for (name, key) in
+        [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
+    {
+        let files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
+        if !files.is_empty() {
+            told.push((name.to_owned(), listed(&files)));
+        }
+    }
+    let more = [
+        ("thread", "/metadata/thread_info/thread_id"),
+        ("input tokens", "/metadata/thread_info/token_usage/input_tokens"),
+        ("output tokens", "/metadata/thread_info/token_usage/output_tokens"),
+        ("failure", "/metadata/error_context/failure_kind"),
+        ("error", "/metadata/error_context/error_message"),
+        ("may be tried again", "/metadata/error_context/retry_at"),
+        ("brought back by", "/restore_point/restore_command"),
+    ];
+    told.extend(facts(data, &more));
+    told.retain(|(_, value)| value != "-");
+    told
+}
+
+fn listed(files: &[Value]) -> String {
+    let names: Vec<String> = files.iter().take(MOST_FILES).map(scalar).collect();
+    match files.len().saturating_sub(MOST_FILES) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+fn several(tasks: &[Value]) -> Document {
+    let rows = tasks
+        .iter()
+        .map(|task| ["task_id", "state", "summary"].map(|key| scalar(&task[key])).to_vec())
+        .collect();
+    let table = Block::Table { columns: vec!["task", "state", "summary"], rows };
+    let document = Document::default().block(table);
+    let ended = tasks.iter().find(|task| !matches!(text(task, "state"), "queued" | "working"));
+    match ended {
+        Some(task) => document
+            .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
+        None => document,
+    }
+}
+
+fn quoted(document: Document, label: &str, words: &str) -> Document {
+    document.block(Block::Text(label.to_owned())).block(Block::Verbatim(words.to_owned()))
+}
+
+fn wait_for(data: &Value) -> Block {
+    Block::Next { path: &["local", "wait"], input: json!({"task_id": data["task_id"]}) }
+}
+
+fn text<'a>(data: &'a Value, key: &str) -> &'a str {
+    data[key].as_str().unwrap_or("-")
+}
+
+fn facts(data: &Value, wanted: &[(&str, &str)]) -> Vec<(String, String)> {
+    let told = |(name, path): &(&str, &str)| {
+        ((*name).to_owned(), data.pointer(path).map_or_else(|| "-".to_owned(), scalar))
+    };
+    wanted.iter().map(told).filter(|(_, value)| value != "-").collect()
+}
