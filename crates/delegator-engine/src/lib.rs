@@ -18,7 +18,7 @@ mod error;
 mod import;
 mod launch;
 mod look;
-#[cfg(test)]
+#[cfg(all(test, debug_assertions))]
 mod model;
 mod other_tasks;
 mod overview;

@@ -217,12 +217,13 @@ fn judge(crowd: &Crowd, seed: u64) {
 #[test]
 fn three_servers_tell_one_story() {
     match std::env::var("CROWD_SEED").ok().and_then(|text| text.parse().ok()) {
-        Some(seed) => play(seed),
-        None => (1..=3).for_each(play),
+        Some(seed) => eprintln!("{}", play(seed)),
+        None => (1..=3).for_each(|seed| eprintln!("{}", play(seed))),
     }
 }
 
-fn play(seed: u64) {
+/// Plays one plan, and tells what it came to.
+fn play(seed: u64) -> String {
     let (world, root) = scripted::world(&json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_between_ms": [0, 150]},
         {"message": "done"}, {"turn_completed": {}}
@@ -269,9 +270,7 @@ fn play(seed: u64) {
     let lost = watched.tasks.iter().filter(|task| is_lost(task)).count();
     assert_eq!(completed + cancelled + lost, ids.len(), "CROWD_SEED={seed}: nothing else happens here");
     assert!(completed > 0, "CROWD_SEED={seed}: nobody worked");
-    eprintln!(
-        "seed {seed}: {completed} completed, {cancelled} cancelled, {lost} lost, {observed} observations"
-    );
+    format!("seed {seed}: {completed} completed, {cancelled} cancelled, {lost} lost, {observed} observations")
 }
 
 fn is_lost(task: &Task) -> bool {
