@@ -19,7 +19,7 @@ mod import;
 mod insist;
 mod launch;
 mod look;
-#[cfg(test)]
+#[cfg(all(test, debug_assertions))]
 mod model;
 mod nesting;
 mod other_tasks;

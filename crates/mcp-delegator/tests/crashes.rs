@@ -7,7 +7,6 @@
 #![cfg(debug_assertions)]
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
-use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -18,6 +17,10 @@ use delegator_registry::{Filter, OpenOptions, Registry, StateDir, Task};
 use delegator_testkit::program::{World, text_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+mod scripted;
+
+use scripted::{processes_with, starts, supervisors, until};
 
 /// What leads to a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,26 +83,11 @@ struct Stage {
 
 impl Stage {
     fn new() -> Stage {
-        let program = env!("CARGO_BIN_EXE_mcp-delegator");
-        let world = World::new(program);
-        let root = world.home().parent().unwrap().to_owned();
-        let steps = json!([
+        let (world, root) = scripted::world(&json!([
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": "go"},
             {"message": "done"}, {"turn_completed": {}}
-        ]);
-        world.write("script.json", &json!({"steps": steps}).to_string());
-        let (starts, script) = (root.join("starts"), root.join("script.json"));
-        let wrapper = format!(
-            "#!/bin/sh\n[ \"$1\" = --version ] || echo \"$DELEGATOR_TASK\" >> {}\nexec {program} scripted-agent --script {} \"$@\"\n",
-            starts.display(),
-            script.display()
-        );
-        world.write("bin/codex", &wrapper);
-        let codex = root.join("bin/codex");
-        std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        ]));
         let world = world
-            .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
-            .variable("MCP_DELEGATOR_HOME", root.join("home/state").to_str().unwrap())
             .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1")
             // What is imported ended long ago.
             .variable("MCP_DELEGATOR_RETENTION_HOURS", "87600")
@@ -156,36 +144,6 @@ impl Stage {
         std::fs::read_to_string(self.root.join("crashed")).unwrap_or_default().lines().count()
     }
 
-    /// Waits for a condition that only a defect keeps from coming.
-    fn until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let begun = std::time::Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed().as_secs() < 60, "it never came to this: {what}");
-            std::thread::yield_now();
-        }
-    }
-
-    /// Processes that carry a text in their environment.
-    fn processes_with(&self, mark: &str) -> Vec<i32> {
-        let entries = std::fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
-        let is_marked = |pid: &i32| {
-            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.windows(mark.len()).any(|window| window == mark.as_bytes())
-        };
-        pids.filter(is_marked).collect()
-    }
-
-    fn supervisors(&self) -> Vec<i32> {
-        let ours =
-            self.processes_with(&format!("MCP_DELEGATOR_HOME={}", self.root.join("home/state").display()));
-        let is_supervisor = |pid: &i32| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains("\0supervise\0T-local-")
-        };
-        ours.into_iter().filter(is_supervisor).collect()
-    }
-
     fn registry(&self) -> Registry {
         let dir = StateDir::open(&self.root.join("home/state"), &OpenOptions::default()).unwrap();
         Registry::open(&dir).unwrap()
@@ -193,14 +151,6 @@ impl Stage {
 
     fn tasks(&self) -> Vec<Task> {
         self.registry().list(&Filter::default(), 1000, None).unwrap().tasks
-    }
-
-    fn starts(&self) -> BTreeMap<String, usize> {
-        let mut counted = BTreeMap::new();
-        for line in std::fs::read_to_string(self.root.join("starts")).unwrap_or_default().lines() {
-            *counted.entry(line.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
-        }
-        counted
     }
 }
 
@@ -221,10 +171,10 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
         }
         Story::Rescue => {
             stage.exec();
-            for pid in stage.supervisors() {
+            for pid in supervisors(&stage.root) {
                 kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
             }
-            stage.until("the supervisor is gone", || stage.supervisors().is_empty());
+            until("the supervisor is gone", || supervisors(&stage.root).is_empty());
             stage.crash(&name, &["local", "status"]);
         }
         Story::GiveBack => {
@@ -312,8 +262,8 @@ fn come_back(stage: &mut Stage, point: CrashPoint) {
         let told = stage.answer(&["local", "wait", task.id.as_str(), "--timeout-sec", "60"]);
         assert_eq!(told["ok"], true, "{name}: {told}");
     }
-    stage.until("everybody has crashed or left", || stage.supervisors().is_empty());
-    let (tasks, starts) = (stage.tasks(), stage.starts());
+    until("everybody has crashed or left", || supervisors(&stage.root).is_empty());
+    let (tasks, starts) = (stage.tasks(), starts(&stage.root));
     for id in &stage.acknowledged {
         assert!(tasks.iter().any(|task| task.id.as_str() == id), "{name}: {id} is lost");
     }
@@ -326,7 +276,7 @@ fn come_back(stage: &mut Stage, point: CrashPoint) {
         assert!(started <= 1, "{name}: started {started} times");
         let is_visible = started == 1 || task.state != State::Completed || is_imported;
         assert!(is_visible, "{name}: completed without a start: {history:?}");
-        let left = stage.processes_with(&format!("DELEGATOR_TASK={}:", task.id));
+        let left = processes_with(&format!("DELEGATOR_TASK={}:", task.id));
         assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
     }
     cleans_to_nothing(stage, name);
@@ -349,7 +299,7 @@ fn crash_and_come_back(point: CrashPoint, time: u32) {
     let mut stage = Stage::new();
     crash_at(&mut stage, point, time);
     if matches!(story(point), Story::Supervise | Story::Succeed) {
-        stage.until(point.name(), || stage.crashes() > 0);
+        until(point.name(), || stage.crashes() > 0);
     }
     assert!(stage.crashes() > 0, "{}: nobody came there", point.name());
     come_back(&mut stage, point);
