@@ -3,7 +3,6 @@
 //! The loop needs a server, a process that embeds the engine; this very program becomes one when it is asked to. That is
 //! why it has a `main` of its own, and answers what test runners ask: which tests there are, and to run one.
 
-#![expect(clippy::disallowed_methods, reason = "a test without a harness reads its own words")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "test runners read what is printed")]
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 

@@ -12,7 +12,7 @@ use super::crowd::all_have_ended;
 use crate::clock::pause;
 use crate::engine_calls::leftovers;
 use crate::error::LoadError;
-use crate::figures::{Bound, Figure, slope};
+use crate::figures::{Figure, slope};
 use crate::processes::{open_files, rss_kib, threads, zombies_of};
 use crate::server::handle::Server;
 use crate::stage::Stage;
@@ -74,16 +74,11 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let alive = stage.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
     Ok(vec![
         Figure::count("tasks", tasks),
-        Figure::new("tasks a second", (tasks - warm) as f64 / took.as_secs_f64(), "", Bound::Free),
-        Figure::new("open files of a server, largest change", grown(|one| one.files), "", Bound::AtMost(5.0)),
-        Figure::new("threads of a server, largest change", grown(|one| one.threads), "", Bound::AtMost(2.0)),
-        Figure::new(
-            "memory of a server, steepest",
-            steepest(&samples),
-            "MiB in 1,000 tasks",
-            Bound::AtMost(1.0),
-        ),
-        Figure::new("log of the database (WAL)", left.log_mib, "MiB", Bound::AtMost(64.0)),
+        Figure::told("tasks a second", (tasks - warm) as f64 / took.as_secs_f64(), ""),
+        Figure::at_most(5.0, "open files of a server, largest change", grown(|one| one.files), ""),
+        Figure::at_most(2.0, "threads of a server, largest change", grown(|one| one.threads), ""),
+        Figure::at_most(1.0, "memory of a server, steepest", steepest(&samples), "MiB in 1,000 tasks"),
+        Figure::at_most(64.0, "log of the database (WAL)", left.log_mib, "MiB"),
         Figure::none_of("sockets left", left.sockets),
         Figure::none_of("launch files left", left.launches),
         Figure::none_of("half-written files left", left.unfinished),
