@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Trial;
 use super::crowd::{all_have_spoken, submit_all};
@@ -167,8 +167,8 @@ fn clean(trial: &Trial, stage: &Stage, server: &Server, agent: &Path) -> Result<
         if output.status.success() {
             return Ok((took, taken));
         }
-        let said = String::from_utf8_lossy(&output.stdout);
-        trial.note(format!("cleanup-registry failed: {}", said.trim()));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        trial.note(format!("cleanup-registry failed: {}", answer["error"]["message"]));
         Ok((f64::INFINITY, taken))
     })
 }
