@@ -21,8 +21,20 @@ pub struct Figure {
 }
 
 impl Figure {
-    pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Bound) -> Figure {
+    fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Bound) -> Figure {
         Figure { what: what.into(), value, unit, bound }
+    }
+
+    pub(crate) fn told(what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+        Figure::new(what, value, unit, Bound::Free)
+    }
+
+    pub(crate) fn at_most(most: f64, what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+        Figure::new(what, value, unit, Bound::AtMost(most))
+    }
+
+    pub(crate) fn at_least(least: f64, what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+        Figure::new(what, value, unit, Bound::AtLeast(least))
     }
 
     /// A number of things that must not be.

@@ -92,6 +92,11 @@ pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:")
 }
 
+/// What of its memory is pages of files, which all processes of one program share, in KiB.
+pub(crate) fn file_pages_kib(pid: u32) -> Option<u64> {
+    kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "RssFile:")
+}
+
 fn kib_line(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
 }

@@ -20,7 +20,7 @@ use self::judgement::{Life, Tally};
 use self::rounds::{Deeds, Rounds};
 use crate::engine_calls::leftovers;
 use crate::error::LoadError;
-use crate::figures::{Bound, Figure, Report, percentile};
+use crate::figures::{Figure, Report, percentile};
 use crate::machine;
 use crate::numbered::read_numbered;
 use crate::patience::Patience;
@@ -120,12 +120,7 @@ fn settle(stage: &Stage, patience: &Patience, deeds: &Deeds) -> Result<Vec<Figur
         Figure::none_of("ended in any other way", tally.ended_otherwise),
         Figure::none_of("events missing", tally.events_missing),
         Figure::none_of("events doubled", tally.events_doubled),
-        Figure::new(
-            "supervisor killed → loss recorded, longest",
-            percentile(&mut recoveries, 100.0),
-            "s",
-            Bound::Free,
-        ),
+        Figure::told("supervisor killed → loss recorded, longest", percentile(&mut recoveries, 100.0), "s"),
         Figure::none_of("processes left", alive),
         Figure::none_of("registry damaged", damage),
         Figure::count("directories of submits that died before their row", unsubmitted),

@@ -12,7 +12,7 @@ use super::Trial;
 use super::crowd::{all_have_ended, all_have_spoken, side_by_side, submit_all};
 use crate::clock::{milliseconds, pause_until};
 use crate::error::LoadError;
-use crate::figures::{Bound, Figure, percentile};
+use crate::figures::{Figure, percentile};
 use crate::stage::Stage;
 
 const SUBMITS: usize = 2_000;
@@ -63,26 +63,16 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let ran = all_have_ended(trial, &stage.door(), Duration::from_secs(400), || {})?;
     Ok(vec![
         Figure::count("submits", submits),
-        Figure::new("time for all of them", took.as_secs_f64(), "s", Bound::Free),
-        Figure::new("ack through a server, p50", percentile(&mut latencies, 50.0), "ms", Bound::Free),
-        Figure::new(
-            "ack through a server, p99",
-            percentile(&mut latencies, 99.0),
-            "ms",
-            Bound::AtMost(100.0),
-        ),
-        Figure::new("ack through a server, longest", percentile(&mut latencies, 100.0), "ms", Bound::Free),
-        Figure::new(
-            "ack of a cold command line (20 a second), p50",
-            percentile(&mut cold, 50.0),
-            "ms",
-            Bound::Free,
-        ),
-        Figure::new(
+        Figure::told("time for all of them", took.as_secs_f64(), "s"),
+        Figure::told("ack through a server, p50", percentile(&mut latencies, 50.0), "ms"),
+        Figure::at_most(100.0, "ack through a server, p99", percentile(&mut latencies, 99.0), "ms"),
+        Figure::told("ack through a server, longest", percentile(&mut latencies, 100.0), "ms"),
+        Figure::told("ack of a cold command line (20 a second), p50", percentile(&mut cold, 50.0), "ms"),
+        Figure::at_most(
+            100.0,
             "ack of a cold command line (20 a second), p99",
             percentile(&mut cold, 99.0),
             "ms",
-            Bound::AtMost(100.0),
         ),
         Figure::none_of("acknowledged, and unknown after the server was killed", lost),
         Figure::none_of(
@@ -90,7 +80,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
             out_of_turn(&registry, &acknowledged)?,
         ),
         Figure::none_of("started before an older one", started_early(&registry, &acknowledged)?),
-        Figure::new("all of them run, one after the other", ran.as_secs_f64(), "s", Bound::Free),
+        Figure::told("all of them run, one after the other", ran.as_secs_f64(), "s"),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! L5: everything is cancelled at once. The willing must be gone soon, the deaf in their time, and nothing may be left.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::{State, TaskId};
@@ -10,8 +10,9 @@ use serde_json::json;
 use super::Trial;
 use super::crowd::{all_have_ended, all_have_spoken, at_wall_ms, side_by_side, submit_all};
 use crate::error::LoadError;
-use crate::figures::{Bound, Figure, percentile};
+use crate::figures::{Figure, percentile};
 use crate::processes::zombies_of;
+use crate::stage::Stage;
 
 const TASKS: usize = 500;
 /// SIGINT, then SIGTERM, then SIGKILL: what lies between, as the stage is set up.
@@ -38,36 +39,14 @@ fn kind_of(index: usize) -> Kind {
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let tasks = trial.with_room(trial.scaled(TASKS, 10), 4);
     let stage = trial.stage(tasks)?;
-    let willing = stage.agent(
-        "willing",
-        &json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"]),
-    )?;
-    let escaping = stage.agent(
-        "escaping",
-        &json!([
-            {"read_stdin": "all"},
-            {"child": {"session": "own", "orphan": true, "seconds": ESCAPED_SECONDS, "pid_file": "escaped-{pid}"}},
-            {"thread_started": {}}, "turn_started", "silent"
-        ]),
-    )?;
-    let deaf = stage.agent(
-        "deaf",
-        &json!([
-            {"trap": {"signals": ["INT", "TERM"]}}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"
-        ]),
-    )?;
-    let agents: Vec<&Path> = (0..tasks)
-        .map(|index| match kind_of(index) {
-            Kind::Willing => willing.as_path(),
-            Kind::Escaping => escaping.as_path(),
-            Kind::Deaf => deaf.as_path(),
-        })
-        .collect();
+    let agents = Agents::of(&stage)?;
+    let agents: Vec<&Path> = (0..tasks).map(|index| agents.of_kind(kind_of(index))).collect();
     let server = stage.server()?;
     let ids = submit_all(&server, &agents)?;
     all_have_spoken(trial, &stage, &ids)?;
     let before = stage.processes().len();
     let asked = side_by_side(&ids, 16, |id| at_wall_ms(|| server.cancel(id, Duration::ZERO)))?;
+    let asking = asked.iter().max().zip(asked.iter().min()).map_or(0, |(last, first)| last - first);
     let took = all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
     trial.patience.rest("letting things settle", Duration::from_secs(2))?;
     // The server itself is one.
@@ -85,30 +64,60 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     Ok(vec![
         Figure::count("tasks running", tasks),
         Figure::count("processes running", before),
-        Figure::new("willing: cancel asked → ended, p50", percentile(&mut gentle, 50.0), "ms", Bound::Free),
-        Figure::new(
-            "willing: cancel asked → ended, p99",
-            percentile(&mut gentle, 99.0),
-            "ms",
-            Bound::AtMost(1500.0),
-        ),
-        Figure::new(
-            "with an escaped child, p99",
-            percentile(&mut escaped, 99.0),
-            "ms",
-            Bound::AtMost(1500.0),
-        ),
-        Figure::new(
+        Figure::told("first cancel asked → last one asked", asking as f64, "ms"),
+        Figure::told("willing: cancel asked → ended, p50", percentile(&mut gentle, 50.0), "ms"),
+        Figure::at_most(1500.0, "willing: cancel asked → ended, p99", percentile(&mut gentle, 99.0), "ms"),
+        Figure::at_most(1500.0, "with an escaped child, p99", percentile(&mut escaped, 99.0), "ms"),
+        Figure::at_most(
+            GRACES_MS + 1000.0,
             "deaf: cancel asked → ended, longest",
             percentile(&mut deaf, 100.0),
             "ms",
-            Bound::AtMost(GRACES_MS + 1000.0),
         ),
-        Figure::new("all ended after", took.as_secs_f64(), "s", Bound::Free),
+        Figure::told("all ended after", took.as_secs_f64(), "s"),
         Figure::none_of("tasks that ended otherwise, or left something alive", otherwise),
         Figure::none_of("processes alive 2 s after the last end", alive),
         Figure::none_of("zombies of the server", zombies),
     ])
+}
+
+/// One program for each kind.
+struct Agents {
+    willing: PathBuf,
+    escaping: PathBuf,
+    deaf: PathBuf,
+}
+
+impl Agents {
+    fn of(stage: &Stage) -> Result<Agents, LoadError> {
+        let willing = stage.agent(
+            "willing",
+            &json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"]),
+        )?;
+        let escaping = stage.agent(
+        "escaping",
+        &json!([
+            {"read_stdin": "all"},
+            {"child": {"session": "own", "orphan": true, "seconds": ESCAPED_SECONDS, "pid_file": "escaped-{pid}"}},
+            {"thread_started": {}}, "turn_started", "silent"
+        ]),
+    )?;
+        let deaf = stage.agent(
+        "deaf",
+        &json!([
+            {"trap": {"signals": ["INT", "TERM"]}}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"
+        ]),
+    )?;
+        Ok(Agents { willing, escaping, deaf })
+    }
+
+    fn of_kind(&self, kind: Kind) -> &Path {
+        match kind {
+            Kind::Willing => &self.willing,
+            Kind::Escaping => &self.escaping,
+            Kind::Deaf => &self.deaf,
+        }
+    }
 }
 
 /// How long each task took to end, and how many ended in another way.

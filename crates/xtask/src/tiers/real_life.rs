@@ -17,7 +17,7 @@ use super::crowd::{all_have_spoken, submit_all};
 use crate::clock::monotonic_us;
 use crate::engine_calls::supervisors;
 use crate::error::LoadError;
-use crate::figures::{Bound, Figure, percentile};
+use crate::figures::{Figure, percentile};
 use crate::processes::cpu_seconds;
 use crate::stage::Stage;
 
@@ -62,29 +62,19 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let due = agents as f64 * (EVENTS_PER_SECOND * lasted).floor();
     Ok(vec![
         Figure::count("agents at once", agents),
-        Figure::new("measured for", lasted, "s", Bound::Free),
-        Figure::new(
-            "CPU of supervisors and waiters, of one core",
-            percent(0) + percent(1),
-            "%",
-            Bound::AtMost(15.0),
-        ),
-        Figure::new("  of it the supervisors", percent(0), "%", Bound::Free),
-        Figure::new(format!("  of it {WAITERS} waiters"), percent(1), "%", Bound::Free),
-        Figure::new("CPU of a server nobody asks, of one core", percent(2), "%", Bound::Free),
-        Figure::new(
+        Figure::told("measured for", lasted, "s"),
+        Figure::at_most(15.0, "CPU of supervisors and waiters, of one core", percent(0) + percent(1), "%"),
+        Figure::told(" of it the supervisors", percent(0), "%"),
+        Figure::told(format!(" of it {WAITERS} waiters"), percent(1), "%"),
+        Figure::told("CPU of a server nobody asks, of one core", percent(2), "%"),
+        Figure::at_least(
+            100.0,
             "events seen, of those that were due at least",
             delays.len() as f64 / due * 100.0,
             "%",
-            Bound::AtLeast(100.0),
         ),
-        Figure::new("event → visible in its file, p50", percentile(&mut delays, 50.0), "ms", Bound::Free),
-        Figure::new(
-            "event → visible in its file, p99",
-            percentile(&mut delays, 99.0),
-            "ms",
-            Bound::AtMost(200.0),
-        ),
+        Figure::told("event → visible in its file, p50", percentile(&mut delays, 50.0), "ms"),
+        Figure::at_most(200.0, "event → visible in its file, p99", percentile(&mut delays, 99.0), "ms"),
         Figure::none_of("tasks that ended meanwhile", gone),
     ])
 }

@@ -12,7 +12,7 @@ use super::crowd::all_have_ended;
 use crate::clock::pause;
 use crate::engine_calls::leftovers;
 use crate::error::LoadError;
-use crate::figures::{Bound, Figure, slope};
+use crate::figures::{Figure, slope};
 use crate::processes::{open_files, rss_kib, threads, zombies_of};
 use crate::server::handle::Server;
 use crate::stage::Stage;
@@ -36,6 +36,8 @@ struct Sample {
     files: usize,
     threads: usize,
     rss_kib: u64,
+    /// The log of the database at that moment; it is gone when nobody has the database open.
+    log_bytes: u64,
 }
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
@@ -51,18 +53,19 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let servers: Vec<Server> = (0..SERVERS).map(|_| stage.server()).collect::<Result<_, _>>()?;
     // Every server has done everything once before anything is compared.
     let warm = ((tasks as f64 * WARM_UP) as usize).max(SERVERS);
-    play(trial, &servers, &agent, warm, &mut Vec::new())?;
+    play(trial, &stage, (&servers, &agent), warm, &mut Vec::new())?;
     all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
     settle(trial, &servers)?;
-    let before: Vec<Sample> = sample(&servers, warm);
+    let before: Vec<Sample> = sample(&stage, &servers, warm);
     let mut samples = before.clone();
     let begun = std::time::Instant::now();
-    play(trial, &servers, &agent, tasks - warm, &mut samples)?;
+    play(trial, &stage, (&servers, &agent), tasks - warm, &mut samples)?;
     all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
     let took = begun.elapsed();
     settle(trial, &servers)?;
-    let after = sample(&servers, tasks);
+    let after = sample(&stage, &servers, tasks);
     samples.extend(&after);
+    let log_mib = samples.iter().map(|one| one.log_bytes).max().unwrap_or(0) as f64 / f64::from(1 << 20);
     let grown = |pick: fn(&Sample) -> usize| {
         let pairs = before.iter().zip(&after);
         pairs.map(|(before, after)| pick(after).abs_diff(pick(before))).max().unwrap_or(usize::MAX) as f64
@@ -74,16 +77,11 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let alive = stage.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
     Ok(vec![
         Figure::count("tasks", tasks),
-        Figure::new("tasks a second", (tasks - warm) as f64 / took.as_secs_f64(), "", Bound::Free),
-        Figure::new("open files of a server, largest change", grown(|one| one.files), "", Bound::AtMost(5.0)),
-        Figure::new("threads of a server, largest change", grown(|one| one.threads), "", Bound::AtMost(2.0)),
-        Figure::new(
-            "memory of a server, steepest",
-            steepest(&samples),
-            "MiB in 1,000 tasks",
-            Bound::AtMost(1.0),
-        ),
-        Figure::new("log of the database (WAL)", left.log_mib, "MiB", Bound::AtMost(64.0)),
+        Figure::told("tasks a second", (tasks - warm) as f64 / took.as_secs_f64(), ""),
+        Figure::at_most(5.0, "open files of a server, largest change", grown(|one| one.files), ""),
+        Figure::at_most(2.0, "threads of a server, largest change", grown(|one| one.threads), ""),
+        Figure::at_most(1.0, "memory of a server, steepest", steepest(&samples), "MiB in 1,000 tasks"),
+        Figure::at_most(64.0, "log of the database (WAL), largest", log_mib, "MiB"),
         Figure::none_of("sockets left", left.sockets),
         Figure::none_of("launch files left", left.launches),
         Figure::none_of("half-written files left", left.unfinished),
@@ -98,8 +96,8 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
 /// Submits so many tasks, waits for most and cancels some; takes a sample of the servers now and then.
 fn play(
     trial: &Trial,
-    servers: &[Server],
-    agent: &Path,
+    stage: &Stage,
+    (servers, agent): (&[Server], &Path),
     tasks: usize,
     samples: &mut Vec<Sample>,
 ) -> Result<(), LoadError> {
@@ -117,7 +115,7 @@ fn play(
             }
             one_task(&servers[random.usize(..servers.len())], agent, &mut random)?;
             if index % every == 0 {
-                let told = sample(servers, index);
+                let told = sample(stage, servers, index);
                 taken.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
             }
         }
@@ -141,13 +139,15 @@ fn one_task(server: &Server, agent: &Path, random: &mut fastrand::Rng) -> Result
     Ok(())
 }
 
-fn sample(servers: &[Server], done: usize) -> Vec<Sample> {
+fn sample(stage: &Stage, servers: &[Server], done: usize) -> Vec<Sample> {
+    let log_bytes = std::fs::metadata(stage.state_dir().join("registry.db-wal")).map_or(0, |log| log.len());
     let of = |(server, handle): (usize, &Server)| Sample {
         done,
         server,
         files: open_files(handle.pid()),
         threads: threads(handle.pid()),
         rss_kib: rss_kib(handle.pid()).unwrap_or(0),
+        log_bytes,
     };
     servers.iter().enumerate().map(of).collect()
 }
@@ -177,7 +177,6 @@ fn steepest(samples: &[Sample]) -> f64 {
 
 #[derive(Debug, Default)]
 struct Left {
-    log_mib: f64,
     sockets: usize,
     launches: usize,
     unfinished: usize,
@@ -194,7 +193,6 @@ fn left_behind(stage: &Stage) -> Result<Left, LoadError> {
     let otherwise =
         counts.iter().filter(|(state, _)| !ended_well.contains(state)).map(|(_, count)| count as usize);
     let mut left = Left {
-        log_mib: registry.log_bytes() as f64 / f64::from(1 << 20),
         orphans: leftovers(&registry)?.len(),
         otherwise: otherwise.sum(),
         cgroups: cgroups_named_like_us(Path::new("/sys/fs/cgroup"), 4),
