@@ -2,7 +2,7 @@
 //!
 //! Nothing here may fail a run: what cannot be written is noted and the agent goes on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_registry::{Attempt, Registry, TaskDir, TaskFile};
+use delegator_registry::{Attempt, ChangeMark, Registry, TaskDir, TaskFile};
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 
 use crate::Engine;
@@ -25,6 +25,8 @@ pub(crate) struct TaskPorts {
     pub(crate) dir: TaskDir,
     pub(crate) socket: Option<UnixDatagram>,
     pub(crate) engine: Engine,
+    /// Where the registry stood when the row was last read.
+    pub(crate) looked_at: Cell<Option<ChangeMark>>,
 }
 
 impl TaskPorts {
@@ -55,10 +57,17 @@ impl Ports for TaskPorts {
         std::fs::remove_file(self.path(stream, part))
     }
 
+    /// Asked every second by every supervisor: the row is read only if somebody has written since.
     fn cancel_requested(&self) -> Option<CancelRequest> {
         self.drain_socket();
-        let task = self.registry.borrow().get(&self.id).ok().flatten()?;
-        task.cancel.map(|request| CancelRequest { reason: request.reason })
+        let registry = self.registry.borrow();
+        let mark = registry.change_mark().ok();
+        if mark.is_some() && self.looked_at.get() == mark {
+            return None;
+        }
+        let task = registry.get(&self.id).ok()?;
+        self.looked_at.set(mark);
+        task?.cancel.map(|request| CancelRequest { reason: request.reason })
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -1,6 +1,6 @@
 //! The life of a supervisor process: lock, begin, run, record, end, start the next ones.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -86,6 +86,7 @@ pub(crate) fn work_under(
                 dir: dir.clone(),
                 socket,
                 engine: engine.clone(),
+                looked_at: Cell::new(None),
             };
             let ended = run(spec, &ports);
             registry = ports.registry.into_inner();

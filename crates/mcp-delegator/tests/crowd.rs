@@ -92,7 +92,12 @@ impl Crowd {
                 }
                 (10, Some(_)) if chance.below(3) == 0 => self.kill_a_supervisor(),
                 (10, Some(_)) => {
-                    let stuck_only = Cleaning { stuck_after_ms: 0, old_after_ms: 1 << 40, dry_run: false };
+                    let stuck_only = Cleaning {
+                        stuck_after_ms: 0,
+                        old_after_ms: 1 << 40,
+                        dry_run: false,
+                        environment: Vec::new(),
+                    };
                     self.engine.clean(&stuck_only).unwrap();
                 }
                 (_, Some(_)) => drop(self.engine.hold_queue(chance.below(3) == 0).unwrap()),
@@ -149,6 +154,7 @@ impl Crowd {
             labels: BTreeMap::new(),
             input: json!({}),
             allow_parallel_writes: false,
+            nesting: delegator_engine::Nesting { parent: None, max_depth: 0, max_children: 0 },
             idempotency: None,
         }
     }
@@ -176,6 +182,7 @@ fn settings(mode: Mode, project: &Path) -> Settings {
         max_stream_bytes: 1 << 20,
         max_processes: 64,
         sweep_exempt: Vec::new(),
+        without_group: false,
         depth: 0,
     }
 }
