@@ -13,8 +13,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{End, State};
-use delegator_registry::{Attempt, Filter, Finish, OpenOptions, Registry, StateDir};
+use delegator_domain::task::{End, State, TaskId};
+use delegator_registry::{Attempt, Filter, Finish, OpenOptions, Registry, StateDir, TaskFile};
 use rusqlite::Connection;
 use support::{World, begin, ended, new_task, slots};
 
@@ -66,6 +66,7 @@ fn fill(world: &World) {
          CASE i % 10 WHEN 0 THEN 'cancelled' ELSE 'completed' END, {columns} FROM n, tasks WHERE seq = 1; \
          {numbers} INSERT INTO transitions (task, from_state, to_state, at_ms, cause) \
          SELECT i, s.value, 'completed', 1, 'copied' FROM n, json_each('[\"queued\", \"starting\", \"working\", \"x\"]') s; \
+         {numbers} INSERT INTO labels (key, value, task) SELECT 'team', printf('t%d', i % 20), i FROM n; \
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
     ))
     .unwrap();
@@ -102,6 +103,10 @@ fn questions(world: &World) {
     measure("  active", 100, || drop(registry.active().unwrap()));
     let dir = Filter { working_dir: Some("/home/me/project-7".to_owned()), ..Filter::default() };
     measure("  list of a directory, 50 rows", 100, || drop(registry.list(&dir, 50, None).unwrap()));
+    let team = [("team".to_owned(), "t3".to_owned())].into_iter().collect();
+    let label = Filter { labels: team, ..Filter::default() };
+    measure("  list of a label, 50 rows", 100, || drop(registry.list(&label, 50, None).unwrap()));
+    measure("  ended with a label, five of 5,000", 100, || drop(registry.ended(&label, 0, 5, None).unwrap()));
     let rare = Filter { states: vec![State::Timeout], ..Filter::default() };
     measure("  list of a state nobody is in", 100, || drop(registry.list(&rare, 50, None).unwrap()));
     let common = Filter { states: vec![State::Completed, State::Cancelled], ..Filter::default() };
@@ -157,10 +162,22 @@ fn burst(world: &World) {
     print("submit, 20 callers without pause", taken);
 }
 
-/// Submits while 20,000 tasks are forgotten.
+/// What a task leaves, for each of these.
+fn make_directories(registry: &Registry, ids: &[TaskId]) {
+    for id in ids {
+        let dir = registry.dir().task(id);
+        let _ = std::fs::create_dir(dir.path());
+        for which in [TaskFile::Events, TaskFile::Stderr, TaskFile::Report, TaskFile::Text, TaskFile::Lock] {
+            std::fs::write(dir.file(which), [b'x'; 1_000]).unwrap();
+        }
+    }
+}
+
+/// Submits while 50,000 tasks are forgotten, directories and all.
 fn forgetting(world: &World) {
     let mut cleaner = world.registry();
-    let old = cleaner.old(i64::MAX, 20_000).unwrap();
+    let old = cleaner.old(i64::MAX, 50_000).unwrap();
+    make_directories(&cleaner, &old);
     let done = std::sync::atomic::AtomicBool::new(false);
     let (taken, cleaning) = std::thread::scope(|scope| {
         let submits = scope.spawn(|| {
@@ -174,14 +191,16 @@ fn forgetting(world: &World) {
             taken
         });
         let begun = Instant::now();
-        cleaner.forget(&old).unwrap();
+        for some in old.chunks(2_000) {
+            cleaner.forget(some).unwrap();
+        }
         let cleaning = begun.elapsed();
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         (submits.join().unwrap(), cleaning)
     });
     println!(
         "{:<44} {:>10}",
-        "forget 20,000 (without directories)",
+        "forget 50,000 with their directories",
         format!("{:.1} s", cleaning.as_secs_f64())
     );
     print("  submits meanwhile", taken);

@@ -76,7 +76,10 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn settle(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
-    db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
+    let mut told = change.query(())?;
+    // To its end: a disk that fails is told only after the answer.
+    while told.next()?.is_some() {}
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", "ON")?;
     db.pragma_update(None, "trusted_schema", "OFF")?;

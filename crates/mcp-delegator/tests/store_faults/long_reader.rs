@@ -46,7 +46,7 @@ fn f36_a_long_reader_stops_no_writer_and_a_long_log_is_told() {
     };
     assert_eq!(count(&reader), 1);
     // Not one of these may be refused.
-    small_writes(&mut registry, 2_000);
+    small_writes(&mut registry, 1_000);
     assert_eq!(warnings(&stage, &["local", "status"]), "[]");
     assert!(state_of_state_dir(&stage).starts_with("ok"), "{}", state_of_state_dir(&stage));
     let mut submitted = BTreeMap::new();
