@@ -146,7 +146,7 @@ pub fn pids() -> Vec<i32> {
 
 /// Looks until something holds, for a generous while.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(60);
+    let give_up = Instant::now() + Duration::from_secs(240);
     while !holds() {
         assert!(Instant::now() < give_up, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(2));

@@ -18,7 +18,13 @@ fn call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
         ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] => vec![ID],
         ["import"] => vec![SESSION],
-        ["doctor"]
+        ["restore"] => vec![ID, "--dry-run"],
+        // It starts, and its tools say so; the others do not look at tasks.
+        ["serve"]
+        | ["cloud", "list-environments" | "github-setup"]
+        | ["env", _]
+        | ["setup"]
+        | ["doctor"]
         | ["demo"]
         | ["config", "show"]
         | ["schema"]

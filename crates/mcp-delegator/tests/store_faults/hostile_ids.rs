@@ -39,10 +39,15 @@ fn names_tasks(property: &Property) -> bool {
 
 /// The least a command takes beside its id.
 fn beside(spec: &CommandSpec) -> Map<String, Value> {
-    let others = spec.inputs().properties.into_iter().filter(|one| one.required && !names_tasks(one));
-    others
-        .map(|one| (one.name.clone(), one.choices().first().map_or(json!("text"), |word| json!(word))))
-        .collect()
+    let least = |one: Property| match one.name.as_str() {
+        "confirm_destructive" => Some((one.name, json!(true))),
+        _ if one.required && !names_tasks(&one) => {
+            let word = one.choices().first().map_or(json!("text"), |word| json!(word));
+            Some((one.name, word))
+        }
+        _ => None,
+    };
+    spec.inputs().properties.into_iter().filter_map(least).collect()
 }
 
 #[test]
