@@ -28,6 +28,13 @@ pub struct Filter {
     pub since_ms: Option<i64>,
 }
 
+impl Filter {
+    /// Whether nothing that has ended can pass.
+    pub(crate) fn wants_only_living(&self) -> bool {
+        !self.states.is_empty() && self.states.iter().all(|state| !state.is_terminal())
+    }
+}
+
 /// Where the next page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
@@ -74,7 +81,10 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
     if let Some(Cursor { before }) = from {
         terms.add("seq < ?", [before]);
     }
-    let index = if filter.working_dir.is_some() {
+    let index = if filter.wants_only_living() {
+        // Few live, however many there are.
+        "INDEXED BY tasks_state"
+    } else if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"
     } else if !filter.labels.is_empty() {
         // A label is rarer than a state or a day.
