@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 
 /// Long enough for any machine; nothing here waits for it to pass.
-pub const GENEROUS: Duration = Duration::from_secs(60);
+pub(crate) const GENEROUS: Duration = Duration::from_secs(60);
 
 /// How a host introduces itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
+pub(crate) enum Era {
     /// `initialize`, once, with a version.
     Handshake(&'static str),
     /// Every request says who asks.
     Stateless,
 }
 
-pub const OLD: Era = Era::Handshake("2025-06-18");
-pub const NEWER: Era = Era::Handshake("2025-11-25");
-pub const NEW: Era = Era::Stateless;
-pub const ERAS: [Era; 3] = [OLD, NEWER, NEW];
-pub const STATELESS: &str = "2026-07-28";
+pub(crate) const OLD: Era = Era::Handshake("2025-06-18");
+pub(crate) const NEWER: Era = Era::Handshake("2025-11-25");
+pub(crate) const NEW: Era = Era::Stateless;
+pub(crate) const ERAS: [Era; 3] = [OLD, NEWER, NEW];
+pub(crate) const STATELESS: &str = "2026-07-28";
 
 #[derive(Debug)]
-pub struct Host {
-    pub child: Child,
+pub(crate) struct Host {
+    pub(crate) child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
     unread: VecDeque<Value>,
@@ -42,11 +42,11 @@ pub struct Host {
 
 impl Host {
     /// A server in a stage's world that has been greeted.
-    pub fn of(stage: &Stage, era: Era) -> Host {
+    pub(crate) fn of(stage: &Stage, era: Era) -> Host {
         Host::with(stage, era, &[], json!({}))
     }
 
-    pub fn with(stage: &Stage, era: Era, args: &[&str], capabilities: Value) -> Host {
+    pub(crate) fn with(stage: &Stage, era: Era, args: &[&str], capabilities: Value) -> Host {
         let mut host = Host::silent(stage, args);
         host.capabilities = capabilities;
         host.greet(era);
@@ -54,13 +54,13 @@ impl Host {
     }
 
     /// A server nobody has said anything to.
-    pub fn silent(stage: &Stage, args: &[&str]) -> Host {
+    pub(crate) fn silent(stage: &Stage, args: &[&str]) -> Host {
         let mut command = stage.world.command([&["serve"], args].concat());
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Host::around(command.spawn().unwrap())
     }
 
-    pub fn around(mut child: Child) -> Host {
+    pub(crate) fn around(mut child: Child) -> Host {
         let (tell, lines) = channel();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -79,7 +79,7 @@ impl Host {
     }
 
     /// The answer to the first words in this era.
-    pub fn greet(&mut self, era: Era) -> Value {
+    pub(crate) fn greet(&mut self, era: Era) -> Value {
         self.era = era;
         match era {
             Era::Handshake(version) => {
@@ -95,18 +95,18 @@ impl Host {
         }
     }
 
-    pub fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         self.send_bytes(format!("{message}\n").as_bytes());
     }
 
-    pub fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(bytes).unwrap();
         stdin.flush().unwrap();
     }
 
     /// Asks and does not wait; the id of the question.
-    pub fn ask(&mut self, method: &str, mut params: Value) -> u64 {
+    pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> u64 {
         if self.era == Era::Stateless {
             let meta = params["_meta"].take();
             params["_meta"] = json!({
@@ -125,7 +125,7 @@ impl Host {
     }
 
     /// The next message that is meant, whatever else comes before it; the rest is kept.
-    pub fn until(&mut self, what: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&mut self, what: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.unread.iter().position(&is_meant) {
             return self.unread.remove(at).unwrap();
         }
@@ -145,30 +145,30 @@ impl Host {
         }
     }
 
-    pub fn reply(&mut self, id: u64) -> Value {
+    pub(crate) fn reply(&mut self, id: u64) -> Value {
         self.until(&format!("the answer to {id}"), |message| {
             message["id"] == id && message.get("method").is_none()
         })
     }
 
-    pub fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
         self.reply(id)
     }
 
     /// Starts a tool call.
-    pub fn begin(&mut self, tool: &str, arguments: Value) -> u64 {
+    pub(crate) fn begin(&mut self, tool: &str, arguments: Value) -> u64 {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
     /// The result of a tool call.
-    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.begin(tool, arguments);
         result(self.reply(id))
     }
 
     /// The envelope of a tool call.
-    pub fn envelope(&mut self, tool: &str, mut arguments: Value) -> Value {
+    pub(crate) fn envelope(&mut self, tool: &str, mut arguments: Value) -> Value {
         arguments["format"] = json!("json");
         let result = self.call(tool, arguments);
         let envelope = result["structuredContent"].clone();
@@ -177,24 +177,24 @@ impl Host {
         envelope
     }
 
-    pub fn exec(&mut self) -> String {
+    pub(crate) fn exec(&mut self) -> String {
         let envelope = self.envelope("_codex_local_exec", json!({"task": "do it"}));
         envelope["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{envelope}")).to_owned()
     }
 
     /// What has come unasked so far, and is not an answer.
-    pub fn unread(&self) -> &VecDeque<Value> {
+    pub(crate) fn unread(&self) -> &VecDeque<Value> {
         &self.unread
     }
 
     /// Hangs up, and waits for the end: the exit code, and what was said on stderr.
-    pub fn hang_up(mut self) -> (Option<i32>, String) {
+    pub(crate) fn hang_up(mut self) -> (Option<i32>, String) {
         drop(self.stdin.take());
         self.end()
     }
 
     /// Waits for the end: the exit code, and what was said on stderr. Every line left has to be a message.
-    pub fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let stderr = self.stderr();
         let exit = self.child.wait().unwrap().code();
         for message in self.lines.iter() {
@@ -220,27 +220,27 @@ impl Drop for Host {
     }
 }
 
-pub fn result(reply: Value) -> Value {
+pub(crate) fn result(reply: Value) -> Value {
     assert!(reply.get("error").is_none(), "{reply}");
     reply["result"].clone()
 }
 
 /// The text a model gets.
-pub fn text(result: &Value) -> &str {
+pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
 }
 
 /// Agents that end at once.
-pub fn quick() -> Stage {
+pub(crate) fn quick() -> Stage {
     Stage::playing(PROGRAM, turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
 /// Agents that wait for the file `go`.
-pub fn waiting() -> Stage {
+pub(crate) fn waiting() -> Stage {
     Stage::playing(PROGRAM, turn(&[json!({"wait_for_file": "go"})]))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
-pub fn go(stage: &Stage) {
+pub(crate) fn go(stage: &Stage) {
     std::fs::write(stage.world.project().join("go"), "").unwrap();
 }
