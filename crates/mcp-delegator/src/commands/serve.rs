@@ -110,7 +110,7 @@ fn choice(context: &Context<'_>, input: &Serve) -> Choice {
     let config = context.config;
     let words = |given: &[String], key: &str| match given {
         [] => config.words(key).to_vec(),
-        given => given.to_vec(),
+        given => listed(given),
     };
     let is_set = |key: &str| config.get(key).is_some_and(|setting| setting.value_json() == true);
     Choice {
@@ -121,6 +121,12 @@ fn choice(context: &Context<'_>, input: &Serve) -> Choice {
         read_only: input.read_only || is_set("read_only"),
         output_schemas: input.output_schemas || is_set("output_schemas"),
     }
+}
+
+/// One word a flag, or several with commas between them.
+fn listed(given: &[String]) -> Vec<String> {
+    let words = given.iter().flat_map(|words| words.split(',')).map(str::trim);
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 fn surroundings(context: &Context<'_>, input: &Serve, choice: &Choice) -> Surroundings {

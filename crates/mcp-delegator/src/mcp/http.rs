@@ -1,8 +1,9 @@
 //! The server over streamable HTTP, for hosts on the same machine.
 //!
 //! Every request has to pass the gate before the protocol sees it: a `Host` that is ours (or a page elsewhere could reach
-//! us through a name that leads here), no `Origin` (browsers send one, hosts do not), and the token. Headers, bodies,
-//! and the number of connections are bounded, so that whoever is slow or rude keeps nobody else out for long.
+//! us through a name that leads here), no `Origin` but our own (pages elsewhere send theirs, hosts send none), and the
+//! token. Headers, bodies, and the number of connections are bounded, so that whoever is slow or rude keeps nobody else
+//! out for long.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -54,7 +55,6 @@ pub fn serve(server: Server, address: SocketAddr, token: Token, printer: &Printe
         let gate = Arc::new(Gate { hosts: hosts(address.ip()), token });
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(gate.hosts.clone())
-            .enforce_origin_validation()
             .with_max_request_body_bytes(BODY_BYTES);
         let service = Service::new(move || Ok(server.clone()), Arc::default(), config);
         accept(listener, service, gate).await
@@ -128,7 +128,7 @@ impl Gate {
         if !self.knows_host(headers) {
             return Verdict::Answer(StatusCode::FORBIDDEN, "This is not the host that was asked for.\n");
         }
-        if headers.contains_key(header::ORIGIN) {
+        if !is_ours(headers) {
             return Verdict::Answer(StatusCode::FORBIDDEN, "Pages are not served.\n");
         }
         match path {
@@ -154,6 +154,13 @@ impl Gate {
         };
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
+}
+
+/// Whether a page that asks is one this very server would have sent. The gate is strict so that the library need not be.
+fn is_ours(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
 }
 
 /// Who answers.
@@ -232,6 +239,7 @@ mod tests {
             ("/mcp", vec![ours, ("origin", "https://evil.com"), known], 403),
             ("/mcp", vec![ours, ("origin", "null"), known], 403),
             ("/mcp", vec![ours, ("origin", "http://localhost:7777"), known], 403),
+            ("/mcp", vec![ours, ("origin", "http://127.0.0.1:7777"), known], 200),
             ("/healthz", vec![ours], 200),
             ("/healthz", vec![("host", "evil.com")], 403),
             ("/", vec![ours, known], 404),

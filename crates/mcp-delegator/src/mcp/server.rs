@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use delegator_engine::resident::{Resident, Watched};
 use rmcp::handler::server::ServerHandler;
@@ -29,7 +30,7 @@ use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::registry::stay::{Begun, Stay, Staying};
-use crate::run::Context;
+use crate::run::{Context, caught};
 use crate::views::PRODUCT_VERSION;
 use crate::views::task as view;
 
@@ -65,6 +66,23 @@ impl Server {
         tokio::task::spawn_blocking(move || surroundings.work(act))
             .await
             .unwrap_or_else(|_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended.")))
+    }
+
+    /// The answer; a panic on the way to it is one, too.
+    async fn whatever_happens(
+        &self,
+        call: &Admitted,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let mut answering = std::pin::pin!(self.answer(call, context));
+        let watched = std::future::poll_fn(|waker| match caught(|| Ok(answering.as_mut().poll(waker))) {
+            Ok(poll) => poll.map(Ok),
+            Err(error) => Poll::Ready(Err(error)),
+        });
+        match watched.await {
+            Ok(response) => response,
+            Err(error) => self.surroundings.render(call, Err(error)).into(),
+        }
     }
 
     async fn answer(&self, call: &Admitted, context: &RequestContext<RoleServer>) -> CallToolResponse {
@@ -286,7 +304,7 @@ impl ServerHandler for Server {
             },
         };
         tokio::select! {
-            response = self.answer(&call, &context) => Ok(response),
+            response = self.whatever_happens(&call, &context) => Ok(response),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
         }
     }

@@ -1,0 +1,109 @@
+//! Asking the user where `confirm` is missing and the host can ask.
+
+use serde_json::{Value, json};
+
+use crate::host::{ERAS, Era, Host, NEW, NEWER, OLD, quick};
+
+const RUN: &str = "_codex_local_run";
+
+fn write() -> Value {
+    json!({"task": "mend it", "mode": "workspace-write", "format": "json"})
+}
+
+fn able() -> Value {
+    json!({"elicitation": {"form": {}}})
+}
+
+/// What the host's user says, and what becomes of the call.
+fn asked(host: &mut Host, era: Era, said: &Value) -> Value {
+    let call = host.begin(RUN, write());
+    if era == NEW {
+        let question = host.reply(call)["result"].clone();
+        assert_eq!(question["resultType"], "input_required", "{question}");
+        let (name, form) = question["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        assert_eq!(form["method"], "elicitation/create", "{question}");
+        assert!(form["params"]["message"].as_str().unwrap().contains("mend it"), "{question}");
+        let mut params = json!({"name": RUN, "arguments": write(), "inputResponses": {name: said}});
+        if let Some(state) = question.get("requestState") {
+            params["requestState"] = state.clone();
+        }
+        let again = host.ask("tools/call", params);
+        return host.reply(again)["result"].clone();
+    }
+    let question = host.until("the question", |message| message["method"] == "elicitation/create");
+    assert!(question["params"]["message"].as_str().unwrap().contains("mend it"), "{question}");
+    assert_eq!(
+        question["params"]["requestedSchema"]["properties"]["confirm"]["type"], "boolean",
+        "{question}"
+    );
+    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": said}));
+    host.reply(call)["result"].clone()
+}
+
+#[test]
+fn a_user_who_agrees_has_confirmed() {
+    let stage = quick();
+    for era in ERAS {
+        let mut host = Host::with(&stage, era, &[], able());
+        let answer = asked(&mut host, era, &json!({"action": "accept", "content": {"confirm": true}}));
+        assert_eq!(answer["structuredContent"]["data"]["state"], "completed", "{era:?}: {answer}");
+    }
+}
+
+#[test]
+fn a_user_who_does_not_has_not() {
+    let stage = quick();
+    for era in ERAS {
+        let mut host = Host::with(&stage, era, &[], able());
+        for said in [
+            json!({"action": "decline"}),
+            json!({"action": "cancel"}),
+            json!({"action": "accept", "content": {"confirm": false}}),
+            json!({"action": "accept"}),
+        ] {
+            let answer = asked(&mut host, era, &said);
+            assert_refused(&answer);
+        }
+        let status = host.envelope("_codex_local_status", json!({}));
+        assert_eq!(status["data"]["summary"], json!({"running": 0, "queued": 0, "recently_completed": 0}));
+    }
+}
+
+fn assert_refused(answer: &Value) {
+    let problems = &answer["structuredContent"]["error"]["details"]["problems"];
+    assert!(
+        problems.to_string().contains("CONFIRMATION_REQUIRED")
+            || answer.to_string().contains("CONFIRMATION_REQUIRED"),
+        "{answer}"
+    );
+    assert_eq!(answer["isError"], true, "{answer}");
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_rule_stands() {
+    let stage = quick();
+    for (era, capabilities) in
+        [(OLD, json!({})), (NEWER, json!({"elicitation": {"url": {}}})), (NEW, json!({}))]
+    {
+        let mut host = Host::with(&stage, era, &[], capabilities);
+        let refused = host.call(RUN, write());
+        assert_refused(&refused);
+        let mut confirmed = write();
+        confirmed["confirm"] = json!(true);
+        let answer = host.envelope(RUN, confirmed);
+        assert_eq!(answer["data"]["state"], "completed", "{answer}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_a_call_that_would_be_refused_anyway() {
+    let stage = quick();
+    for era in [NEWER, NEW] {
+        let mut host = Host::with(&stage, era, &[], able());
+        let mut wrong = write();
+        wrong["hard_timeout_sec"] = json!(0);
+        let refused = host.call(RUN, wrong);
+        assert_eq!(refused["isError"], true, "{refused}");
+        assert!(host.unread().is_empty(), "{:?}", host.unread());
+    }
+}

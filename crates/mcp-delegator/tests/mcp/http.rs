@@ -1,0 +1,162 @@
+//! The server over HTTP: who is let in (F57), sessions and requests without one, and the end of a connection (F61).
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::host::{STATELESS, go, quick, waiting};
+use crate::http_host::HttpServer;
+
+fn hello() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
+    }})
+    .to_string()
+}
+
+#[test]
+fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    let with = |changes: &[(&str, Option<&str>)]| {
+        let mut headers = server.usual();
+        for (name, value) in changes {
+            headers.retain(|(known, _)| known != name);
+            headers.extend(value.map(|value| ((*name).to_owned(), value.to_owned())));
+        }
+        headers
+    };
+    let token = server.token.clone();
+    let swapped: String = token.chars().rev().collect();
+    let in_url = format!("/mcp?token={token}&access_token={token}");
+    let cases: Vec<(&str, &str, Vec<(String, String)>, u16)> = vec![
+        ("as it should be", "/mcp", with(&[]), 200),
+        ("another host", "/mcp", with(&[("Host", Some("evil.com"))]), 403),
+        ("a name that leads here", "/mcp", with(&[("Host", Some("127.0.0.1.nip.io"))]), 403),
+        ("an origin elsewhere", "/mcp", with(&[("Origin", Some("https://evil.com"))]), 403),
+        ("the origin of a file", "/mcp", with(&[("Origin", Some("null"))]), 403),
+        ("no token", "/mcp", with(&[("Authorization", None)]), 401),
+        ("a wrong token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {swapped}")))]), 401),
+        ("half a token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {}", &token[..10])))]), 401),
+        ("another scheme", "/mcp", with(&[("Authorization", Some(&format!("Basic {token}")))]), 401),
+        ("the token in the address", &in_url, with(&[("Authorization", None)]), 401),
+        ("a token and another host", "/healthz", with(&[("Host", Some("evil.com"))]), 403),
+        ("another path", "/", with(&[]), 404),
+        ("health without a token", "/healthz", with(&[("Authorization", None)]), 404),
+    ];
+    for (what, path, headers, status) in cases {
+        let reply = server.request("POST", path, &headers, &hello());
+        assert_eq!(reply.status, status, "{what}: {reply:?}");
+        assert!(reply.header("Access-Control-Allow-Origin").is_none(), "{what}: {reply:?}");
+        let is_answered = reply.body.contains("serverInfo");
+        assert_eq!(is_answered, status == 200, "{what}: {reply:?}");
+        assert!(!reply.body.contains(&token), "{what}: {reply:?}");
+    }
+    let host = with(&[("Authorization", None)]);
+    let asked = server.request("OPTIONS", "/mcp", &host, "");
+    assert_eq!(asked.status, 401, "no page is told that it may: {asked:?}");
+    let healthy = server.request("GET", "/healthz", &host, "");
+    assert_eq!((healthy.status, healthy.body.as_str()), (200, "ok\n"));
+}
+
+#[test]
+fn the_token_is_made_once_and_for_nobody_else_to_read() {
+    let stage = quick();
+    let first = HttpServer::of(&stage).token.clone();
+    let path = stage.world.home().join("state/http-token");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(first.len() >= 32, "{first}");
+    let server = HttpServer::of(&stage);
+    assert_eq!(server.token, first);
+    drop(server);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let run = stage.world.run(["serve", "--http", "127.0.0.1:0"]);
+    assert!(run.exit != Some(0) && run.stderr.contains("http-token"), "{run:?}");
+}
+
+#[test]
+fn other_machines_are_served_only_with_a_token_that_was_named() {
+    let stage = quick();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let run = stage.world.run(["serve", "--http", address]);
+        assert_eq!(run.stdout, "", "{run:?}");
+        assert!(run.exit != Some(0) && run.stderr.contains("--token-file"), "{run:?}");
+    }
+    assert!(
+        !stage.world.home().join("state/http-token").exists(),
+        "nothing was made for a server that never was"
+    );
+    let run = stage.world.run(["serve", "--http", "nonsense"]);
+    assert_eq!(run.exit, Some(2), "{run:?}");
+    let file = stage.world.home().join("state/http-token").display().to_string();
+    let args = ["serve", "--http", "0.0.0.0:0", "--token-file", &file];
+    let server = HttpServer::started(stage.world.command(args).stderr(Stdio::piped()), &stage);
+    assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
+}
+
+#[test]
+fn the_workflow_works_without_a_session() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    let discovered = server.ask("server/discover", json!({}));
+    assert!(discovered["result"]["supportedVersions"].to_string().contains(STATELESS), "{discovered}");
+    let tools = server.ask("tools/list", json!({}));
+    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(15), "{tools}");
+    let accepted = server.call("_codex_local_exec", json!({"task": "mend it"}));
+    let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
+    let waited = server.call("_codex_local_wait", json!({"task_id": id}));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    let results = server.call("_codex_local_results", json!({"task_id": id}));
+    assert_eq!(results["data"]["final_message"], "All done.", "{results}");
+}
+
+#[test]
+fn the_workflow_works_in_a_session() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    let greeting = server.request("POST", "/mcp", &server.usual(), &hello());
+    let session = greeting.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{greeting:?}")).to_owned();
+    let mut headers = server.usual();
+    headers.push(("Mcp-Session-Id".to_owned(), session));
+    headers.push(("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned()));
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    assert_eq!(server.request("POST", "/mcp", &headers, &initialized).status, 202);
+    let call = |id: u64, tool: &str, mut arguments: Value| {
+        arguments["format"] = json!("json");
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
+        server.request("POST", "/mcp", &headers, &body).message()["result"]["structuredContent"].clone()
+    };
+    let accepted = call(2, "_codex_local_exec", json!({"task": "mend it"}));
+    let waited = call(3, "_codex_local_wait", json!({"task_id": accepted["data"]["task_id"]}));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    assert_eq!(server.request("DELETE", "/mcp", &headers, "").status / 100, 2);
+    let late = server.request("POST", "/mcp", &headers, &initialized);
+    assert_eq!(late.status, 404, "{late:?}");
+}
+
+#[test]
+fn a_connection_that_is_gone_ends_the_wait_and_not_the_task() {
+    let stage = waiting();
+    let server = HttpServer::of(&stage);
+    let accepted = server.call("_codex_local_exec", json!({"task": "x"}));
+    let id = accepted["data"]["task_id"].as_str().unwrap();
+    for _ in 0..20 {
+        let params = json!({
+            "name": "_codex_local_wait", "arguments": {"task_id": id, "timeout_sec": 600},
+            "_meta": {"progressToken": "t"},
+        });
+        let stream = server.begin_asking("tools/call", params);
+        let mut lines = BufReader::new(stream).lines();
+        let told = lines.any(|line| line.unwrap().contains("notifications/progress"));
+        assert!(told, "progress comes on the stream of the call");
+        // Dropped here, in the middle of the wait.
+    }
+    let status = server.call("_codex_local_status", json!({"task_id": id}));
+    assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
+    go(&stage);
+    let waited = server.call("_codex_local_wait", json!({"task_id": id}));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+}

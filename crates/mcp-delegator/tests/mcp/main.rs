@@ -1,0 +1,19 @@
+//! The program as an MCP server, talked to as hosts talk to it: raw messages over its stdio and its HTTP face, in both
+//! eras of the protocol; rude peers; the official conformance suite; the SDKs' own clients.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+mod confirmation;
+mod endings;
+mod handles;
+mod host;
+mod http;
+mod http_host;
+mod http_rude;
+mod reading;
+mod rude;
+mod staying;
+mod tools;
+mod workflow;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

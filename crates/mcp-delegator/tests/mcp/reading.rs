@@ -1,0 +1,132 @@
+//! Resources and prompts.
+
+use serde_json::{Value, json};
+
+use crate::host::{ERAS, Host, NEW, OLD, quick, result};
+
+fn read(host: &mut Host, uri: &str) -> Value {
+    result(host.request("resources/read", json!({"uri": uri})))["contents"][0].clone()
+}
+
+#[test]
+fn schemas_and_tasks_can_be_listed_and_read() {
+    let stage = quick();
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        let listed = result(host.request("resources/list", json!({})))["resources"].clone();
+        let uris: Vec<&str> =
+            listed.as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
+        let schemas: Vec<&&str> = uris.iter().filter(|uri| uri.starts_with("codex://schema/v3.6/")).collect();
+        assert_eq!(schemas.len(), 6, "{uris:?}");
+        for uri in schemas {
+            let schema: Value = serde_json::from_str(read(&mut host, uri)["text"].as_str().unwrap()).unwrap();
+            jsonschema::validator_for(&schema).unwrap();
+        }
+        let task = format!("codex://task/{id}");
+        assert!(uris.contains(&task.as_str()), "{uris:?}");
+        let report = read(&mut host, &task);
+        assert_eq!((&report["uri"], &report["mimeType"]), (&json!(task), &json!("application/json")));
+        let report: Value = serde_json::from_str(report["text"].as_str().unwrap()).unwrap();
+        assert_eq!((&report["state"], &report["final_message"]), (&json!("completed"), &json!("All done.")));
+        let events = read(&mut host, &format!("{task}/events"));
+        let lines: Vec<Value> = events["text"]
+            .as_str()
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.last().unwrap()["type"], "turn.completed", "{events}");
+        let templates =
+            result(host.request("resources/templates/list", json!({})))["resourceTemplates"].clone();
+        assert_eq!(templates[0]["uriTemplate"], "codex://task/{id}", "{templates}");
+        assert_eq!(templates[1]["uriTemplate"], "codex://task/{id}/events", "{templates}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_an_error_that_names_it() {
+    let stage = quick();
+    for (era, code) in [(OLD, -32002), (NEW, -32602)] {
+        let mut host = Host::of(&stage, era);
+        for uri in [
+            "codex://task/T-local-00000000000000000000000000000000",
+            "codex://task/../../etc/passwd",
+            "codex://schema/v3.6/nothing/v1",
+            "file:///etc/passwd",
+        ] {
+            let reply = host.request("resources/read", json!({"uri": uri}));
+            let found = reply["error"]["code"].as_i64();
+            assert!(found == Some(code) || found == Some(-32602), "{uri}: {reply}");
+            assert!(!reply["error"]["message"].as_str().unwrap().is_empty(), "{reply}");
+        }
+    }
+}
+
+#[test]
+fn secrets_do_not_leave_by_a_resource() {
+    let stage = delegator_testkit::stage::Stage::playing(
+        crate::PROGRAM,
+        delegator_testkit::stage::turn(&[json!({"message": "it is s3cr3t-value-4711"})]),
+    )
+    .variable("DEPLOY_TOKEN", "s3cr3t-value-4711");
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let mut host = Host::of(&stage, OLD);
+    for uri in [format!("codex://task/{id}"), format!("codex://task/{id}/events")] {
+        let contents = read(&mut host, &uri);
+        assert!(!contents.to_string().contains("s3cr3t-value"), "{contents}");
+    }
+}
+
+#[test]
+fn ids_are_completed() {
+    let stage = quick();
+    let (one, other) = (stage.exec(&[]), stage.exec(&[]));
+    let mut host = Host::of(&stage, NEW);
+    let mut complete = |reference: Value, name: &str, begun: &str| {
+        let params = json!({"ref": reference, "argument": {"name": name, "value": begun}});
+        result(host.request("completion/complete", params))["completion"]["values"].clone()
+    };
+    let template = json!({"type": "ref/resource", "uri": "codex://task/{id}"});
+    let prompt = json!({"type": "ref/prompt", "name": "review_results"});
+    for (reference, name) in [(template.clone(), "id"), (prompt, "task_id")] {
+        let all = complete(reference.clone(), name, "T-local-");
+        assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
+        let begun = &one[..one.len() - 1];
+        assert!(!other.starts_with(begun), "two ids that differ in one character");
+        assert_eq!(complete(reference, name, begun), json!([one]));
+    }
+    let delegate = json!({"type": "ref/prompt", "name": "delegate"});
+    assert_eq!(complete(delegate, "mode", "work"), json!(["workspace-write"]));
+    assert_eq!(complete(template, "nothing", ""), json!([]));
+    stage.wait(&one);
+    stage.wait(&other);
+}
+
+#[test]
+fn prompts_are_filled_in() {
+    let stage = quick();
+    for era in ERAS {
+        let mut host = Host::with(&stage, era, &["--tool-prefix", "c_"], json!({}));
+        let prompts = result(host.request("prompts/list", json!({})))["prompts"].clone();
+        let names: Vec<&str> =
+            prompts.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["delegate", "review_results"]);
+        let arguments = json!({"task": "mend the roof", "working_dir": "/house"});
+        let filled = result(host.request("prompts/get", json!({"name": "delegate", "arguments": arguments})));
+        let words = filled["messages"][0]["content"]["text"].as_str().unwrap();
+        assert!(
+            words.contains("mend the roof") && words.contains("/house") && words.contains(" c_local_exec"),
+            "{words}"
+        );
+        let review = json!({"name": "review_results", "arguments": {"task_id": "T-1"}});
+        let filled = result(host.request("prompts/get", review));
+        assert!(filled.to_string().contains("T-1"), "{filled}");
+        for wrong in [json!({"name": "delegate"}), json!({"name": "nothing"})] {
+            let reply = host.request("prompts/get", wrong);
+            assert_eq!(reply["error"]["code"], -32602, "{reply}");
+        }
+    }
+}

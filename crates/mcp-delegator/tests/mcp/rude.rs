@@ -1,0 +1,139 @@
+//! Hosts that send what is no message, or too much of it, or do not listen (F60).
+
+use std::process::Stdio;
+
+use delegator_testkit::stage::until;
+use serde_json::{Value, json};
+
+use crate::host::{Host, NEW, OLD, quick, result, waiting};
+
+/// Lines nobody should send, each with its newline.
+fn rude_lines() -> Vec<(&'static str, Vec<u8>)> {
+    let deep = |depth: usize| {
+        let open = "[".repeat(depth) + &"]".repeat(depth);
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":7001,\"method\":\"tools/call\",\"params\":{{\"name\":\"_codex_local_status\",\"arguments\":{{\"x\":{open}}}}}}}\n"
+        )
+    };
+    let ping = |id: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n").into_bytes();
+    vec![
+        ("64 MiB without a newline", [vec![b'x'; 64 << 20], b"\n".to_vec()].concat()),
+        ("a long string in a request", [b"{\"jsonrpc\":\"2.0\",\"id\":7002,\"method\":\"".to_vec(), vec![b'y'; 17 << 20], b"\"}\n".to_vec()].concat()),
+        ("no JSON", b"hello\n".to_vec()),
+        ("half a message", b"{\"jsonrpc\":\"2.0\",\"id\":\n".to_vec()),
+        ("an empty line", b"\n\r\n".to_vec()),
+        ("bad UTF-8", b"{\"jsonrpc\":\"2.0\",\"id\":7003,\"method\":\"ping\xff\xfe\"}\n".to_vec()),
+        ("only bad UTF-8", b"\xc3\x28\x00\xff\n".to_vec()),
+        ("a batch", b"[{\"jsonrpc\":\"2.0\",\"id\":7004,\"method\":\"ping\"}]\n".to_vec()),
+        ("an empty batch", b"[]\n".to_vec()),
+        ("an id that is null", ping("null")),
+        ("an id that is an object", ping("{\"a\":1}")),
+        ("an id that is a fraction", ping("1.5")),
+        ("another version", b"{\"jsonrpc\":\"1.0\",\"id\":7005,\"method\":\"ping\"}\n".to_vec()),
+        ("no method", b"{\"jsonrpc\":\"2.0\",\"id\":7006}\n".to_vec()),
+        ("an answer nobody asked for", b"{\"jsonrpc\":\"2.0\",\"id\":7007,\"result\":{}}\n".to_vec()),
+        ("an unknown notification", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nonsense\"}\n".to_vec()),
+        ("a cancellation of nothing", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":99999}}\n".to_vec()),
+        ("JSON 100 deep", deep(100).into_bytes()),
+        ("JSON 100,000 deep", deep(100_000).into_bytes()),
+    ]
+}
+
+#[test]
+fn the_next_request_is_answered_whatever_came_before() {
+    let stage = quick();
+    for era in [OLD, NEW] {
+        let mut host = Host::of(&stage, era);
+        for (what, line) in rude_lines() {
+            host.send_bytes(&line);
+            let status = host.envelope("_codex_local_status", json!({}));
+            assert_eq!(status["status"], "ok", "after {what}: {status}");
+        }
+        assert_eq!(host.hang_up().0, Some(0));
+    }
+}
+
+#[test]
+fn a_greeting_is_answered_whatever_came_before() {
+    let stage = quick();
+    for (what, line) in rude_lines() {
+        for era in [OLD, NEW] {
+            let mut host = Host::silent(&stage, &[]);
+            host.send_bytes(&line);
+            let greeting = host.greet(era);
+            assert!(greeting["result"]["capabilities"].is_object(), "after {what}: {greeting}");
+        }
+    }
+}
+
+#[test]
+fn a_huge_line_is_not_held() {
+    let stage = quick();
+    let mut host = Host::of(&stage, OLD);
+    host.send_bytes(&vec![b'x'; 256 << 20]);
+    host.send_bytes(b"\n");
+    assert_eq!(result(host.request("ping", json!({}))), json!({}));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", host.child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(kilobytes < 96 << 10, "{kilobytes} KiB at the peak");
+}
+
+#[test]
+fn a_host_that_does_not_read_stops_nobody_but_itself() {
+    let stage = waiting();
+    let mut command = stage.world.command(["serve"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // Far more answers than a pipe holds, and nobody takes one.
+    let asking = std::thread::spawn(move || {
+        use std::io::Write;
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
+        }});
+        let mut written = writeln!(input, "{hello}");
+        for id in 1..200 {
+            written = written.and_then(|()| {
+                writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}))
+            });
+        }
+        written.unwrap();
+        let call = json!({"jsonrpc": "2.0", "id": 999, "method": "tools/call", "params": {
+            "name": "_codex_local_exec", "arguments": {"task": "x"},
+        }});
+        writeln!(input, "{call}").unwrap();
+        input
+    });
+    until("its task runs", || stage.answer(&["local", "status"])["data"]["summary"]["running"] == 1);
+    let input = asking.join().unwrap();
+    let mut other = Host::of(&stage, NEW);
+    let status = other.envelope("_codex_local_status", json!({}));
+    assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
+    // Once it reads again, everything is there.
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let replies: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(output.status.success() && !replies.is_empty());
+    crate::host::go(&stage);
+    let id = status["data"]["tasks"][0]["task_id"].as_str().unwrap();
+    assert_eq!(stage.wait(id)["data"]["state"], "completed");
+}
+
+#[test]
+fn a_host_that_is_gone_does_not_keep_the_server() {
+    use std::io::Write;
+    let stage = quick();
+    let mut command = stage.world.command(["serve"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().unwrap();
+    for id in 0..10 {
+        // It may have gone by itself; that is its right.
+        let _ = writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+    }
+    drop(input);
+    assert!(child.wait().unwrap().code().is_some(), "no signal ended it");
+}

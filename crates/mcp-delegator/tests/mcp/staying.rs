@@ -1,0 +1,114 @@
+//! Calls that stay with a task: progress, cancellation, and many at once (F61).
+
+use serde_json::{Value, json};
+
+use crate::host::{ERAS, Host, NEW, OLD, go, text, waiting};
+
+fn with_token(id: &str, token: &str) -> Value {
+    json!({
+        "name": "_codex_local_wait", "arguments": {"task_id": id}, "_meta": {"progressToken": token},
+    })
+}
+
+fn is_progress(message: &Value, token: &str) -> bool {
+    message["method"] == "notifications/progress" && message["params"]["progressToken"] == token
+}
+
+#[test]
+fn progress_comes_at_once_and_never_goes_back() {
+    let stage = waiting();
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        let id = host.exec();
+        let call = host.ask("tools/call", with_token(&id, "t"));
+        let mut last = -1.0;
+        for _ in 0..if era == OLD { 2 } else { 1 } {
+            let told = host.until("progress", |message| is_progress(message, "t"));
+            let progress = told["params"]["progress"].as_f64().unwrap();
+            assert!(progress > last, "{told}");
+            assert!(!told["params"]["message"].as_str().unwrap().is_empty(), "{told}");
+            last = progress;
+        }
+        let status = host.envelope("_codex_local_status", json!({"task_id": id}));
+        assert_eq!(status["data"]["tasks"][0]["state"], "working", "it was told before the end: {status}");
+        go(&stage);
+        assert!(host.reply(call)["result"].is_object());
+        std::fs::remove_file(stage.world.project().join("go")).unwrap();
+    }
+}
+
+#[test]
+fn nobody_is_told_of_progress_who_did_not_ask() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, OLD);
+    let id = host.exec();
+    let call = host.begin("_codex_local_wait", json!({"task_id": id}));
+    host.call("_codex_local_status", json!({"task_id": id}));
+    go(&stage);
+    host.reply(call);
+    assert!(host.unread().is_empty(), "{:?}", host.unread());
+}
+
+#[test]
+fn cancelling_a_request_ends_the_call_and_not_the_task() {
+    let stage = waiting();
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        for tool in ["_codex_local_wait", "_codex_local_run"] {
+            let (call, id) = match tool {
+                "_codex_local_wait" => {
+                    let id = host.exec();
+                    (host.ask("tools/call", with_token(&id, "w")), Some(id))
+                }
+                _ => {
+                    let params =
+                        json!({"name": tool, "arguments": {"task": "x"}, "_meta": {"progressToken": "r"}});
+                    (host.ask("tools/call", params), None)
+                }
+            };
+            let token = if id.is_some() { "w" } else { "r" };
+            host.until("progress", |message| is_progress(message, token));
+            let params = json!({"requestId": call, "reason": "the user said so"});
+            host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+            let status = host.envelope("_codex_local_status", json!({}));
+            assert_eq!(status["data"]["summary"]["running"], 1, "the task goes on: {status}");
+            let id = id.unwrap_or_else(|| status["data"]["tasks"][0]["task_id"].as_str().unwrap().to_owned());
+            go(&stage);
+            let waited = host.envelope("_codex_local_wait", json!({"task_id": id}));
+            assert_eq!(waited["data"]["state"], "completed", "{waited}");
+            let answered = host.unread().iter().any(|message| message["id"] == call);
+            assert!(!answered, "a cancelled request is not answered: {:?}", host.unread());
+            std::fs::remove_file(stage.world.project().join("go")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn two_hundred_wait_on_one_server() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, NEW);
+    let ids: Vec<String> = (0..4).map(|_| host.exec()).collect();
+    let calls: Vec<u64> = (0..200)
+        .map(|number| {
+            let arguments = json!({"task_id": ids[number % 4], "timeout_sec": 600});
+            host.begin("_codex_local_wait", arguments)
+        })
+        .collect();
+    let status = host.envelope("_codex_local_status", json!({}));
+    assert_eq!(status["data"]["summary"]["running"], 4, "others are answered meanwhile: {status}");
+    for call in &calls[..50] {
+        let params = json!({"requestId": call});
+        host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    }
+    go(&stage);
+    for call in &calls[50..] {
+        let reply = host.reply(*call);
+        assert!(text(&reply["result"]).contains("completed"), "{reply}");
+    }
+    assert!(
+        !host
+            .unread()
+            .iter()
+            .any(|message| message["id"].as_u64().is_some_and(|id| calls[..50].contains(&id)))
+    );
+}

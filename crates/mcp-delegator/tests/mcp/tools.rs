@@ -1,0 +1,209 @@
+//! Which tools there are, and how they are described.
+
+use delegator_testkit::stage::Stage;
+use serde_json::{Value, json};
+
+use crate::host::{ERAS, Era, Host, NEW, NEWER, OLD, STATELESS, quick, result, text};
+
+const FIFTEEN: [&str; 15] = [
+    "_codex_local_run",
+    "_codex_local_exec",
+    "_codex_local_resume",
+    "_codex_local_status",
+    "_codex_local_wait",
+    "_codex_local_results",
+    "_codex_local_cancel",
+    "_codex_cloud_submit",
+    "_codex_cloud_status",
+    "_codex_cloud_wait",
+    "_codex_cloud_results",
+    "_codex_cloud_cancel",
+    "_codex_cloud_list_environments",
+    "_codex_cloud_github_setup",
+    "_codex_cleanup_registry",
+];
+
+fn list(stage: &Stage, args: &[&str]) -> Vec<Value> {
+    let mut host = Host::with(stage, OLD, args, json!({}));
+    listed(&mut host)
+}
+
+fn listed(host: &mut Host) -> Vec<Value> {
+    result(host.request("tools/list", json!({})))["tools"].as_array().unwrap().clone()
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn both_eras_are_greeted_and_taught_the_workflow() {
+    let stage = quick();
+    for era in ERAS {
+        let mut host = Host::silent(&stage, &[]);
+        let greeting = result(host.greet(era));
+        match era {
+            Era::Handshake(version) => assert_eq!(greeting["protocolVersion"], version, "{greeting}"),
+            Era::Stateless => {
+                let versions = greeting["supportedVersions"].as_array().unwrap();
+                assert!(versions.contains(&json!(STATELESS)), "{greeting}");
+                assert!(versions.contains(&json!("2025-06-18")), "{greeting}");
+            }
+        }
+        for capability in ["tools", "resources", "prompts", "completions"] {
+            assert!(greeting["capabilities"][capability].is_object(), "{capability}: {greeting}");
+        }
+        let instructions = greeting["instructions"].as_str().unwrap();
+        assert!(instructions.len() <= 2_048 && instructions.contains("_codex_local_wait"), "{instructions}");
+        assert_eq!(names(&listed(&mut host)), FIFTEEN);
+    }
+}
+
+#[test]
+fn a_version_nobody_knows_is_answered_with_one_we_know() {
+    let stage = quick();
+    let mut host = Host::silent(&stage, &[]);
+    let greeting = result(host.greet(Era::Handshake("2031-01-01")));
+    assert_eq!(greeting["protocolVersion"], "2025-11-25", "{greeting}");
+}
+
+#[test]
+fn greeting_does_not_need_the_registry() {
+    // What stands where the state directory should be makes every call fail, and no greeting.
+    let stage = quick();
+    std::fs::write(stage.world.home().join("state"), "not a directory").unwrap();
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        assert_eq!(listed(&mut host).len(), 15);
+        let failed = host.call("_codex_local_status", json!({}));
+        assert_eq!(failed["isError"], true, "{failed}");
+    }
+}
+
+#[test]
+fn fifteen_tools_fit_into_twelve_kilobytes() {
+    let stage = quick();
+    for era in [NEWER, NEW] {
+        let mut host = Host::of(&stage, era);
+        let tools = listed(&mut host);
+        let size = json!(tools).to_string().len();
+        assert!(size <= 12_000, "{size} bytes");
+        for tool in &tools {
+            assert!(tool["description"].as_str().unwrap().len() <= 2_048, "{tool}");
+            assert!(tool.get("outputSchema").is_none(), "{tool}");
+            let schema = &tool["inputSchema"];
+            assert_eq!(schema["type"], "object", "{tool}");
+            let written = schema.to_string();
+            for taboo in ["anyOf", "oneOf", "uint64", "\"null\"]"] {
+                assert!(!written.contains(taboo), "{taboo}: {tool}");
+            }
+        }
+    }
+}
+
+#[test]
+fn annotations_say_what_a_tool_does_to_the_world() {
+    let tools = list(&quick(), &[]);
+    for tool in &tools {
+        let name = tool["name"].as_str().unwrap();
+        let hint = |key: &str| tool["annotations"][key].as_bool();
+        let reads = ["status", "wait", "results", "list_environments", "github_setup"];
+        let ends = name.ends_with("cancel") || name.ends_with("cleanup_registry");
+        if reads.iter().any(|ending| name.ends_with(ending)) {
+            assert_eq!(hint("readOnlyHint"), Some(true), "{tool}");
+        } else if ends {
+            assert_eq!((hint("destructiveHint"), hint("idempotentHint")), (Some(true), Some(true)), "{tool}");
+        } else {
+            assert_eq!((hint("destructiveHint"), hint("openWorldHint")), (Some(false), Some(true)), "{tool}");
+            assert_ne!(hint("readOnlyHint"), Some(true), "{tool}");
+        }
+    }
+}
+
+#[test]
+fn the_user_chooses_what_is_served() {
+    let stage = quick();
+    let local: Vec<&str> = FIFTEEN.iter().copied().filter(|name| name.contains("_local_")).collect();
+    assert_eq!(names(&list(&stage, &["--toolsets", "local"])), local);
+    assert!(list(&stage, &["--toolsets", "local,cloud,registry,extra"]).len() > 15);
+    let two = list(&stage, &["--tools", "local_status,_codex_local_wait"]);
+    assert_eq!(names(&two), ["_codex_local_status", "_codex_local_wait"]);
+    let most = list(&stage, &["--exclude-tools", "local_run"]);
+    assert_eq!(names(&most), FIFTEEN[1..]);
+    let safe = list(&stage, &["--read-only"]);
+    assert!(safe.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true), "{safe:?}");
+    assert!(names(&safe).contains(&"_codex_local_results"));
+    let mut host = Host::with(&stage, OLD, &["--read-only"], json!({}));
+    let refused =
+        host.request("tools/call", json!({"name": "_codex_local_exec", "arguments": {"task": "x"}}));
+    assert_eq!(refused["error"]["code"], -32602, "what is not served cannot be called: {refused}");
+}
+
+#[test]
+fn the_choice_can_stand_in_the_environment() {
+    let stage = quick()
+        .variable("MCP_DELEGATOR_TOOL_PREFIX", "codex_")
+        .variable("MCP_DELEGATOR_TOOLSETS", "registry")
+        .variable("MCP_DELEGATOR_DEFAULT_FORMAT", "json");
+    let mut host = Host::of(&stage, OLD);
+    assert_eq!(names(&listed(&mut host)), ["codex_cleanup_registry"]);
+    let answer = host.call("codex_cleanup_registry", json!({"dry_run": true}));
+    assert_eq!(answer["structuredContent"]["tool"], "codex_cleanup_registry", "{answer}");
+    let stage = quick().variable("MCP_DELEGATOR_READ_ONLY", "true");
+    assert!(list(&stage, &[]).len() < 15);
+}
+
+#[test]
+fn a_wrong_choice_is_refused_before_a_word_on_stdout() {
+    let stage = quick();
+    for (args, words) in [
+        (vec!["--toolsets", "locl,nonsense"], vec!["locl", "nonsense", "local"]),
+        (vec!["--tools", "local_stats"], vec!["local_status"]),
+        (
+            vec![
+                "--toolsets",
+                "local",
+                "--read-only",
+                "--exclude-tools",
+                "local_status,local_wait,local_results",
+            ],
+            vec!["No tool"],
+        ),
+    ] {
+        let run = stage.world.run([&["serve"], args.as_slice()].concat());
+        assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+        for word in words {
+            assert!(run.stderr.contains(word), "{word}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn a_prefix_renames_the_tools_everywhere() {
+    let stage = quick();
+    let mut host = Host::with(&stage, OLD, &["--tool-prefix", "codex_"], json!({}));
+    let tools = listed(&mut host);
+    assert!(names(&tools).iter().all(|name| name.starts_with("codex_")), "{tools:?}");
+    let answer = host.call("codex_local_exec", json!({"task": "do it"}));
+    assert!(text(&answer).contains("codex_local_wait") && !text(&answer).contains("_codex_"), "{answer}");
+    let answer = host.envelope("codex_local_status", json!({}));
+    assert_eq!(answer["tool"], "codex_local_status", "{answer}");
+}
+
+#[test]
+fn json_may_be_the_default_and_its_schemas_declared() {
+    let stage = quick();
+    let mut host = Host::with(&stage, NEWER, &["--default-format", "json", "--output-schemas"], json!({}));
+    let tools = listed(&mut host);
+    let status = tools.iter().find(|tool| tool["name"] == "_codex_local_status").unwrap();
+    let schema = &status["outputSchema"];
+    assert_eq!(schema["type"], "object", "{status}");
+    let failing = host.call("_codex_local_status", json!({"limit": -1}));
+    let fine = host.call("_codex_local_status", json!({}));
+    for answer in [failing, fine] {
+        let valid = jsonschema::validator_for(schema).unwrap().is_valid(&answer["structuredContent"]);
+        assert!(valid, "{answer}");
+    }
+    let answer = host.call("_codex_local_status", json!({"format": "markdown"}));
+    assert!(answer.get("structuredContent").is_none(), "{answer}");
+}

@@ -1,0 +1,202 @@
+//! exec → wait → results, as a model sees it.
+
+use serde_json::{Value, json};
+
+use crate::host::{ERAS, Host, NEW, NEWER, OLD, quick, result, text, waiting};
+
+#[test]
+fn a_task_is_delegated_awaited_and_read_in_four_kilobytes() {
+    let stage = quick();
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        let accepted = host.call("_codex_local_exec", json!({"task": "mend it"}));
+        let id = text(&accepted)
+            .split(|c: char| !(c.is_alphanumeric() || c == '-'))
+            .find(|word| word.starts_with("T-local-"));
+        let id = id.unwrap_or_else(|| panic!("{accepted}")).to_owned();
+        let waited = host.call("_codex_local_wait", json!({"task_id": id}));
+        let results = host.call("_codex_local_results", json!({"task_id": id}));
+        let mut size = 0;
+        for answer in [&accepted, &waited, &results] {
+            assert_ne!(answer["isError"], true, "{answer}");
+            assert!(answer.get("structuredContent").is_none(), "{answer}");
+            assert_eq!(answer["content"].as_array().unwrap().len(), 1, "{answer}");
+            size += text(answer).replace("All done.", "").len();
+        }
+        assert!(size <= 4_096, "{size} bytes");
+        assert!(text(&accepted).contains("_codex_local_wait"), "the next call is named: {accepted}");
+        assert!(text(&waited).contains("completed") && text(&results).contains("All done."), "{results}");
+    }
+}
+
+#[test]
+fn json_is_the_envelope_twice() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let id = host.exec();
+    for tool in ["_codex_local_wait", "_codex_local_results"] {
+        let answer = host.call(tool, json!({"task_id": id, "format": "json"}));
+        let envelope: Value = serde_json::from_str(text(&answer)).unwrap();
+        assert_eq!(answer["structuredContent"], envelope);
+        assert_eq!((&envelope["tool"], &envelope["data"]["state"]), (&json!(tool), &json!("completed")));
+        assert_eq!(envelope["data"]["final_message"], "All done.", "{envelope}");
+    }
+}
+
+#[test]
+fn the_status_of_one_task_is_short() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, OLD);
+    let id = host.exec();
+    stage.until_there(".");
+    let running = host.call("_codex_local_status", json!({"task_id": id}));
+    assert!(text(&running).len() <= 600 && text(&running).contains(&id), "{running}");
+    crate::host::go(&stage);
+    host.call("_codex_local_wait", json!({"task_id": id}));
+    let ended = host.call("_codex_local_status", json!({"task_id": id}));
+    assert!(text(&ended).len() <= 600 && text(&ended).contains("completed"), "{ended}");
+}
+
+#[test]
+fn results_that_nobody_read_are_named_until_they_are() {
+    let stage = quick();
+    let id = stage.exec(&[]);
+    let mut host = Host::of(&stage, OLD);
+    delegator_testkit::stage::until("it has ended", || {
+        let status = host.envelope("_codex_local_status", json!({}));
+        status["data"]["summary"]["recently_completed"] == 1
+    });
+    let status = host.envelope("_codex_local_status", json!({}));
+    assert_eq!(status["data"]["unread"], json!({"count": 1, "task_ids": [id]}), "{status}");
+    host.call("_codex_local_results", json!({"task_id": id}));
+    let status = host.envelope("_codex_local_status", json!({}));
+    assert!(status["data"].get("unread").is_none(), "{status}");
+}
+
+#[test]
+fn run_does_all_of_it_in_one_call() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEWER);
+    let answer = host.envelope("_codex_local_run", json!({"task": "look", "mode": "preview"}));
+    assert_eq!(
+        (&answer["data"]["state"], &answer["data"]["final_message"]),
+        (&json!("completed"), &json!("All done."))
+    );
+    assert_eq!(answer["data"]["capability"], "foreground", "{answer}");
+}
+
+#[test]
+fn all_problems_are_told_at_once_in_either_format() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let wrong =
+        json!({"tsk": "x", "mode": "wild", "working_dir": "/nowhere/at/all", "options": {"images": 5}});
+    let answer = host.envelope("_codex_local_exec", wrong.clone());
+    assert_eq!(
+        (&answer["status"], &answer["error"]["code"]),
+        (&json!("error"), &json!("VALIDATION")),
+        "{answer}"
+    );
+    let problems = answer["error"]["details"]["problems"].as_array().unwrap();
+    let fields: Vec<&str> = problems.iter().filter_map(|problem| problem["field"].as_str()).collect();
+    for field in ["tsk", "task", "mode", "images"] {
+        assert!(fields.iter().any(|found| found.contains(field)), "{field}: {answer}");
+    }
+    let markdown = host.call("_codex_local_exec", wrong);
+    assert_eq!(markdown["isError"], true, "{markdown}");
+    assert!(text(&markdown).contains("mode") && text(&markdown).contains("task"), "{markdown}");
+    assert!(markdown.get("structuredContent").is_none(), "{markdown}");
+    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["running"], 0);
+}
+
+#[test]
+fn the_other_spelling_and_the_other_place_are_taken_too() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEWER);
+    let project = stage.world.project().display().to_string();
+    let first = host.envelope(
+        "_codex_local_exec",
+        json!({"task": "x", "workingDir": project, "idleTimeoutSec": 60, "options": {"idempotencyKey": "k"}}),
+    );
+    assert_eq!(first["status"], "ok", "{first}");
+    let again = host.envelope(
+        "_codex_local_exec",
+        json!({"task": "x", "working_dir": project, "idle_timeout_sec": 60, "idempotency_key": "k"}),
+    );
+    assert_eq!(again["meta"]["replayed"], true, "{again}");
+    let waited = host.envelope("_codex_local_wait", json!({"taskId": first["data"]["task_id"]}));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+}
+
+#[test]
+fn only_an_unknown_tool_or_a_malformed_request_is_an_error_of_the_protocol() {
+    let stage = quick();
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        let unknown = host.request("tools/call", json!({"name": "_codex_local_stats", "arguments": {}}));
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+        assert!(unknown["error"]["message"].as_str().unwrap().contains("_codex_local_status"), "{unknown}");
+        let malformed = host.request("tools/call", json!({"arguments": {}}));
+        assert!(malformed["error"].is_object(), "{malformed}");
+        let nowhere = host.request("no/such/method", json!({}));
+        assert_eq!(nowhere["error"]["code"], -32601, "{nowhere}");
+        let missing = host
+            .envelope("_codex_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
+        assert_eq!(missing["status"], "error", "{missing}");
+        let cloud = host.envelope("_codex_cloud_submit", json!({"task": "x", "env_id": "e"}));
+        assert_eq!(cloud["error"]["code"], "UNSUPPORTED", "{cloud}");
+    }
+}
+
+#[test]
+fn a_wait_whose_time_is_over_says_so_and_what_to_do() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, NEW);
+    let id = host.exec();
+    let expired = host.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
+    assert_eq!(
+        (&expired["status"], &expired["meta"]["wait_expired"]),
+        (&json!("ok"), &json!(true)),
+        "{expired}"
+    );
+    assert_eq!(expired["data"]["state"], "working", "{expired}");
+    let told = host.call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
+    assert!(text(&told).contains("_codex_local_wait") && told["isError"] != true, "{told}");
+    let early = host.envelope("_codex_local_results", json!({"task_id": id}));
+    assert_eq!(
+        (&early["error"]["code"], &early["error"]["details"]["kind"]),
+        (&json!("VALIDATION"), &json!("wrong_state")),
+        "{early}"
+    );
+    let cancelled = host.envelope("_codex_local_cancel", json!({"task_id": id}));
+    assert_eq!(cancelled["data"]["state"], "cancelled", "{cancelled}");
+}
+
+#[test]
+fn a_run_over_its_budget_answers_and_the_task_goes_on() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, OLD);
+    let answer = host.envelope("_codex_local_run", json!({"task": "x", "options": {"call_budget_sec": 1}}));
+    assert_eq!((&answer["status"], &answer["data"]["state"]), (&json!("ok"), &json!("working")), "{answer}");
+    crate::host::go(&stage);
+    let id = answer["data"]["task_id"].as_str().unwrap();
+    assert_eq!(host.envelope("_codex_local_wait", json!({"task_id": id}))["data"]["state"], "completed");
+}
+
+#[test]
+fn output_is_cut_to_what_hosts_take() {
+    let long = json!({"command": {"run": "head -c 200000 /dev/zero | tr '\\0' x"}});
+    let stage =
+        delegator_testkit::stage::Stage::playing(crate::PROGRAM, delegator_testkit::stage::turn(&[long]));
+    let mut host = Host::of(&stage, OLD);
+    let id = host.exec();
+    host.call("_codex_local_wait", json!({"task_id": id}));
+    for format in ["markdown", "json"] {
+        let all = json!({"task_id": id, "include_output": true, "include_events": true, "format": format});
+        let answer = host.call("_codex_local_results", all);
+        assert!(text(&answer).chars().count() <= 48_000, "{} characters", text(&answer).chars().count());
+        assert_ne!(answer["isError"], true);
+    }
+    let answer = result(host.request("ping", json!({})));
+    assert_eq!(answer, json!({}));
+}
