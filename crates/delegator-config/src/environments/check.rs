@@ -6,7 +6,7 @@ use delegator_domain::names;
 use serde_json::{Map, Value};
 
 use super::{Environment, OnLost, Provider};
-use crate::problem::Fault;
+use crate::problem::{Fault, Problem, ProblemSource};
 
 const FIELDS: [&str; 14] = [
     "name",
@@ -56,6 +56,18 @@ pub(super) fn check(object: &Map<String, Value>) -> Checked {
         }
     }
     checked
+}
+
+/// What is wrong with an entry that is not in the file yet; keys are the names of its fields, the id's is `id`.
+pub fn problems_of(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
+    let object = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
+    let told = check(&object).faults.into_iter().map(|fault| {
+        let problem = fault.without_place(ProblemSource::Environments);
+        let key =
+            problem.key.rsplit('.').next().filter(|field| FIELDS.contains(field)).unwrap_or("id").to_owned();
+        Problem { key, ..problem }
+    });
+    told.collect()
 }
 
 /// An entry as it is written: only what was given, in the order of the documentation.

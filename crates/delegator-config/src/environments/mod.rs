@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use crate::problem::{ConfigError, ConfigWarning};
 
-pub use check::new_entry;
+pub use check::{new_entry, problems_of};
 pub use file::{add, read, remove};
 
 /// Who does the work.
@@ -29,7 +29,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    pub const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
+    pub(crate) const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
 
     pub fn name(self) -> &'static str {
         match self {
