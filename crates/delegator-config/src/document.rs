@@ -77,7 +77,7 @@ fn located(fault: Fault, text: &str, path: &Path, owner: Owner) -> Problem {
 }
 
 /// The place of a byte offset. One inside a character counts as that character.
-fn position(text: &str, at: usize) -> Position {
+pub(crate) fn position(text: &str, at: usize) -> Position {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     Position {

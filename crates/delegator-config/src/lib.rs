@@ -12,11 +12,12 @@
 //! ```
 //!
 //! [`KEYS`] says what each key takes and who may set it; `locations` says where the files are; `files` is the
-//! only module that reads them. All else is pure.
+//! only module that reads them. [`environments`] is the other file, `environments.json`. All else is pure.
 
 mod check;
 mod config;
 mod document;
+pub mod environments;
 mod files;
 mod keys;
 mod layers;

@@ -36,6 +36,8 @@ pub struct Problem {
 pub enum ProblemSource {
     UserConfig,
     Project,
+    /// The list of environments.
+    Environments,
     /// The environment variable of this name.
     Variable(String),
     /// The command-line flag of this name.
@@ -122,7 +124,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             ProblemSource::Variable(name) | ProblemSource::Flag(name) => write!(f, "{name}: ")?,
-            ProblemSource::UserConfig | ProblemSource::Project => {}
+            ProblemSource::UserConfig | ProblemSource::Project | ProblemSource::Environments => {}
         }
         if let Some(file) = &self.file {
             write!(f, "{}", file.display())?;

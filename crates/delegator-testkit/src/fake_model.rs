@@ -1,5 +1,7 @@
-//! A model that says what a test tells it to, over the protocol the real Codex speaks (the Responses API, as a stream of
-//! server-sent events) on a loopback port.
+//! A model that says what a test tells it to, on a loopback port, as a stream of server-sent events: over the protocol the
+//! real Codex speaks (the Responses API), or the one Claude Code speaks (the Messages API).
+//!
+//! A script cannot know the id a task will get. Where it says [`TASK`], the model puts the id it was told last.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,6 +9,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+
+mod messages;
+
+/// Stands for the task the model was told of.
+pub const TASK: &str = "T-the-task";
+
+/// How the model is talked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Responses,
+    Messages,
+}
 
 /// What the model does when it is asked.
 #[derive(Debug, Clone)]
@@ -25,7 +39,12 @@ pub struct FakeModel {
 }
 
 impl FakeModel {
+    /// One for Codex.
     pub fn start(steps: Vec<Step>) -> FakeModel {
+        FakeModel::speaking(Protocol::Responses, steps)
+    }
+
+    pub fn speaking(protocol: Protocol, steps: Vec<Step>) -> FakeModel {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -33,7 +52,7 @@ impl FakeModel {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (steps, heard, asked) = (steps.clone(), Arc::clone(&heard), Arc::clone(&asked));
-                std::thread::spawn(move || answer(stream, &steps, &heard, &asked));
+                std::thread::spawn(move || answer(stream, protocol, &steps, (&heard, &asked)));
             }
         });
         FakeModel { port, requests }
@@ -82,7 +101,38 @@ pub fn patch(text: &str) -> Value {
     })
 }
 
-fn answer(mut stream: TcpStream, steps: &[Step], heard: &Mutex<Vec<Value>>, asked: &AtomicUsize) {
+/// A search for tools the host has not shown yet.
+pub fn tool_search(query: &str) -> Value {
+    json!({
+        "type": "tool_search_call", "id": "tsc_1", "call_id": "call_3", "execution": "client", "status": "completed",
+        "arguments": {"query": query, "limit": 30},
+    })
+}
+
+/// A call of an MCP tool, as Codex names it.
+pub fn mcp_call(server: &str, tool: &str, input: &Value) -> Value {
+    json!({
+        "type": "function_call", "id": format!("fc_{tool}"), "call_id": format!("call_{tool}"), "name": tool,
+        "namespace": format!("mcp__{server}"), "arguments": input.to_string(),
+    })
+}
+
+/// A call of any tool, over the Messages API.
+pub fn tool_use(tool: &str, input: &Value) -> Value {
+    json!({"type": "tool_use", "id": format!("toolu_{tool}"), "name": tool, "input": input})
+}
+
+/// The last word, over the Messages API.
+pub fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn answer(
+    mut stream: TcpStream,
+    protocol: Protocol,
+    steps: &[Step],
+    (heard, asked): (&Mutex<Vec<Value>>, &AtomicUsize),
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut line, mut length, mut is_post) = (String::new(), 0, false);
     while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
@@ -98,7 +148,9 @@ fn answer(mut stream: TcpStream, steps: &[Step], heard: &Mutex<Vec<Value>>, aske
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         return;
     }
-    heard.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or_default());
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let told = last_task(&request);
+    heard.lock().unwrap().push(request);
     let turn = asked.fetch_add(1, Ordering::SeqCst).min(steps.len() - 1);
     let text = match &steps[turn] {
         Step::Refuse { status, body } => {
@@ -108,7 +160,14 @@ fn answer(mut stream: TcpStream, steps: &[Step], heard: &Mutex<Vec<Value>>, aske
                 "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             )
         }
-        Step::Say(items) => said(items),
+        Step::Say(items) => {
+            let items = json!(items).to_string().replace(TASK, &told);
+            let items: Vec<Value> = serde_json::from_str(&items).unwrap();
+            match protocol {
+                Protocol::Responses => said(&items),
+                Protocol::Messages => messages::said(&items),
+            }
+        }
     };
     // An agent that was ended meanwhile does not listen any more.
     let _ = stream.write_all(text.as_bytes());
@@ -127,6 +186,20 @@ fn said(items: &[Value]) -> String {
             "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 120,
         },
     }}));
+    stream_of(&events)
+}
+
+/// The id that stands last in what the model is told.
+fn last_task(request: &Value) -> String {
+    let text = request.to_string();
+    let is_id = |letter: char| letter.is_ascii_hexdigit();
+    let ids =
+        text.split("T-local-").skip(1).map(|rest| rest.chars().take_while(|letter| is_id(*letter)).collect());
+    let whole = ids.filter(|id: &String| id.len() == 32).last();
+    whole.map_or_else(|| TASK.to_owned(), |id| format!("T-local-{id}"))
+}
+
+fn stream_of(events: &[Value]) -> String {
     let mut text =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
     for event in events {

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod commands;
 #[cfg(debug_assertions)]
 pub mod crash;
+pub mod environment_template;
 pub mod fault;
 pub mod interrupt;
 pub mod logging;

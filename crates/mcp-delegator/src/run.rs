@@ -160,7 +160,8 @@ fn configuration(process: &Process, globals: &Globals) -> (Config, Option<Config
     }
 }
 
-fn sources(process: &Process) -> Sources {
+/// What the configuration is made from, flags aside.
+pub fn sources(process: &Process) -> Sources {
     Sources {
         environment: process.environment.clone(),
         current_dir: process.current_dir.clone(),

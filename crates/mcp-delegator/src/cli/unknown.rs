@@ -12,6 +12,7 @@ use super::path::locate;
 use super::tree;
 use crate::fault::{AppError, ErrorCode, Redirect, clipped};
 use crate::registry::{self, CommandSpec, Danger, PROGRAM};
+use crate::views::shell_word;
 
 /// Every flag the command at this path takes, as typed.
 pub fn flags_of(path: &[String]) -> Vec<String> {
@@ -149,15 +150,7 @@ fn rebuilt(stray: Stray<'_>, dropped: &[usize], replacement: &[&str]) -> Option<
         return None;
     }
     line.iter()
-        .map(|word| word.to_str().map(shell_quoted))
+        .map(|word| word.to_str().map(shell_word))
         .collect::<Option<Vec<_>>>()
         .map(|words| words.join(" "))
-}
-
-fn shell_quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@,+%".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::inputs::{NoInputs, OneTask, Stack, TASK_ID};
+use super::inputs::{NoInputs, OneTask, TASK_ID};
 use crate::registry::{CommandSpec, Danger, Shape, Toolset};
 
 macro_rules! inputs {
@@ -61,29 +61,6 @@ inputs!(Worker {
     /// Directory for checkouts
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
-});
-
-inputs!(EnvAdd {
-    /// The environment's id
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
-    env_id: String,
-    /// Its name
-    #[schemars(length(min = 1, max = 128))]
-    name: String,
-    /// Repository it works on
-    #[schemars(length(min = 1, max = 1024))]
-    repo_url: String,
-    /// What the repository is built with
-    stack: Stack,
-});
-
-inputs!(EnvRemove {
-    /// The environment's id
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
-    env_id: String,
-    /// Really remove it
-    #[serde(default)]
-    confirm_destructive: bool,
 });
 
 inputs!(Discard {
@@ -168,22 +145,6 @@ pub const FLEET_STATUS: CommandSpec = CommandSpec {
     network: true,
     shape: Shape::Show("fleet"),
     ..CommandSpec::declare::<NoInputs>(&["fleet", "status"], "Show workers, slots and the queue of the fleet")
-};
-pub const ENV_ADD: CommandSpec = CommandSpec {
-    shape: Shape::Action("environment_added"),
-    ..CommandSpec::declare::<EnvAdd>(&["env", "add"], "Add an environment")
-};
-pub const ENV_REMOVE: CommandSpec = CommandSpec {
-    shape: Shape::Action("environment_removed"),
-    danger: Danger::Destructive,
-    idempotent: true,
-    ..CommandSpec::declare::<EnvRemove>(&["env", "remove"], "Remove an environment")
-};
-pub const ENV_CHECK: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    shape: Shape::List("environments"),
-    ..CommandSpec::declare::<NoInputs>(&["env", "check"], "Check the environments file")
 };
 pub const SETUP: CommandSpec = CommandSpec {
     shape: Shape::Action("host_configured"),

@@ -8,6 +8,7 @@ pub mod config_show;
 pub mod declared;
 pub mod demo;
 pub mod doctor;
+pub mod env;
 pub mod events;
 pub mod help;
 pub mod import;
@@ -63,9 +64,9 @@ pub const ALL: &[&CommandSpec] = &[
     &declared::DASHBOARD,
     &declared::WORKER,
     &declared::FLEET_STATUS,
-    &declared::ENV_ADD,
-    &declared::ENV_REMOVE,
-    &declared::ENV_CHECK,
+    &env::add::SPEC,
+    &env::remove::SPEC,
+    &env::check::SPEC,
     &declared::SETUP,
     &doctor::SPEC,
     &config_show::SPEC,

@@ -105,7 +105,7 @@ fn registry(error: RegistryError) -> AppError {
 }
 
 /// Errors below are written without a capital and a stop; what people read has both.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };

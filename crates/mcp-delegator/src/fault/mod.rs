@@ -5,6 +5,7 @@
 
 pub mod code;
 pub mod engine;
+pub mod environments;
 pub mod exit;
 
 use std::time::Duration;
@@ -195,6 +196,7 @@ fn config_problem(problem: &delegator_config::Problem) -> Problem {
     let source = match &problem.source {
         ProblemSource::UserConfig => "user_config",
         ProblemSource::Project => "project",
+        ProblemSource::Environments => "environments",
         ProblemSource::Variable(name) | ProblemSource::Flag(name) => name,
     };
     let mut context = Map::from_iter([("source".to_owned(), Value::from(source))]);

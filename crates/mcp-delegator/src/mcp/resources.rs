@@ -1,16 +1,18 @@
-//! Resources: the published schemas, and what tasks leave to read.
+//! Resources: the published schemas, environments to copy, and what tasks leave to read.
 
 use delegator_registry::{Filter, TaskFile};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
 use crate::commands::local::tasks::{engine, resolved};
+use crate::environment_template::{self, Template};
 use crate::fault::{AppError, ErrorCode};
 use crate::registry::Category;
 use crate::run::Context;
 use crate::views::{envelope_schema, task as view};
 
 const SCHEMA: &str = "codex://schema/v3.6/";
+const TEMPLATE: &str = "codex://environment-template/";
 const TASK: &str = "codex://task/";
 const EVENTS: &str = "/events";
 /// Tasks a list names.
@@ -23,6 +25,12 @@ pub fn templates() -> Vec<ResourceTemplate> {
         ResourceTemplate::new(uri, name).with_description(about).with_mime_type(kind)
     };
     vec![
+        template(
+            "codex://environment-template/{name}",
+            "environment_template",
+            "An environment to copy, with its scripts",
+            "application/json",
+        ),
         template("codex://task/{id}", "task", "What a task is, and what it did", "application/json"),
         template(
             "codex://task/{id}/events",
@@ -33,7 +41,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The schemas, and the newest tasks.
+/// The schemas, the templates, and the newest tasks.
 pub fn list(context: &Context<'_>) -> Result<Vec<Resource>, AppError> {
     let schema = |name: &str, about: String| {
         Resource::new(format!("{SCHEMA}{name}/v1"), format!("schema_{name}"))
@@ -45,6 +53,11 @@ pub fn list(context: &Context<'_>) -> Result<Vec<Resource>, AppError> {
         .map(|category| schema(category.name(), format!("Envelope of {} answers", category.name())))
         .collect();
     found.push(schema("error", "Envelope of every failure".to_owned()));
+    found.extend(environment_template::ALL.iter().map(|template| {
+        Resource::new(format!("{TEMPLATE}{}", template.name), template.name)
+            .with_description(template.about)
+            .with_mime_type("application/json")
+    }));
     for task in engine(context)?.newest(&Filter::default(), MOST_LISTED)? {
         let about = format!("{}: {}", task.state.shown(), task.title);
         found.push(
@@ -72,6 +85,10 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         return schema
             .map(|schema| contents(uri, "application/schema+json", pretty(&schema)))
             .ok_or_else(|| unknown(uri));
+    }
+    if let Some(name) = uri.strip_prefix(TEMPLATE) {
+        let template = Template::named(name).ok_or_else(|| unknown(uri))?;
+        return Ok(contents(uri, "application/json", pretty(&template.to_value())));
     }
     let rest = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;

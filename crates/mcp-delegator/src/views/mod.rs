@@ -6,6 +6,7 @@ pub mod document;
 pub mod envelope_schema;
 pub mod failure;
 pub mod fields;
+pub mod github_guide;
 pub mod human;
 pub mod lines;
 pub mod output;
@@ -94,4 +95,13 @@ fn problem_values(error: &AppError) -> Value {
             Value::Object(object)
         })
         .collect()
+}
+
+/// A word as a shell takes it for what it is.
+pub fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@,+%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }

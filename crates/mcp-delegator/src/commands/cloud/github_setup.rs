@@ -1,10 +1,22 @@
 //! `cloud github-setup`: how to give an environment access to a repository.
+//!
+//! A guide in three steps. Nothing is called and nothing is changed: the token belongs to a person, and is to pass
+//! through neither us nor a model.
 
+use delegator_config::environments::{self, Environment, EnvironmentsError, Provider};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::commands::inputs::Stack;
-use crate::registry::{CommandSpec, Danger, Shape, Toolset};
+use crate::environment_template::Template;
+use crate::fault::AppError;
+use crate::outcome::{Answer, Warning};
+use crate::registry::{CommandSpec, Danger, Shape, Toolset, typed};
+use crate::run::{Context, sources};
+use crate::views::document::{Block, Document, scalar};
+use crate::views::github_guide::{Guide, Place};
+use crate::views::shell_word;
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
@@ -33,8 +45,88 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
+    describe,
+    run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<GithubSetup>(
         &["cloud", "github-setup"],
         "How to give an environment access to a repository",
     )
 };
+
+fn run(context: &Context<'_>, input: GithubSetup) -> Result<Answer, AppError> {
+    let stack = scalar(&json!(input.stack));
+    let repository = input.repo_url.trim_end_matches('/').trim_end_matches(".git").to_owned();
+    let (known, warning) = match &input.env_id {
+        None => (None, None),
+        Some(id) => environment(context, id, &repository)?,
+    };
+    let name = repository.trim_start_matches("https://github.com/").to_owned();
+    let template = Template::of_stack(&stack);
+    let guide = Guide {
+        env_id: match (&known, &input.env_id) {
+            (Some(known), _) => known.id.clone(),
+            (None, Some(id)) => id.clone(),
+            (None, None) => format!("env_{}", name.split('/').next_back().unwrap_or("project")),
+        },
+        is_known: known.is_some(),
+        place: match known.map(|known| known.provider) {
+            Some(Provider::Fleet) => Place::Workers,
+            Some(Provider::CodexCloud) | None => Place::Web,
+        },
+        setup: template
+            .map(|template| template.setup_script(&input.git_user_name, &input.git_user_email))
+            .unwrap_or_default(),
+        maintenance: template.map(Template::maintenance_script).unwrap_or_default(),
+        identity: (shell_word(&input.git_user_name), shell_word(&input.git_user_email)),
+        repository,
+        name,
+        stack: stack.clone(),
+    };
+    let mut answer = Answer::done(guide.to_value())
+        .fact("repository", guide.repository.as_str())
+        .fact("tech_stack", stack)
+        .fact("env_id", guide.env_id.as_str());
+    answer.warnings.extend(warning);
+    Ok(answer)
+}
+
+/// The environment that is meant. One that is not written down yet is no mistake: the guide says how to do that.
+fn environment(
+    context: &Context<'_>,
+    id: &str,
+    repository: &str,
+) -> Result<(Option<Environment>, Option<Warning>), AppError> {
+    let environments = match environments::read(&sources(context.process)) {
+        Ok(environments) => environments,
+        Err(EnvironmentsError::Missing { path }) => {
+            let words = format!("there is no environment '{id}': {} does not exist", path.display());
+            return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", words))));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Some(found) = environments.find(id) else {
+        let hint = environments.nearest(id).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        let words = format!("there is no environment '{id}' in {}{hint}", environments.file.display());
+        return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", words))));
+    };
+    let its = found.repo_url.trim_end_matches('/').trim_end_matches(".git");
+    let differs = (!its.eq_ignore_ascii_case(repository)).then(|| {
+        let words = format!("the environment {} works on another repository, {}", found.id, found.repo_url);
+        Warning::new("W_ENVIRONMENTS_003", words)
+    });
+    Ok((Some(found.clone()), differs))
+}
+
+fn describe(data: &Value) -> Document {
+    let mut document = Document::titled("GitHub access");
+    for step in data["steps"].as_array().into_iter().flatten() {
+        let heading = format!("Step {}: {}", scalar(&step["step"]), scalar(&step["title"]));
+        document = document.block(Block::Text(heading)).block(Block::Text(scalar(&step["instructions"])));
+        for paste in step["paste"].as_array().into_iter().flatten() {
+            document = document
+                .block(Block::Text(format!("{}:", scalar(&paste["where"]))))
+                .block(Block::Verbatim(scalar(&paste["text"])));
+        }
+    }
+    document.block(Block::Text(format!("Verification task: {}", scalar(&data["verification_task"]))))
+}

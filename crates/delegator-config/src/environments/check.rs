@@ -1,0 +1,274 @@
+//! What an entry of the environments file may hold.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::names;
+use serde_json::{Map, Value};
+
+use super::{Environment, OnLost, Provider};
+use crate::problem::{Fault, Problem, ProblemSource};
+
+const FIELDS: [&str; 14] = [
+    "name",
+    "repoUrl",
+    "stack",
+    "description",
+    "provider",
+    "branch",
+    "setup",
+    "mode",
+    "labels",
+    "priority",
+    "on_lost",
+    "max_claims",
+    "push",
+    "createdAt",
+];
+const MODES: [&str; 3] = ["read-only", "workspace-write", "danger-full-access"];
+const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
+const MOST_CLAIMS: u64 = 100;
+const HIGHEST_PRIORITY: i64 = 1_000_000;
+
+/// What was found in one file.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    pub(super) all: Vec<Environment>,
+    /// Keys are `id.field`.
+    pub(super) faults: Vec<Fault>,
+    /// Fields nobody knows: `id.field`, and the name that was probably meant.
+    pub(super) unknown: Vec<(String, String, Option<&'static str>)>,
+}
+
+/// Every entry, and everything that is wrong with any of them.
+pub(super) fn check(object: &Map<String, Value>) -> Checked {
+    let mut checked = Checked::default();
+    for (id, entry) in object {
+        let mut reading = Reading { id, checked: &mut checked };
+        if !is_id(id) {
+            reading.fault("", "an id is 1 to 128 letters, digits, `.`, `_`, `-`, not beginning with `-`");
+        }
+        let Some(entry) = entry.as_object() else {
+            reading.fault("", "expected an object");
+            continue;
+        };
+        if let Some(environment) = reading.environment(entry) {
+            checked.all.push(environment);
+        }
+    }
+    checked
+}
+
+/// What is wrong with an entry that is not in the file yet; keys are the names of its fields, the id's is `id`.
+pub fn problems_of(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
+    let object = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
+    let told = check(&object).faults.into_iter().map(|fault| {
+        let problem = fault.without_place(ProblemSource::Environments);
+        let key =
+            problem.key.rsplit('.').next().filter(|field| FIELDS.contains(field)).unwrap_or("id").to_owned();
+        Problem { key, ..problem }
+    });
+    told.collect()
+}
+
+/// An entry as it is written: only what was given, in the order of the documentation.
+pub fn new_entry(given: Vec<(&'static str, Option<Value>)>) -> Map<String, Value> {
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn is_id(id: &str) -> bool {
+    let is_fit = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    (1..=128).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_fit)
+}
+
+struct Reading<'a> {
+    id: &'a str,
+    checked: &'a mut Checked,
+}
+
+impl Reading<'_> {
+    fn fault(&mut self, field: &str, problem: impl Into<String>) {
+        let key = if field.is_empty() { self.id.to_owned() } else { format!("{}.{field}", self.id) };
+        self.checked.faults.push(Fault::new(&key, None, problem));
+    }
+
+    /// The entry, unless something is wrong with it.
+    fn environment(&mut self, entry: &Map<String, Value>) -> Option<Environment> {
+        let before = self.checked.faults.len();
+        for field in entry.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
+            let meant =
+                names::nearest(field, FIELDS).and_then(|near| FIELDS.into_iter().find(|f| *f == near));
+            self.checked.unknown.push((self.id.to_owned(), field.clone(), meant));
+        }
+        let name = self.required(entry, "name", 128);
+        let repo_url = self.required(entry, "repoUrl", 1024);
+        let stack = self.required(entry, "stack", 32);
+        let environment = Environment {
+            id: self.id.to_owned(),
+            description: self.text(entry, "description", 2000),
+            provider: match self.choice(entry, "provider", &Provider::NAMES) {
+                Some("fleet") => Provider::Fleet,
+                _ => Provider::CodexCloud,
+            },
+            branch: self.text(entry, "branch", 255),
+            setup: self.text(entry, "setup", 100_000),
+            mode: self.choice(entry, "mode", &MODES).unwrap_or("workspace-write").to_owned(),
+            labels: self.labels(entry),
+            priority: self.number(entry, "priority", -HIGHEST_PRIORITY, HIGHEST_PRIORITY).unwrap_or(0),
+            on_lost: match self.choice(entry, "on_lost", &["fail", "retry"]) {
+                Some("retry") => OnLost::Retry,
+                _ => OnLost::Fail,
+            },
+            max_claims: self.number(entry, "max_claims", 1, MOST_CLAIMS as i64).map_or(2, i64::unsigned_abs),
+            push: self.switch(entry, "push"),
+            created_at: self.time(entry, "createdAt"),
+            name: name.unwrap_or_default(),
+            repo_url: repo_url.unwrap_or_default(),
+            stack: stack.unwrap_or_default(),
+        };
+        self.forms(&environment);
+        (self.checked.faults.len() == before).then_some(environment)
+    }
+
+    /// Rules about the words themselves, for those that are there.
+    fn forms(&mut self, environment: &Environment) {
+        let Environment { repo_url, stack, branch, .. } = environment;
+        if let (false, Some(problem)) = (repo_url.is_empty(), repository_problem(repo_url)) {
+            self.fault("repoUrl", problem);
+        }
+        let is_fit =
+            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "+#.-".contains(letter);
+        if !stack.chars().all(is_fit) {
+            self.fault("stack", "expected a word like node, python, go or rust");
+        }
+        if branch.as_deref().is_some_and(|branch| !is_branch(branch)) {
+            self.fault("branch", "this is no name git gives a branch");
+        }
+    }
+
+    fn required(&mut self, entry: &Map<String, Value>, field: &str, most: usize) -> Option<String> {
+        if !entry.contains_key(field) {
+            let meant =
+                names::nearest(field, entry.keys().map(String::as_str).filter(|key| !FIELDS.contains(key)));
+            let key = format!("{}.{field}", self.id);
+            let problem = match meant {
+                Some(meant) => format!("is missing; `{meant}` is not known"),
+                None => "is missing".to_owned(),
+            };
+            self.checked.faults.push(Fault::new(&key, None, problem));
+            return None;
+        }
+        self.text(entry, field, most)
+    }
+
+    fn text(&mut self, entry: &Map<String, Value>, field: &str, most: usize) -> Option<String> {
+        let problem = match entry.get(field)? {
+            Value::String(text) if text.trim().is_empty() => "must not be empty".to_owned(),
+            Value::String(text) if text.chars().count() > most => format!("has more than {most} characters"),
+            Value::String(text) if text.contains('\0') => "must not contain NUL characters".to_owned(),
+            Value::String(text) => return Some(text.clone()),
+            _ => "expected text".to_owned(),
+        };
+        self.fault(field, problem);
+        None
+    }
+
+    fn choice<'c>(
+        &mut self,
+        entry: &Map<String, Value>,
+        field: &str,
+        choices: &[&'c str],
+    ) -> Option<&'c str> {
+        let given = self.text(entry, field, 128)?;
+        if let Some(choice) = choices.iter().find(|choice| **choice == given) {
+            return Some(choice);
+        }
+        let suggestion = names::nearest(&given, choices.iter().copied()).map(str::to_owned);
+        let key = format!("{}.{field}", self.id);
+        let fault = Fault::new(&key, None, format!("expected one of {}", choices.join(", ")));
+        self.checked.faults.push(Fault { suggestion, ..fault });
+        None
+    }
+
+    fn number(&mut self, entry: &Map<String, Value>, field: &str, least: i64, most: i64) -> Option<i64> {
+        match entry.get(field)?.as_i64().filter(|number| (least..=most).contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                self.fault(field, format!("expected a whole number from {least} to {most}"));
+                None
+            }
+        }
+    }
+
+    fn switch(&mut self, entry: &Map<String, Value>, field: &str) -> bool {
+        match entry.get(field) {
+            None => false,
+            Some(Value::Bool(is_on)) => *is_on,
+            Some(_) => {
+                self.fault(field, "expected true or false");
+                false
+            }
+        }
+    }
+
+    fn labels(&mut self, entry: &Map<String, Value>) -> BTreeMap<String, String> {
+        let Some(value) = entry.get("labels") else { return BTreeMap::new() };
+        let pairs = value.as_object().map(|object| {
+            object.iter().map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+        });
+        match pairs.flatten() {
+            Some(labels) => labels,
+            None => {
+                self.fault("labels", "expected an object of texts, as in {\"os\": \"linux\"}");
+                BTreeMap::new()
+            }
+        }
+    }
+
+    fn time(&mut self, entry: &Map<String, Value>, field: &str) -> Option<String> {
+        let given = self.text(entry, field, 64)?;
+        if given.parse::<jiff::Timestamp>().is_ok() {
+            return Some(given);
+        }
+        self.fault(field, "expected a time like 2026-01-15T00:00:00Z");
+        None
+    }
+}
+
+/// Why this is no repository to work on, if so. Git gives some addresses a meaning of their own: a word that looks like
+/// a flag, or a transport that is a command.
+fn repository_problem(url: &str) -> Option<&'static str> {
+    let is_bare =
+        !url.starts_with('-') && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control());
+    let known = "expected https://host/owner/name, ssh://…, user@host:path or an absolute path";
+    if !is_bare || url.contains("::") {
+        return Some(known);
+    }
+    if url.starts_with('/') {
+        return None;
+    }
+    match url.split_once("://") {
+        Some((scheme, rest)) if SCHEMES.contains(&scheme) && !rest.is_empty() => {
+            let authority = rest.split('/').next().unwrap_or_default();
+            let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+            let is_token = scheme.starts_with("http") && !user.is_empty();
+            (is_token || user.contains(':'))
+                .then_some("must not carry a password: the file and every answer would show it")
+        }
+        Some(_) => Some(known),
+        None => {
+            let is_short_form =
+                url.split_once(':').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty());
+            (!is_short_form).then_some(known)
+        }
+    }
+}
+
+fn is_branch(name: &str) -> bool {
+    let is_fit =
+        |letter: char| !letter.is_whitespace() && !letter.is_control() && !"~^:?*[\\".contains(letter);
+    name.chars().all(is_fit)
+        && !name.starts_with(['-', '/', '.'])
+        && !name.ends_with(['/', '.'])
+        && !name.ends_with(".lock")
+        && !["..", "//", "@{"].iter().any(|part| name.contains(part))
+}

@@ -1,0 +1,179 @@
+//! The environments file itself: read as a whole, replaced as a whole.
+//!
+//! An edit holds a lock on the directory from reading to replacing, so that two of them at once do not undo each
+//! other. The new text goes to a file of its own, readable by its owner only, and takes the old one's place in one step:
+//! whoever reads sees the one or the other. A link is followed, not replaced.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::places::places;
+use super::{Environment, Environments, EnvironmentsError, check};
+use crate::document::position;
+use crate::files::{self, ReadFault};
+use crate::locations::environments_file;
+use crate::problem::{ConfigError, ConfigWarning, Fault, Position, Problem, ProblemSource, shown};
+use crate::sources::Sources;
+
+const UNKNOWN_FIELD: &str = "W_ENVIRONMENTS_001";
+/// Links one may have to follow before it is a circle.
+const MOST_LINKS: usize = 16;
+
+/// Everything in the file.
+pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {
+    let path = environments_file(sources)?;
+    let text = text_of(&path)?.ok_or_else(|| EnvironmentsError::Missing { path: path.clone() })?;
+    Ok(parsed(&path, &text)?.1)
+}
+
+/// Writes a new entry at the end. The file is made if there is none.
+pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Environment, EnvironmentsError> {
+    let path = environments_file(sources)?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let failed = |error: io::Error| EnvironmentsError::Write { path: path.clone(), error };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let _held = lock(directory).map_err(failed)?;
+    let mut object = match text_of(&path)? {
+        Some(text) => parsed(&path, &text)?.0,
+        None => Map::new(),
+    };
+    if object.contains_key(id) {
+        return Err(EnvironmentsError::Exists { id: id.to_owned(), path });
+    }
+    let new = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
+    let mut checked = check::check(&new);
+    let Some(environment) = checked.all.pop().filter(|_| checked.faults.is_empty()) else {
+        let told = checked.faults.into_iter().map(|fault| fault.without_place(ProblemSource::Environments));
+        return Err(ConfigError { problems: told.collect() }.into());
+    };
+    object.insert(id.to_owned(), Value::Object(entry));
+    replace(&path, &object).map_err(failed)?;
+    Ok(environment)
+}
+
+/// Takes an entry out; the others stay as they are.
+pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsError> {
+    let path = environments_file(sources)?;
+    let missing = || EnvironmentsError::Missing { path: path.clone() };
+    let failed = |error: io::Error| EnvironmentsError::Write { path: path.clone(), error };
+    let directory = path.parent().filter(|directory| directory.is_dir()).ok_or_else(missing)?;
+    let _held = lock(directory).map_err(failed)?;
+    let (mut object, environments) = parsed(&path, &text_of(&path)?.ok_or_else(missing)?)?;
+    let Some(environment) = environments.all.iter().find(|environment| environment.id == id) else {
+        let nearest = environments.nearest(id).map(str::to_owned);
+        return Err(EnvironmentsError::Unknown { id: id.to_owned(), path, nearest });
+    };
+    object.shift_remove(id);
+    replace(&path, &object).map_err(failed)?;
+    Ok(environment.clone())
+}
+
+/// The text, or nothing where there is no file.
+fn text_of(path: &Path) -> Result<Option<String>, ConfigError> {
+    match files::read_text(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(ReadFault::Missing) => Ok(None),
+        Err(fault) => {
+            let problem = Problem::of_source(ProblemSource::Environments, Some(path), fault.to_string());
+            Err(ConfigError { problems: vec![problem] })
+        }
+    }
+}
+
+/// The object as it was written, and what it means.
+fn parsed(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), ConfigError> {
+    let located = |place: Option<Position>, fault: Fault| Problem {
+        file: Some(path.to_owned()),
+        line: place.map(|place| place.line),
+        column: place.map(|place| place.column),
+        ..fault.without_place(ProblemSource::Environments)
+    };
+    let broken = |place: Option<Position>, words: String| ConfigError {
+        problems: vec![located(place, Fault::new("", None, words))],
+    };
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let place = Position { line: error.line().max(1), column: error.column().max(1) };
+        broken(Some(place), format!("not valid JSON: {}", without_place(&error)))
+    })?;
+    let Value::Object(object) = value else {
+        let start = Position { line: 1, column: 1 };
+        return Err(broken(Some(start), "expected an object, keyed by environment id".to_owned()));
+    };
+    let places = places(text);
+    let place_of = |key: &str| {
+        let at = places.iter().rev().find(|place| place.path.join(".") == key);
+        at.or_else(|| places.iter().find(|place| key.starts_with(&format!("{}.", place.path.join(".")))))
+            .map(|place| position(text, place.at))
+    };
+    let checked = check::check(&object);
+    let mut problems: Vec<Problem> =
+        checked.faults.into_iter().map(|fault| located(place_of(&fault.key), fault)).collect();
+    for (index, place) in places.iter().enumerate() {
+        if places[..index].iter().any(|earlier| earlier.path == place.path) {
+            let fault = Fault::new(&place.path.join("."), None, "stands in the file twice");
+            problems.push(located(Some(position(text, place.at)), fault));
+        }
+    }
+    if !problems.is_empty() {
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        return Err(ConfigError { problems });
+    }
+    let warnings = checked.unknown.iter().map(|(id, field, meant)| {
+        let place =
+            place_of(&format!("{id}.{field}")).map(|place| format!(":{}:{}", place.line, place.column));
+        let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        ConfigWarning {
+            code: UNKNOWN_FIELD,
+            message: format!(
+                "{}{}: the field {} of {id} is not known{hint}",
+                path.display(),
+                place.unwrap_or_default(),
+                shown(field)
+            ),
+        }
+    });
+    let warnings = warnings.collect();
+    Ok((object, Environments { file: path.to_owned(), all: checked.all, warnings }))
+}
+
+/// The reader's words without the place, which is told in its own way.
+fn without_place(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    words.split(" at line ").next().unwrap_or_default().to_owned()
+}
+
+/// Held as long as the file is open.
+fn lock(directory: &Path) -> io::Result<File> {
+    let opened = File::open(directory)?;
+    opened.lock()?;
+    Ok(opened)
+}
+
+fn replace(path: &Path, object: &Map<String, Value>) -> io::Result<()> {
+    let target = followed(path)?;
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    let mut text = serde_json::to_string_pretty(object)?;
+    text.push('\n');
+    // Made for its owner only.
+    let mut new = tempfile::Builder::new().prefix(".environments-").tempfile_in(directory)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(&target).map_err(|error| error.error)?;
+    File::open(directory)?.sync_all()
+}
+
+/// Where a chain of links ends, whether or not there is a file yet.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&place) {
+            Ok(to) => place = place.parent().unwrap_or(Path::new("/")).join(to),
+            Err(_) => return Ok(place),
+        }
+    }
+    Err(io::Error::other("too many links"))
+}

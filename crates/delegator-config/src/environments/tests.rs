@@ -1,0 +1,215 @@
+//! The environments file: what is read, what is refused and where, and what an edit leaves alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::Sources;
+
+fn sources(root: &Path) -> Sources {
+    let environment = BTreeMap::from([(OsString::from("HOME"), root.as_os_str().to_owned())]);
+    Sources { environment, current_dir: root.to_owned(), flags: Vec::new(), cores: 2 }
+}
+
+fn with(text: &str) -> (tempfile::TempDir, Sources) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join(".config/mcp-delegator");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("environments.json"), text).unwrap();
+    let sources = sources(root.path());
+    (root, sources)
+}
+
+fn text_of(root: &tempfile::TempDir) -> String {
+    std::fs::read_to_string(root.path().join(".config/mcp-delegator/environments.json")).unwrap()
+}
+
+/// Line, column and the sentence of every problem.
+fn told(text: &str) -> Vec<(usize, usize, String)> {
+    let (_root, sources) = with(text);
+    match read(&sources) {
+        Err(EnvironmentsError::Invalid(error)) => error
+            .problems
+            .into_iter()
+            .map(|problem| {
+                let words = format!("{}: {}", problem.key, problem.problem);
+                let hint = problem.suggestion.map(|meant| format!(" [{meant}]")).unwrap_or_default();
+                (problem.line.unwrap(), problem.column.unwrap(), words + &hint)
+            })
+            .collect(),
+        other => panic!("{text} was read as {other:?}"),
+    }
+}
+
+fn entry() -> Map<String, Value> {
+    new_entry(vec![
+        ("name", Some("New".into())),
+        ("repoUrl", Some("https://github.com/o/n".into())),
+        ("stack", Some("go".into())),
+        ("branch", None),
+    ])
+}
+
+#[test]
+fn the_sample_is_a_file_one_can_begin_with() {
+    let (_root, sources) = with(sample());
+    let read = read(&sources).unwrap();
+    assert!(read.warnings.is_empty());
+    let [only] = read.all.as_slice() else { panic!("{read:?}") };
+    assert_eq!((only.id.as_str(), only.provider), ("env_myproject", Provider::CodexCloud));
+}
+
+#[test]
+fn what_is_left_out_has_its_default_and_the_order_is_the_files() {
+    let text = r#"{"z": {"name": "Z", "repoUrl": "git@host:o/n.git", "stack": "c++"},
+                   "a": {"name": "A", "repoUrl": "/srv/a.git", "stack": "rust", "provider": "fleet", "on_lost": "retry",
+                         "labels": {"os": "linux"}, "max_claims": 5, "push": true, "priority": -3}}"#;
+    let (_root, sources) = with(text);
+    let all = read(&sources).unwrap().all;
+    assert_eq!(all.iter().map(|environment| environment.id.as_str()).collect::<Vec<_>>(), ["z", "a"]);
+    let (plain, full) = (&all[0], &all[1]);
+    assert_eq!((plain.mode.as_str(), plain.max_claims, plain.on_lost), ("workspace-write", 2, OnLost::Fail));
+    assert_eq!((full.provider, full.max_claims, full.on_lost), (Provider::Fleet, 5, OnLost::Retry));
+    assert_eq!((full.push, full.priority, full.labels["os"].as_str()), (true, -3, "linux"));
+}
+
+#[test]
+fn a_missing_file_is_told_by_its_path() {
+    let root = tempfile::tempdir().unwrap();
+    let error = read(&sources(root.path())).unwrap_err();
+    let path = root.path().join(".config/mcp-delegator/environments.json");
+    assert!(matches!(&error, EnvironmentsError::Missing { path: told } if *told == path), "{error:?}");
+}
+
+#[test]
+fn what_is_no_json_is_told_with_its_place() {
+    let [(line, column, words)] = told("{\n  \"a\": {,}\n}").try_into().unwrap();
+    assert_eq!((line, column), (2, 9));
+    assert!(words.contains("not valid JSON") && !words.contains(" line "), "{words}");
+    assert_eq!(told("[]")[0].2, ": expected an object, keyed by environment id");
+    assert_eq!(told("")[0].0, 1);
+}
+
+#[test]
+fn all_problems_come_together_each_with_its_place() {
+    let text = "{\n \"a\": {\"nam\": \"A\", \"repoUrl\": \"ext::sh -c x\", \"stack\": \"Node JS\"},\n \
+                \"-b\": 1,\n \"c\": {\"name\": \"C\", \"repoUrl\": \"https://me:secret@h/x\", \"stack\": \"go\",\n  \
+                \"provider\": \"fleeet\", \"max_claims\": 0, \"push\": \"no\", \"createdAt\": \"soon\", \"labels\": [1],\n  \
+                \"branch\": \"a..b\", \"mode\": \"write\"}\n}";
+    let found = told(text);
+    let at = |key: &str| {
+        let found = found.iter().find(|(_, _, words)| words.starts_with(&format!("{key}:")));
+        found.map(|(line, column, words)| (*line, *column, words.clone())).unwrap_or_else(|| panic!("{key}"))
+    };
+    assert_eq!(at("a.name").0, 2);
+    assert!(at("a.name").2.contains("`nam` is not known"));
+    assert_eq!((at("a.repoUrl").0, at("a.repoUrl").1), (2, 20));
+    assert_eq!((at("a.stack").0, at("-b").0), (2, 3));
+    assert!(at("c.repoUrl").2.contains("password") && !at("c.repoUrl").2.contains("secret"));
+    assert!(at("c.provider").2.ends_with("[fleet]"), "{:?}", at("c.provider"));
+    for key in ["c.max_claims", "c.push", "c.createdAt", "c.labels"] {
+        assert_eq!(at(key).0, 5, "{key}");
+    }
+    assert_eq!((at("c.branch").0, at("c.mode").0), (6, 6));
+}
+
+#[test]
+fn an_id_that_stands_twice_is_not_silently_the_last() {
+    let one = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
+    let found = told(&format!("{{\"a\": {one},\n\"a\": {one}}}"));
+    assert!(
+        found.iter().any(|(line, _, words)| *line == 2 && words == "a: stands in the file twice"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn addresses_that_mean_something_else_to_git_are_refused() {
+    for url in
+        ["--upload-pack=x", "ext::sh", "https://", "ftp://h/x", "plain", "https://h/a b", "https://token@h/x"]
+    {
+        let text = json!({"a": {"name": "A", "repoUrl": url, "stack": "go"}}).to_string();
+        assert_eq!(told(&text).len(), 1, "{url}");
+    }
+    for url in ["https://h/x", "ssh://git@h:22/x", "git@h:o/n.git", "/srv/x", "file:///srv/x"] {
+        let (_root, sources) = with(&json!({"a": {"name": "A", "repoUrl": url, "stack": "go"}}).to_string());
+        assert!(read(&sources).is_ok(), "{url}");
+    }
+}
+
+#[test]
+fn an_edit_keeps_what_it_does_not_know_and_the_order() {
+    let text = r#"{"z": {"x-mine": [1, {"deep": null}], "stack": "go", "name": "Z", "repoUrl": "/z"}, "a": {"name": "A", "repoUrl": "/a", "stack": "go", "nmae": 1}}"#;
+    let (root, sources) = with(text);
+    let warnings = read(&sources).unwrap().warnings;
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[1].message.contains("did you mean `name`"), "{warnings:?}");
+    let added = add(&sources, "new", entry()).unwrap();
+    assert_eq!(added.name, "New");
+    let mut expected: Value = serde_json::from_str(text).unwrap();
+    expected["new"] = json!({"name": "New", "repoUrl": "https://github.com/o/n", "stack": "go"});
+    let now: Value = serde_json::from_str(&text_of(&root)).unwrap();
+    // As text, because the order counts.
+    assert_eq!(now.to_string(), expected.to_string());
+    remove(&sources, "new").unwrap();
+    let before: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text_of(&root)).unwrap().to_string(), before.to_string());
+    remove(&sources, "z").unwrap();
+    assert!(read(&sources).unwrap().find("z").is_none());
+}
+
+#[test]
+fn the_file_is_its_owners_and_nothing_is_left_beside_it() {
+    let root = tempfile::tempdir().unwrap();
+    let sources = sources(root.path());
+    add(&sources, "a", entry()).unwrap();
+    let folder = root.path().join(".config/mcp-delegator");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&folder.join("environments.json"))), (0o700, 0o600));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn a_link_is_followed_and_stays_one() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join(".config/mcp-delegator");
+    std::fs::create_dir_all(root.path().join("dotfiles")).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("../../dotfiles/e.json", folder.join("environments.json")).unwrap();
+    add(&sources(root.path()), "a", entry()).unwrap();
+    assert!(folder.join("environments.json").is_symlink());
+    assert!(root.path().join("dotfiles/e.json").is_file());
+}
+
+#[test]
+fn an_edit_of_a_broken_file_and_of_what_is_not_there_changes_nothing() {
+    let (root, sources) = with("{");
+    assert!(matches!(add(&sources, "a", entry()), Err(EnvironmentsError::Invalid(_))));
+    assert_eq!(text_of(&root), "{");
+    let (root, sources) = with(sample());
+    let error = remove(&sources, "env_myprojcet").unwrap_err();
+    assert!(
+        matches!(&error, EnvironmentsError::Unknown { nearest: Some(near), .. } if near == "env_myproject"),
+        "{error:?}"
+    );
+    assert!(matches!(add(&sources, "env_myproject", entry()), Err(EnvironmentsError::Exists { .. })));
+    assert!(matches!(add(&sources, "a b", entry()), Err(EnvironmentsError::Invalid(_))));
+    assert_eq!(text_of(&root), sample());
+}
+
+#[test]
+fn edits_at_once_do_not_undo_each_other() {
+    let root = tempfile::tempdir().unwrap();
+    let sources = sources(root.path());
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let sources = &sources;
+            scope.spawn(move || add(sources, &format!("env_{number}"), entry()).unwrap());
+        }
+    });
+    assert_eq!(read(&sources).unwrap().all.len(), 8);
+}

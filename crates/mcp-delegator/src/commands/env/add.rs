@@ -1,0 +1,142 @@
+//! `env add`: write an environment into the file.
+
+use std::collections::BTreeMap;
+
+use delegator_config::{environments, environments_file};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{describe_one, edited};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Example, Shape, refused, typed};
+use crate::run::{Context, sources};
+use crate::views::rfc3339;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderName {
+    CodexCloud,
+    Fleet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLostWord {
+    Fail,
+    Retry,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EnvAdd {
+    /// The environment's id: letters, digits, dots, underscores and hyphens
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub env_id: String,
+    /// Its name
+    #[schemars(length(min = 1, max = 128))]
+    pub name: String,
+    /// Repository it works on: https://…, ssh://…, user@host:path or an absolute path
+    #[schemars(length(min = 1, max = 1024))]
+    pub repo_url: String,
+    /// What the repository is built with: node, python, go, rust or another word
+    #[schemars(length(min = 1, max = 32))]
+    pub stack: String,
+    /// What it is for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2000))]
+    pub description: Option<String>,
+    /// Who does the work (without it: codex-cloud)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderName>,
+    /// Branch to work on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub branch: Option<String>,
+    /// Script that prepares a checkout
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub setup: Option<String>,
+    /// What its tasks may do: read-only, workspace-write (without it), danger-full-access
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32))]
+    pub mode: Option<String>,
+    /// What a worker must offer, as key=value
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub labels: BTreeMap<String, String>,
+    /// Its tasks' place in the queue; higher goes first (without it: 0)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -1_000_000, max = 1_000_000))]
+    pub priority: Option<i32>,
+    /// What becomes of a task whose worker is lost (without it: fail)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_lost: Option<OnLostWord>,
+    /// How many workers may try a task, one after another (without it: 2)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_claims: Option<u32>,
+    /// Push the branch of a finished task
+    #[serde(default)]
+    pub push: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "In environments.json beside the configuration; made if it is not there.",
+    shape: Shape::Action("environment_added"),
+    failures: &[ErrorCode::AlreadyExists],
+    examples: &[Example {
+        command: "mcp-delegator env add env_site --name Site --repo-url https://github.com/me/site --stack node",
+        shows: "the new environment",
+    }],
+    check,
+    describe: describe_one,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<EnvAdd>(&["env", "add"], "Add an environment")
+};
+
+/// The entry as it will be written, without its time.
+fn entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
+    let given = serde_json::to_value(input).map_err(refused)?;
+    let of = |key: &str| given.get(key).cloned();
+    Ok(environments::new_entry(vec![
+        ("name", of("name")),
+        ("repoUrl", of("repo_url")),
+        ("stack", of("stack")),
+        ("description", of("description")),
+        ("provider", of("provider")),
+        ("branch", of("branch")),
+        ("setup", of("setup")),
+        ("mode", of("mode")),
+        ("labels", of("labels")),
+        ("priority", of("priority")),
+        ("on_lost", of("on_lost")),
+        ("max_claims", of("max_claims")),
+        ("push", input.push.then_some(json!(true))),
+    ]))
+}
+
+/// The rules of the file, told of the inputs.
+fn check(input: &Value) -> Vec<Problem> {
+    let Ok(input) = serde_json::from_value::<EnvAdd>(input.clone()) else { return Vec::new() };
+    let Ok(entry) = entry(&input) else { return Vec::new() };
+    let told = environments::problems_of(&input.env_id, &entry).into_iter().map(|problem| {
+        let field = match problem.key.as_str() {
+            "id" => "env_id",
+            "repoUrl" => "repo_url",
+            other => other,
+        };
+        let suggestion = problem.suggestion.map(|meant| format!("Did you mean {meant}?"));
+        Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion)
+    });
+    told.collect()
+}
+
+fn run(context: &Context<'_>, input: EnvAdd) -> Result<Answer, AppError> {
+    let sources = sources(context.process);
+    let mut entry = entry(&input)?;
+    entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());
+    let added = environments::add(&sources, &input.env_id, entry)?;
+    let message = format!("{} was added", added.id);
+    Ok(edited(context, &added, &environments_file(&sources)?, message))
+}

@@ -1,0 +1,86 @@
+//! The environments file: add, remove, check. What stands in it is decided in `delegator-config`.
+
+pub mod add;
+pub mod check;
+pub mod remove;
+
+use std::path::Path;
+
+use delegator_config::environments::{Environment, Environments};
+use serde_json::{Map, Value, json};
+
+use crate::outcome::{Answer, Page, Warning};
+use crate::run::Context;
+use crate::views::document::{Block, Document, scalar};
+
+/// All environments, as a list shows them.
+pub fn listed(context: &Context<'_>, environments: &Environments) -> Answer {
+    let shown: Vec<Value> = environments.all.iter().map(view).collect();
+    let count = shown.len();
+    let mut answer = Answer::done(json!({"environments": shown}))
+        .fact("count", count)
+        .fact("source", below_home(context, &environments.file));
+    answer.page = Some(Page { number: 1, size: count, total: count, filtered: count, next_cursor: None });
+    answer.warnings = warnings(environments);
+    answer
+}
+
+/// What the file holds beyond what we know.
+pub fn warnings(environments: &Environments) -> Vec<Warning> {
+    environments.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)).collect()
+}
+
+/// One environment, with the names of the contract.
+fn view(environment: &Environment) -> Value {
+    let mut shown = Map::new();
+    let mut put = |key: &str, value: &str| drop(shown.insert(key.to_owned(), value.into()));
+    put("id", &environment.id);
+    put("name", &environment.name);
+    put("repository", &environment.repo_url);
+    put("tech_stack", &environment.stack);
+    put("provider", environment.provider.name());
+    if let Some(created) = &environment.created_at {
+        put("created_at", created);
+    }
+    Value::Object(shown)
+}
+
+/// A path as people write it.
+fn below_home(context: &Context<'_>, path: &Path) -> String {
+    let home = context.process.variable("HOME").map(Path::new).filter(|home| home.is_absolute());
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+pub fn describe_list(data: &Value) -> Document {
+    let columns = ["id", "name", "repository", "tech_stack", "provider", "created_at"];
+    let rows: Vec<Vec<String>> = data["environments"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|environment| columns.iter().map(|column| scalar(&environment[*column])).collect())
+        .collect();
+    if rows.is_empty() {
+        return Document::titled("No environments")
+            .block(Block::Text("The file is there and holds none.".to_owned()));
+    }
+    let title = format!("{} environment{}", rows.len(), if rows.len() == 1 { "" } else { "s" });
+    let columns = vec!["id", "name", "repository", "stack", "provider", "created"];
+    Document::titled(title).block(Block::Table { columns, rows })
+}
+
+/// What an edit did.
+fn edited(context: &Context<'_>, environment: &Environment, file: &Path, message: String) -> Answer {
+    let mut answer =
+        Answer::done(json!({"environment": view(environment)})).fact("source", below_home(context, file));
+    answer.message = Some(message);
+    answer
+}
+
+fn describe_one(data: &Value) -> Document {
+    let environment = data["environment"].as_object();
+    let facts = environment.into_iter().flatten().map(|(key, value)| (key.replace('_', " "), scalar(value)));
+    Document::default().block(Block::Facts(facts.collect()))
+}

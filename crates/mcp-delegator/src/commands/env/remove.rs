@@ -1,0 +1,52 @@
+//! `env remove`: take an environment out of the file.
+
+use delegator_config::{environments, environments_file};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{describe_one, edited};
+use crate::fault::{AppError, ErrorCode, Problem};
+use crate::outcome::Answer;
+use crate::registry::{CommandSpec, Danger, Shape, typed};
+use crate::run::{Context, sources};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EnvRemove {
+    /// The environment's id
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub env_id: String,
+    /// Really remove it
+    #[serde(default)]
+    pub confirm_destructive: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Only its entry in the file goes; what the provider has stays.",
+    shape: Shape::Action("environment_removed"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
+    check,
+    describe: describe_one,
+    run: Some(|context, input| typed(context, input, run)),
+    ..CommandSpec::declare::<EnvRemove>(&["env", "remove"], "Remove an environment")
+};
+
+fn check(input: &Value) -> Vec<Problem> {
+    if input.get("confirm_destructive") == Some(&Value::Bool(true)) {
+        return Vec::new();
+    }
+    let problem = "must be true: the environment's entry is deleted";
+    vec![
+        Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
+            .suggest(Some("Look first with 'env check', then give --confirm-destructive.")),
+    ]
+}
+
+fn run(context: &Context<'_>, input: EnvRemove) -> Result<Answer, AppError> {
+    let sources = sources(context.process);
+    let removed = environments::remove(&sources, &input.env_id)?;
+    let message = format!("{} is no longer in the file", removed.id);
+    Ok(edited(context, &removed, &environments_file(&sources)?, message))
+}

@@ -1,0 +1,3 @@
+if [ -f go.mod ]; then
+  go mod download
+fi

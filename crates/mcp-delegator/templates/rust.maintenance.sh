@@ -1,0 +1,3 @@
+if [ -f Cargo.toml ]; then
+  cargo fetch
+fi

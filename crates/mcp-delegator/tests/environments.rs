@@ -1,0 +1,300 @@
+//! Environments, from the outside: the file beside the configuration, the commands that edit it, and the guide.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test stops where its world is not as expected, and asks a shell about scripts"
+)]
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use delegator_testkit::program::{Run, World, text_of};
+use mcp_delegator::environment_template;
+use serde_json::{Value, json};
+
+const FILE: &str = "home/.config/mcp-delegator/environments.json";
+
+fn world() -> World {
+    World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
+}
+
+fn with(text: &str) -> World {
+    let world = world();
+    world.write(FILE, text);
+    world
+}
+
+fn file(world: &World) -> std::path::PathBuf {
+    world.home().join(".config/mcp-delegator/environments.json")
+}
+
+fn tool(world: &World, args: &[&str]) -> Value {
+    world.run([args, &["--envelope", "tool"]].concat()).json()
+}
+
+fn add(world: &World, id: &str, more: &[&str]) -> Run {
+    let least =
+        ["env", "add", id, "--name", "Site", "--repo-url", "https://github.com/me/site", "--stack", "node"];
+    world.run([&least, more].concat())
+}
+
+const TWO: &str = r#"{"env_art": {"name": "Art", "repoUrl": "https://github.com/me/art", "stack": "python",
+  "createdAt": "2025-11-01T00:00:00Z"},
+ "env_fleet": {"name": "Own", "repoUrl": "https://github.com/me/own", "stack": "rust", "provider": "fleet"}}"#;
+
+#[test]
+fn environments_are_listed_as_the_contract_shows_them() {
+    let world = with(TWO);
+    let answer = tool(&world, &["cloud", "list-environments"]);
+    assert_eq!(answer["tool"], "_codex_cloud_list_environments");
+    assert_eq!(
+        (&answer["meta"]["count"], &answer["meta"]["source"]),
+        (&json!(2), &json!("~/.config/mcp-delegator/environments.json"))
+    );
+    let expected = json!([
+        {"id": "env_art", "name": "Art", "repository": "https://github.com/me/art", "tech_stack": "python",
+         "provider": "codex-cloud", "created_at": "2025-11-01T00:00:00Z"},
+        {"id": "env_fleet", "name": "Own", "repository": "https://github.com/me/own", "tech_stack": "rust",
+         "provider": "fleet"},
+    ]);
+    assert_eq!(answer["data"]["environments"], expected);
+    let markdown = world.run(["cloud", "list-environments", "--format", "markdown"]);
+    for word in ["env_art", "env_fleet", "python", "fleet", "https://github.com/me/own"] {
+        assert!(markdown.stdout.contains(word), "{word} is missing in {}", markdown.stdout);
+    }
+}
+
+#[test]
+fn the_file_lies_beside_whatever_configuration_is_in_force() {
+    let world = world();
+    world.write("elsewhere/config.toml", "");
+    world.write("elsewhere/environments.json", TWO);
+    let elsewhere = world.home().parent().unwrap().join("elsewhere/config.toml");
+    let world = world.variable("MCP_DELEGATOR_CONFIG", &elsewhere.display().to_string());
+    assert_eq!(tool(&world, &["cloud", "list-environments"])["meta"]["count"], 2);
+    let world = self::world();
+    world.write("xdg/mcp-delegator/environments.json", TWO);
+    let xdg = world.home().parent().unwrap().join("xdg");
+    let world = world.variable("XDG_CONFIG_HOME", &xdg.display().to_string());
+    assert_eq!(tool(&world, &["cloud", "list-environments"])["meta"]["count"], 2);
+}
+
+#[test]
+fn a_missing_file_is_told_with_its_path_and_a_sample() {
+    let world = world();
+    let run = world.run(["cloud", "list-environments"]);
+    assert_eq!(run.exit, Some(5), "{run:?}");
+    let answer = tool(&world, &["cloud", "list-environments"]);
+    assert_eq!(answer["error"]["code"], "NOT_FOUND");
+    let details = &answer["error"]["details"];
+    assert_eq!(details["path"], file(&world).display().to_string());
+    // The sample must be a file that works.
+    let world = with(details["sample"].as_str().unwrap());
+    assert_eq!(world.run(["env", "check"]).exit, Some(0));
+}
+
+#[test]
+fn a_broken_file_is_told_with_line_and_column_all_problems_at_once() {
+    let run = with("{\n  \"a\": oops\n}").run(["env", "check"]);
+    assert_eq!(run.exit, Some(4), "{run:?}");
+    let message = run.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("environments.json:2:8"), "{message}");
+    let text = "{\n \"a\": {\"name\": \"A\", \"repoUrl\": \"/a\", \"stack\": \"go\", \"provider\": \"flet\"},\n \"b\": {}\n}";
+    for command in [["env", "check"], ["cloud", "list-environments"]] {
+        let envelope = with(text).run(command).json();
+        let problems = envelope["meta"]["error_context"]["problems"].as_array().unwrap().clone();
+        assert_eq!(problems.len(), 4, "{envelope}");
+        assert_eq!((&problems[0]["line"], &problems[0]["column"]), (&json!(2), &json!(53)), "{problems:?}");
+        assert_eq!(problems[0]["suggestion"], "Did you mean fleet?");
+        assert!(problems[1..].iter().all(|problem| problem["line"] == 3), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_field_nobody_knows_is_a_warning_with_the_nearest_name() {
+    let world = with(r#"{"a": {"name": "A", "repoUrl": "/a", "stack": "go", "brnch": "x"}}"#);
+    let run = world.run(["env", "check"]);
+    assert_eq!(run.exit, Some(0));
+    let warnings = run.json()["warnings"].to_string();
+    assert!(warnings.contains("brnch") && warnings.contains("did you mean `branch`"), "{warnings}");
+}
+
+#[test]
+fn an_environment_is_added_listed_and_removed() {
+    let world = world();
+    let run = add(&world, "env_site", &["--provider", "fleet", "--labels", "os=linux", "--push"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    assert_eq!(run.json()["data"]["environment"]["provider"], "fleet");
+    let written: Value = serde_json::from_str(&text_of(&file(&world))).unwrap();
+    let entry = &written["env_site"];
+    assert_eq!(
+        (&entry["repoUrl"], &entry["labels"]["os"]),
+        (&json!("https://github.com/me/site"), &json!("linux"))
+    );
+    assert_eq!((&entry["push"], entry["createdAt"].is_string()), (&json!(true), true));
+    assert_eq!(file(&world).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(add(&world, "env_site", &[]).exit, Some(6), "the same id again");
+    assert_eq!(tool(&world, &["cloud", "list-environments"])["meta"]["count"], 1);
+
+    let before = text_of(&file(&world));
+    let refused = world.run(["env", "remove", "env_site"]);
+    assert_eq!(refused.exit, Some(2));
+    assert_eq!(refused.json()["error"]["code"], "CONFIRMATION_REQUIRED");
+    assert_eq!(text_of(&file(&world)), before);
+    let unknown = world.run(["env", "remove", "env_sit", "--confirm-destructive"]);
+    assert_eq!(unknown.exit, Some(5));
+    assert_eq!(unknown.json()["error"]["suggestion"], "Did you mean env_site?");
+    assert_eq!(world.run(["env", "remove", "env_site", "--confirm-destructive"]).exit, Some(0));
+    assert_eq!(tool(&world, &["cloud", "list-environments"])["data"]["environments"], json!([]));
+}
+
+#[test]
+fn what_the_file_would_refuse_is_refused_before_it_is_written() {
+    let world = world();
+    let run = world.run([
+        "env",
+        "add",
+        "a b",
+        "--name",
+        "A",
+        "--repo-url",
+        "ext::sh",
+        "--stack",
+        "Node JS",
+        "--mode",
+        "read-onyl",
+    ]);
+    assert_eq!(run.exit, Some(2), "{run:?}");
+    let problems = run.json()["meta"]["error_context"]["problems"].as_array().unwrap().clone();
+    let fields: Vec<&str> = problems.iter().map(|problem| problem["field"].as_str().unwrap()).collect();
+    for field in ["env_id", "repo_url", "stack", "mode"] {
+        assert!(fields.contains(&field), "{field} is missing in {fields:?}");
+    }
+    let mode = problems.iter().find(|problem| problem["field"] == "mode").unwrap();
+    assert_eq!(mode["suggestion"], "Did you mean read-only?");
+    assert!(!file(&world).exists());
+}
+
+fn guide(world: &World, more: &[&str]) -> Value {
+    let least = [
+        "cloud",
+        "github-setup",
+        "https://github.com/me/own/",
+        "--stack",
+        "rust",
+        "--git-user-name",
+        "O'Brien $(id)",
+    ];
+    tool(world, &[&least, ["--git-user-email", "me@example.org"].as_slice(), more].concat())
+}
+
+#[test]
+fn the_guide_has_three_steps_and_says_what_to_paste() {
+    let answer = guide(&world(), &[]);
+    assert_eq!(
+        (&answer["meta"]["repository"], &answer["meta"]["tech_stack"]),
+        (&json!("https://github.com/me/own"), &json!("rust"))
+    );
+    let data = &answer["data"];
+    let steps = data["steps"].as_array().unwrap();
+    assert_eq!(steps.iter().map(|step| step["step"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    let first = steps[0]["instructions"].as_str().unwrap();
+    for word in
+        ["me/own", "Contents read and write", "Pull requests read and write", "https://github.com/settings/"]
+    {
+        assert!(first.contains(word), "{word} is missing in {first}");
+    }
+    assert!(steps[1]["instructions"].as_str().unwrap().contains("GITHUB_TOKEN"));
+    assert!(data["guide"].as_str().unwrap().starts_with("# GitHub Integration Setup\n\n## Step 1: "));
+    assert!(data["verification_task"].as_str().unwrap().contains("me/own"));
+    let added = steps[1]["paste"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap().to_owned();
+    assert!(added.starts_with("mcp-delegator env add env_own "), "{added}");
+}
+
+#[test]
+fn the_guides_own_command_adds_the_environment() {
+    let world = world();
+    let answer = guide(&world, &["--env-id", "env_new"]);
+    let warnings = answer["meta"]["warnings"].to_string();
+    assert!(warnings.contains("env_new"), "{answer}");
+    let paste = answer["data"]["steps"][1]["paste"].as_array().unwrap().last().unwrap().clone();
+    let words: Vec<&str> = paste["text"].as_str().unwrap().split_whitespace().skip(1).collect();
+    assert_eq!(world.run(words).exit, Some(0));
+    let again = guide(&world, &["--env-id", "env_new"]);
+    assert_eq!(again["meta"].get("warnings"), None, "{again}");
+    assert!(!again["data"].to_string().contains("env add"), "it is there already");
+}
+
+#[test]
+fn a_fleet_environment_is_told_of_the_workers_secret() {
+    let answer = guide(&with(TWO), &["--env-id", "env_fleet"]);
+    let step = answer["data"]["steps"][1].to_string();
+    assert!(step.contains("worker") && !step.contains("chatgpt.com"), "{step}");
+    let other = guide(&with(TWO), &["--env-id", "env_art"]);
+    assert!(other["meta"]["warnings"].to_string().contains("another repository"), "{other}");
+}
+
+#[test]
+fn both_formats_of_the_guide_say_the_same() {
+    let world = world();
+    let args =
+        ["cloud", "github-setup", "https://github.com/me/own", "--stack", "go", "--git-user-name", "Me"];
+    let args = [&args, ["--git-user-email", "me@example.org"].as_slice()].concat();
+    let data = tool(&world, &args)["data"].clone();
+    let markdown = world.run([&args, ["--format", "markdown"].as_slice()].concat()).stdout;
+    for step in data["steps"].as_array().unwrap() {
+        assert!(markdown.contains(step["title"].as_str().unwrap()), "{markdown}");
+        for paste in step["paste"].as_array().unwrap() {
+            for line in paste["text"].as_str().unwrap().lines() {
+                assert!(markdown.contains(line), "{line} is missing in {markdown}");
+            }
+        }
+    }
+}
+
+/// Whether bash can read it.
+fn is_sound(script: &str) -> bool {
+    let mut bash =
+        Command::new("bash").args(["-n", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    bash.wait().unwrap().success()
+}
+
+#[test]
+fn every_script_is_one_a_shell_can_read() {
+    assert!(!is_sound("if ["), "the check itself can fail");
+    for template in &environment_template::ALL {
+        let shown = template.to_value();
+        for script in [&shown["setup"], &shown["maintenance"]] {
+            assert!(is_sound(script.as_str().unwrap()), "{}", template.name);
+        }
+    }
+    for step in guide(&with(TWO), &["--env-id", "env_fleet"])["data"]["steps"].as_array().unwrap() {
+        for paste in step["paste"].as_array().unwrap() {
+            assert!(is_sound(paste["text"].as_str().unwrap()), "{paste}");
+        }
+    }
+}
+
+#[test]
+fn a_name_with_a_shells_letters_in_it_stays_a_name() {
+    let world = world();
+    let answer = guide(&world, &[]);
+    let setup = answer["data"]["steps"][1]["paste"][0]["text"].as_str().unwrap().to_owned();
+    let run = Command::new("bash")
+        .args(["-c", &setup])
+        .current_dir(world.project())
+        .env_clear()
+        .env("HOME", world.home())
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("GITHUB_TOKEN", "not-a-real-one")
+        .status()
+        .unwrap();
+    assert!(run.success());
+    let config = text_of(&world.home().join(".gitconfig"));
+    assert!(config.contains("name = O'Brien $(id)"), "{config}");
+    let credentials = world.home().join(".git-credentials");
+    assert_eq!(credentials.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}

@@ -1,0 +1,86 @@
+//! Claude Code, which calls our tools `mcp__SERVER__TOOL`.
+
+use delegator_testkit::fake_model::{FakeModel, Protocol, Step, text_block, tool_use};
+use delegator_testkit::stage::Stage;
+use serde_json::{Map, Value, json};
+
+use super::{FOUND, PROGRAM, events, installed, plan, played, server_variables, stage};
+
+fn shown(tool: &str) -> String {
+    format!("mcp__delegator___codex_{tool}")
+}
+
+fn prepared(model: &FakeModel) -> Stage {
+    let stage = stage();
+    let variables: Map<String, Value> =
+        server_variables(&stage).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let server = json!({"command": PROGRAM, "args": ["serve"], "env": variables});
+    stage.world.write("servers.json", &json!({"mcpServers": {"delegator": server}}).to_string());
+    stage.world.write("home/.claude/.keep", "");
+    let claude_home = stage.world.home().join(".claude").display().to_string();
+    [
+        ("CLAUDE_CONFIG_DIR", claude_home.as_str()),
+        ("DISABLE_AUTOUPDATER", "1"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        // All tools at once, instead of a search for them.
+        ("ENABLE_TOOL_SEARCH", "false"),
+        ("ANTHROPIC_BASE_URL", &format!("http://127.0.0.1:{}", model.port)),
+        ("ANTHROPIC_API_KEY", "nobody-checks-it"),
+    ]
+    .into_iter()
+    .fold(stage, |stage, (name, value)| stage.variable(name, value))
+}
+
+/// The content blocks of one kind in a conversation.
+fn blocks<'a>(messages: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    let contents =
+        messages.as_array().into_iter().flatten().filter_map(|message| message["content"].as_array());
+    contents.flatten().filter(move |block| block["type"] == kind)
+}
+
+#[test]
+fn it_finds_the_tools_and_brings_the_results_to_its_model() {
+    let mut steps: Vec<Step> =
+        plan().iter().map(|call| Step::Say(vec![tool_use(&shown(&call.tool), &call.input)])).collect();
+    steps.push(Step::Say(vec![text_block("Thank you.")]));
+    let model = FakeModel::speaking(Protocol::Messages, steps);
+    let stage = prepared(&model);
+    let claude = installed("claude-code-2.1.325/node_modules/.bin/claude");
+    let servers = stage.root().join("servers.json").display().to_string();
+    let run = played(
+        &stage,
+        &claude,
+        &[
+            "-p",
+            "How deep is the well?",
+            "--mcp-config",
+            &servers,
+            "--strict-mcp-config",
+            "--allowedTools",
+            "mcp__delegator",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+        ],
+    );
+
+    let events = events(&run);
+    let server = &events.iter().find(|event| event["subtype"] == "init").unwrap()["mcp_servers"][0];
+    assert_eq!((&server["name"], &server["status"]), (&json!("delegator"), &json!("connected")), "{server}");
+    let requests = model.requests();
+    let offered: Vec<&str> =
+        requests[0]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let plan = plan();
+    for call in &plan {
+        assert!(offered.contains(&shown(&call.tool).as_str()), "{} is missing in {offered:?}", call.tool);
+    }
+
+    let last = &requests.last().unwrap()["messages"];
+    let called: Vec<&str> = blocks(last, "tool_use").filter_map(|block| block["name"].as_str()).collect();
+    assert_eq!(called, plan.iter().map(|call| shown(&call.tool)).collect::<Vec<_>>());
+    let answers: Vec<&Value> = blocks(last, "tool_result").collect();
+    assert_eq!(answers.len(), plan.len(), "{last}");
+    assert!(answers.iter().all(|answer| answer["is_error"] != true), "{answers:?}");
+    assert!(!answers[0].to_string().contains(FOUND) && answers[2].to_string().contains(FOUND), "{answers:?}");
+    assert_eq!(events.last().unwrap()["result"], "Thank you.");
+}

@@ -1,0 +1,75 @@
+//! Codex, which shows our tools to its model only when the model searches for them, under the namespace `mcp__SERVER`.
+
+use delegator_testkit::fake_model::{FakeModel, Step, mcp_call, message, tool_search};
+use delegator_testkit::stage::Stage;
+use serde_json::Value;
+
+use super::{FOUND, PROGRAM, events, installed, plan, played, server_variables, stage};
+
+fn prepared(model: &FakeModel, prefix: &str) -> Stage {
+    let stage = stage();
+    let mut config = model.codex_config();
+    // Nobody is there to be asked; without this line a call that changes something is refused.
+    config.push_str(&format!(
+        "[mcp_servers.delegator]\ncommand = \"{PROGRAM}\"\nargs = [\"serve\", \"--tool-prefix\", \"{prefix}\"]\n\
+         default_tools_approval_mode = \"approve\"\n[mcp_servers.delegator.env]\n"
+    ));
+    for (name, value) in server_variables(&stage) {
+        config.push_str(&format!("{name} = \"{value}\"\n"));
+    }
+    stage.world.write("home/.codex/config.toml", &config);
+    let codex_home = stage.world.home().join(".codex").display().to_string();
+    stage.variable("CODEX_HOME", &codex_home)
+}
+
+/// What the model was told in answer to its calls.
+fn answers<'a>(request: &'a Value, kind: &'a str) -> Vec<&'a Value> {
+    request["input"].as_array().unwrap().iter().filter(|item| item["type"] == kind).collect()
+}
+
+fn finds_and_uses_tools_named(prefix: &str) {
+    let plan = plan();
+    let names: Vec<String> = plan.iter().map(|call| format!("{prefix}{}", call.tool)).collect();
+    let mut steps = vec![Step::Say(vec![tool_search("delegate a coding task, wait for it, results")])];
+    let calls = plan.iter().zip(&names);
+    steps.extend(calls.map(|(call, name)| Step::Say(vec![mcp_call("delegator", name, &call.input)])));
+    steps.push(Step::Say(vec![message("Thank you.")]));
+    let model = FakeModel::start(steps);
+    let stage = prepared(&model, prefix);
+    let codex = installed("codex-0.166.0/node_modules/.bin/codex");
+    let run = played(
+        &stage,
+        &codex,
+        &["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "How deep is the well?"],
+    );
+
+    let events = events(&run);
+    let completed: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "item.completed" && event["item"]["type"] == "mcp_tool_call")
+        .map(|event| &event["item"])
+        .collect();
+    let called: Vec<&str> = completed.iter().filter_map(|item| item["tool"].as_str()).collect();
+    assert_eq!(called, names, "{run:?}");
+    assert!(completed.iter().all(|item| item["status"] == "completed"), "{completed:?}");
+
+    let requests = model.requests();
+    let last = requests.last().unwrap();
+    let found = answers(last, "tool_search_output")[0].to_string();
+    for name in &names {
+        assert!(found.contains(&format!("\"{name}\"")), "{name} is missing in {found}");
+    }
+    let told = answers(last, "function_call_output");
+    assert_eq!(told.len(), plan.len(), "{last}");
+    assert!(!told[0].to_string().contains(FOUND) && told[2].to_string().contains(FOUND), "{told:?}");
+}
+
+#[test]
+fn it_finds_the_tools_and_brings_the_results_to_its_model() {
+    finds_and_uses_tools_named("_codex_");
+}
+
+#[test]
+fn it_uses_them_under_names_without_the_underscore() {
+    finds_and_uses_tools_named("codex_");
+}
