@@ -3,6 +3,7 @@
 //! The subreaper sees everything that descends from the agent. The mark finds the rest: what a daemon started on the
 //! agent's behalf, and everything that is left of a task whose supervisor was killed.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 
@@ -14,12 +15,21 @@ use crate::agent::environment::MARKER;
 
 /// Every living process with that task's mark, ourselves excepted.
 pub fn marked(task: &TaskId) -> Vec<ProcessStat> {
+    marked_but(task, &mut HashSet::new())
+}
+
+/// The same, without those that were found to carry no mark before; they are added to.
+pub(crate) fn marked_but(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<ProcessStat> {
     let needle = format!("{MARKER}={task}:").into_bytes();
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let mut buffer = vec![0; 4096];
     let mut found = Vec::new();
     for_each_pid(|pid| {
-        if pid == me || !carries(pid, &needle, &mut buffer) {
+        if pid == me || unmarked.contains(&pid) {
+            return;
+        }
+        if !carries(pid, &needle, &mut buffer) {
+            unmarked.insert(pid);
             return;
         }
         // Read between two looks at the environment, the record is that of the process that carries the mark.

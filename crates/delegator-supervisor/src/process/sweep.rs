@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::cgroup::Cgroup;
 use super::identity::open_pidfd;
-use super::marks::marked;
+use super::marks::marked_but;
 use super::stat::{ProcessStat, read_stat};
 use super::tree::{Sent, Step, signal_checked, walk};
 use crate::run::wait::wait_any;
@@ -101,10 +101,16 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
     let mut termed = HashSet::new();
     let mut empty_rounds = 0;
     let mut look_for_marks = true;
+    let mut unmarked = HashSet::new();
     let survivors = loop {
         let no_children = scope.root.is_none() || reap(on_end);
         // A mark on something outside the tree is rare and dear to look for: first and last only.
-        let found = Found::look(scope, scope.root.is_none() || look_for_marks || empty_rounds > 0);
+        let with_marks = scope.root.is_none() || look_for_marks || empty_rounds > 0;
+        if scope.root.is_none() {
+            // The mark is all there is to go by, and one that was just becoming its program showed none.
+            unmarked.clear();
+        }
+        let found = Found::look(scope, with_marks.then_some(&mut unmarked));
         report.exempt = found.exempt;
         let members = found.members;
         if members.is_empty() {
@@ -144,7 +150,7 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
 
 /// Sends a signal to everything in scope once, but for one process.
 pub(crate) fn signal_all_but(pid: i32, scope: Scope<'_>, signal: Signal) -> io::Result<()> {
-    for stat in Found::look(scope, false).members.into_iter().filter(|stat| stat.pid != pid) {
+    for stat in Found::look(scope, None).members.into_iter().filter(|stat| stat.pid != pid) {
         signal_checked(&stat, signal)?;
     }
     Ok(())
@@ -156,14 +162,17 @@ struct Found {
 }
 
 impl Found {
-    fn look(scope: Scope<'_>, with_marks: bool) -> Found {
+    /// Looks for marks, too, if it is told which processes are known to have none.
+    fn look(scope: Scope<'_>, unmarked: Option<&mut HashSet<i32>>) -> Found {
         let mut found = Found { members: Vec::new(), exempt: Vec::new() };
         let mut known = HashSet::new();
         if let Some(root) = scope.root {
             found.look_below(root, scope, &mut known);
         }
         let mut others = scope.group.map(in_group).unwrap_or_default();
-        others.extend(scope.mark.filter(|_| with_marks).map(marked).unwrap_or_default());
+        if let (Some(task), Some(unmarked)) = (scope.mark, unmarked) {
+            others.extend(marked_but(task, unmarked));
+        }
         let ancestors = if others.is_empty() { HashSet::new() } else { ancestors() };
         for stat in others {
             if ancestors.contains(&stat.pid) || known.contains(&stat.pid) {
