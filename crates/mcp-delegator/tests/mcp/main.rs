@@ -13,6 +13,7 @@ mod http_host;
 mod http_rude;
 mod reading;
 mod rude;
+mod sdks;
 mod staying;
 mod tools;
 mod workflow;
