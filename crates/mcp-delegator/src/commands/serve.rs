@@ -87,6 +87,8 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
     let toolbox = Toolbox::of(&choice)?;
     let surroundings = surroundings(context, &input, &choice);
     let server = Server::new(surroundings, toolbox, Resident::start(engine(context)?)?);
+    #[cfg(feature = "conformance-fixtures")]
+    let server = crate::mcp::fixtures::Fixtures::around(server);
     match listen {
         None => stdio::serve(server)?,
         Some(address) => {

@@ -16,13 +16,13 @@ use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::server::Server;
 use super::token::Token;
 use crate::fault::{AppError, ErrorCode, io_error};
 use crate::stdout::Printer;
@@ -36,7 +36,7 @@ const ENDPOINT: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
 type Body = BoxBody<Bytes, Infallible>;
-type Service = StreamableHttpService<Server, LocalSessionManager>;
+type Service<S> = StreamableHttpService<S, LocalSessionManager>;
 
 /// What every request is held to.
 #[derive(Debug)]
@@ -46,7 +46,12 @@ struct Gate {
 }
 
 /// Until the process is ended.
-pub fn serve(server: Server, address: SocketAddr, token: Token, printer: &Printer) -> Result<(), AppError> {
+pub fn serve(
+    server: impl ServerHandler + Clone,
+    address: SocketAddr,
+    token: Token,
+    printer: &Printer,
+) -> Result<(), AppError> {
     super::runtime()?.block_on(async move {
         let binding = TcpListener::bind(address).await;
         let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
@@ -70,7 +75,11 @@ fn hosts(address: IpAddr) -> Vec<String> {
     hosts
 }
 
-async fn accept(listener: TcpListener, service: Service, gate: Arc<Gate>) -> Result<(), AppError> {
+async fn accept<S: ServerHandler>(
+    listener: TcpListener,
+    service: Service<S>,
+    gate: Arc<Gate>,
+) -> Result<(), AppError> {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let (stream, _) = match listener.accept().await {
@@ -100,7 +109,7 @@ async fn refuse(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(words)).await;
 }
 
-async fn connection(stream: TcpStream, service: Service, gate: Arc<Gate>) {
+async fn connection<S: ServerHandler>(stream: TcpStream, service: Service<S>, gate: Arc<Gate>) {
     let answer = service_fn(move |request| {
         let (service, gate) = (service.clone(), Arc::clone(&gate));
         async move { Ok::<_, Infallible>(gate.pass(request, service).await) }
@@ -117,7 +126,11 @@ async fn connection(stream: TcpStream, service: Service, gate: Arc<Gate>) {
 }
 
 impl Gate {
-    async fn pass(&self, request: Request<Incoming>, service: Service) -> Response<Body> {
+    async fn pass<S: ServerHandler>(
+        &self,
+        request: Request<Incoming>,
+        service: Service<S>,
+    ) -> Response<Body> {
         match self.judge(request.method(), request.uri().path(), request.headers()) {
             Verdict::Protocol => service.handle(request).await,
             Verdict::Answer(status, text) => plain(status, text),

@@ -10,10 +10,13 @@
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads. Waiting is never done there: one
 //! resident thread watches all tasks for all calls. Whatever goes wrong in a call, a panic included, is an answer of
-//! that call, and the server lives on. Nothing here writes to stdout but the transport.
+//! that call, and the server lives on. Nothing here writes to stdout but the transport. `fixtures` is for the official
+//! conformance suite and in no release.
 
 pub mod call;
 pub mod confirmation;
+#[cfg(feature = "conformance-fixtures")]
+pub mod fixtures;
 pub mod handles;
 pub mod http;
 pub mod instructions;

@@ -85,6 +85,27 @@ impl Server {
         }
     }
 
+    /// What a command is called here.
+    #[cfg(feature = "conformance-fixtures")]
+    pub fn name_of(&self, spec: &crate::registry::CommandSpec) -> String {
+        spec.tool_name(self.toolbox.prefix())
+    }
+
+    /// A call whose handler breaks down: for the proof that the server does not.
+    #[cfg(feature = "conformance-fixtures")]
+    pub async fn breaking_down(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        static BREAKS: crate::registry::CommandSpec = crate::registry::CommandSpec {
+            run: Some(|_, _| std::panic::panic_any("the handler broke down")),
+            ..commands::local::status::SPEC
+        };
+        let call = self.surroundings.admit(&BREAKS, Map::new());
+        let call = call.map_err(|refused| bad(refused.error.message.clone()))?;
+        Ok(self.whatever_happens(&call, context).await)
+    }
+
     async fn answer(&self, call: &Admitted, context: &RequestContext<RoleServer>) -> CallToolResponse {
         let input = call.input.clone();
         let answered = match call.spec.stay {
@@ -331,8 +352,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri.clone();
         let read = self.work(move |context| resources::read(context, &request.uri)).await;
-        let contents = read.map_err(|error| rpc(&error))?;
+        let contents = read.map_err(|error| ErrorData { data: Some(json!({"uri": uri})), ..rpc(&error) })?;
         Ok(ReadResourceResult::new(vec![self.surroundings.cleaned(contents)]).into())
     }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
 mod confirmation;
+mod conformance_suite;
 mod endings;
 mod handles;
 mod host;
@@ -12,6 +13,7 @@ mod http_host;
 mod http_rude;
 mod reading;
 mod rude;
+mod sdks;
 mod staying;
 mod tools;
 mod workflow;

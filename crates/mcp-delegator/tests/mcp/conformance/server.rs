@@ -1,0 +1,8 @@
+//! The program as the conformance suite meets it: the same in everything, and fixtures in front of the tools.
+
+use mcp_delegator::process::Process;
+
+fn main() -> std::process::ExitCode {
+    let process = Process::current();
+    mcp_delegator::other_lives::live(&process).unwrap_or_else(|| mcp_delegator::run::run(process).into())
+}
