@@ -1,7 +1,5 @@
 //! `setup`: one entry in a host's own file, and nothing else.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
-
 use std::os::unix::fs::PermissionsExt;
 
 use delegator_testkit::program::{World, text_of};
