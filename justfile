@@ -20,6 +20,7 @@ bench:
     cargo bench -p delegator-domain --bench redact
     cargo bench -p delegator-transcript --bench decode
     cargo bench -p mcp-delegator --bench tasks
+    cargo bench -p mcp-delegator --bench serve
 
 # A load tier: L1, L3, L4, L5, L9, L10 or all; `--scale 0.1` for a small try
 load tier *words:

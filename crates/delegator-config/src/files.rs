@@ -1,13 +1,17 @@
-//! Reading a configuration file: the only IO on contents in this crate.
+//! Reading and replacing a configuration file: the only IO on contents in this crate.
 //!
 //! Only regular files are opened, because opening a pipe would wait for a writer that may never come.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// No honest configuration comes near this.
 const LARGEST_FILE: u64 = 1 << 20;
+
+/// Links one may have to follow before it is a circle.
+const MOST_LINKS: usize = 16;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -50,6 +54,32 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadFault> {
     let text = String::from_utf8(bytes)
         .map_err(|error| ReadFault::NotUtf8 { at: error.utf8_error().valid_up_to() + 1 })?;
     Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
+}
+
+/// Puts a new file in the place of an old one, in one step: whoever reads sees the one or the other. A link is followed,
+/// not replaced.
+pub fn replace_text(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let target = followed(path)?;
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    // Made for its owner only, and opened up, if at all, when it is whole.
+    let mut new = tempfile::Builder::new().prefix(".mcp-delegator-").tempfile_in(directory)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(Permissions::from_mode(mode))?;
+    new.as_file().sync_all()?;
+    new.persist(&target).map_err(|error| error.error)?;
+    File::open(directory)?.sync_all()
+}
+
+/// Where a chain of links ends, whether or not there is a file yet.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&place) {
+            Ok(to) => place = place.parent().unwrap_or(Path::new("/")).join(to),
+            Err(_) => return Ok(place),
+        }
+    }
+    Err(io::Error::other("too many links"))
 }
 
 impl From<io::Error> for ReadFault {

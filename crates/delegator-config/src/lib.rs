@@ -39,6 +39,7 @@ use layers::{Layer, Layers};
 use locations::UserFile;
 
 pub use config::{Config, Setting};
+pub use files::replace_text;
 pub use keys::{DefaultValue, Form, KEYS, Key, Kind, ProjectRight, VARIABLE_PREFIX};
 pub use locations::{environments_file, state_dir};
 pub use origin::{Origin, Source};

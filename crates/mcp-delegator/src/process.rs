@@ -12,6 +12,8 @@ pub struct Process {
     pub argv: Vec<OsString>,
     pub environment: BTreeMap<OsString, OsString>,
     pub current_dir: PathBuf,
+    /// The file this program was started from.
+    pub program: Option<PathBuf>,
     pub cores: usize,
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
@@ -25,6 +27,7 @@ impl Process {
             environment: std::env::vars_os().collect(),
             // A directory that was removed under us is reported by whoever needs it.
             current_dir: std::env::current_dir().unwrap_or_default(),
+            program: std::env::current_exe().ok(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),

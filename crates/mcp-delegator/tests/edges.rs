@@ -67,9 +67,9 @@ fn a_misspelt_group_is_recognised_too() {
     let suggestion =
         |args: &[&str]| world().run(args).json()["error"]["suggestion"].as_str().unwrap().to_owned();
     assert!(
-        suggestion(&["clod", "submit"]).contains("'cloud' is planned"),
+        suggestion(&["flet", "status"]).contains("'fleet' is planned"),
         "{}",
-        suggestion(&["clod", "submit"])
+        suggestion(&["flet", "status"])
     );
     assert!(suggestion(&["evnts", "normalize"]).contains("'events'"));
     assert!(!suggestion(&["cloud", "nope"]).contains("Known here: ."));

@@ -6,7 +6,7 @@
     reason = "a test stops where its world is not as expected, and asks a shell about scripts"
 )]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -252,6 +252,65 @@ fn both_formats_of_the_guide_say_the_same() {
             }
         }
     }
+}
+
+/// What the server answers to these requests, in the order of the answers.
+fn served(world: &World, requests: &[Value]) -> Vec<Value> {
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let mut server = world
+        .command(["serve"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut ask = |message: Value| writeln!(input, "{message}").unwrap();
+    ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    lines.next().unwrap().unwrap();
+    ask(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let answers = requests.iter().map(|request| {
+        ask(request.clone());
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    });
+    let answers = answers.collect();
+    drop(input);
+    assert!(server.wait().unwrap().success());
+    answers
+}
+
+#[test]
+fn hosts_get_the_list_the_guide_and_the_templates() {
+    let state = |world: World| {
+        let home = world.home().join("state").display().to_string();
+        world.variable("MCP_DELEGATOR_HOME", &home)
+    };
+    let call = |id: u32, name: &str, arguments: Value| {
+        let params = json!({"name": format!("_codex_cloud_{name}"), "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let missing = served(&state(world()), &[call(1, "list_environments", json!({"format": "json"}))]);
+    assert_eq!(missing[0]["result"]["isError"], true, "{missing:?}");
+    assert_eq!(missing[0]["result"]["structuredContent"]["error"]["code"], "NOT_FOUND");
+    let guide = json!({
+        "repoUrl": "https://github.com/me/own", "stack": "go", "gitUserName": "Me", "gitUserEmail": "me@example.org",
+        "format": "json",
+    });
+    let uri = "codex://environment-template/github-go";
+    let answers = served(
+        &state(with(TWO)),
+        &[
+            call(1, "list_environments", json!({"format": "json"})),
+            call(2, "github_setup", guide),
+            json!({"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": {"uri": uri}}),
+        ],
+    );
+    assert_eq!(answers[0]["result"]["structuredContent"]["meta"]["count"], 2, "{answers:?}");
+    assert_eq!(answers[1]["result"]["structuredContent"]["data"]["steps"][2]["step"], 3, "{answers:?}");
+    let template = answers[2]["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(template.contains("go mod download"), "{template}");
 }
 
 /// Whether bash can read it.

@@ -5,9 +5,9 @@
 //! whoever reads sees the one or the other. A link is followed, not replaced.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -20,8 +20,6 @@ use crate::problem::{ConfigError, ConfigWarning, Fault, Position, Problem, Probl
 use crate::sources::Sources;
 
 const UNKNOWN_FIELD: &str = "W_ENVIRONMENTS_001";
-/// Links one may have to follow before it is a circle.
-const MOST_LINKS: usize = 16;
 
 /// Everything in the file.
 pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {
@@ -154,26 +152,7 @@ fn lock(directory: &Path) -> io::Result<File> {
 }
 
 fn replace(path: &Path, object: &Map<String, Value>) -> io::Result<()> {
-    let target = followed(path)?;
-    let directory = target.parent().unwrap_or(Path::new("/"));
     let mut text = serde_json::to_string_pretty(object)?;
     text.push('\n');
-    // Made for its owner only.
-    let mut new = tempfile::Builder::new().prefix(".environments-").tempfile_in(directory)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(&target).map_err(|error| error.error)?;
-    File::open(directory)?.sync_all()
-}
-
-/// Where a chain of links ends, whether or not there is a file yet.
-fn followed(path: &Path) -> io::Result<PathBuf> {
-    let mut place = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        match fs::read_link(&place) {
-            Ok(to) => place = place.parent().unwrap_or(Path::new("/")).join(to),
-            Err(_) => return Ok(place),
-        }
-    }
-    Err(io::Error::other("too many links"))
+    files::replace_text(path, &text, 0o600)
 }

@@ -72,25 +72,6 @@ inputs!(Discard {
     confirm_destructive: bool,
 });
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Host {
-    ClaudeCode,
-    Codex,
-    Cursor,
-    Vscode,
-    ClaudeDesktop,
-}
-
-inputs!(Setup {
-    /// The program that shall call us
-    #[schemars(extend("x-positional" = true))]
-    host: Host,
-    /// Show what would be written instead of writing it
-    #[serde(default)]
-    print: bool,
-});
-
 fn four() -> u32 {
     4
 }
@@ -145,10 +126,4 @@ pub const FLEET_STATUS: CommandSpec = CommandSpec {
     network: true,
     shape: Shape::Show("fleet"),
     ..CommandSpec::declare::<NoInputs>(&["fleet", "status"], "Show workers, slots and the queue of the fleet")
-};
-pub const SETUP: CommandSpec = CommandSpec {
-    shape: Shape::Action("host_configured"),
-    idempotent: true,
-    toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Setup>(&["setup"], "Tell a host program about this server")
 };

@@ -22,6 +22,7 @@ pub mod restore;
 pub mod retry;
 pub mod schema;
 pub mod serve;
+pub mod setup;
 pub mod version;
 
 use crate::registry::CommandSpec;
@@ -67,7 +68,7 @@ pub const ALL: &[&CommandSpec] = &[
     &env::add::SPEC,
     &env::remove::SPEC,
     &env::check::SPEC,
-    &declared::SETUP,
+    &setup::SPEC,
     &doctor::SPEC,
     &config_show::SPEC,
     &schema::SPEC,

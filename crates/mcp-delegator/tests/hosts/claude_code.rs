@@ -2,21 +2,17 @@
 
 use delegator_testkit::fake_model::{FakeModel, Protocol, Step, text_block, tool_use};
 use delegator_testkit::stage::Stage;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{FOUND, PROGRAM, events, installed, plan, played, server_variables, stage};
+use super::{FOUND, events, installed, plan, played, stage};
 
 fn shown(tool: &str) -> String {
-    format!("mcp__delegator___codex_{tool}")
+    format!("mcp__mcp-delegator___codex_{tool}")
 }
 
 fn prepared(model: &FakeModel) -> Stage {
     let stage = stage();
-    let variables: Map<String, Value> =
-        server_variables(&stage).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    let server = json!({"command": PROGRAM, "args": ["serve"], "env": variables});
-    stage.world.write("servers.json", &json!({"mcpServers": {"delegator": server}}).to_string());
-    stage.world.write("home/.claude/.keep", "");
+    stage.world.write("home/.claude/.claude.json", "{}");
     let claude_home = stage.world.home().join(".claude").display().to_string();
     [
         ("CLAUDE_CONFIG_DIR", claude_home.as_str()),
@@ -29,6 +25,11 @@ fn prepared(model: &FakeModel) -> Stage {
     ]
     .into_iter()
     .fold(stage, |stage, (name, value)| stage.variable(name, value))
+}
+
+/// As its user would do it; the host's variables are the server's, too.
+fn configured(stage: &Stage) {
+    assert_eq!(stage.answer(&["setup", "claude-code"])["data"]["changed"], true);
 }
 
 /// The content blocks of one kind in a conversation.
@@ -46,18 +47,15 @@ fn it_finds_the_tools_and_brings_the_results_to_its_model() {
     let model = FakeModel::speaking(Protocol::Messages, steps);
     let stage = prepared(&model);
     let claude = installed("claude-code-2.1.325/node_modules/.bin/claude");
-    let servers = stage.root().join("servers.json").display().to_string();
+    configured(&stage);
     let run = played(
         &stage,
         &claude,
         &[
             "-p",
             "How deep is the well?",
-            "--mcp-config",
-            &servers,
-            "--strict-mcp-config",
             "--allowedTools",
-            "mcp__delegator",
+            "mcp__mcp-delegator",
             "--output-format",
             "stream-json",
             "--verbose",
@@ -66,7 +64,11 @@ fn it_finds_the_tools_and_brings_the_results_to_its_model() {
 
     let events = events(&run);
     let server = &events.iter().find(|event| event["subtype"] == "init").unwrap()["mcp_servers"][0];
-    assert_eq!((&server["name"], &server["status"]), (&json!("delegator"), &json!("connected")), "{server}");
+    assert_eq!(
+        (&server["name"], &server["status"]),
+        (&json!("mcp-delegator"), &json!("connected")),
+        "{server}"
+    );
     let requests = model.requests();
     let offered: Vec<&str> =
         requests[0]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();

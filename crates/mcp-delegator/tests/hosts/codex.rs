@@ -1,25 +1,32 @@
 //! Codex, which shows our tools to its model only when the model searches for them, under the namespace `mcp__SERVER`.
 
 use delegator_testkit::fake_model::{FakeModel, Step, mcp_call, message, tool_search};
+use delegator_testkit::program::text_of;
 use delegator_testkit::stage::Stage;
 use serde_json::Value;
 
-use super::{FOUND, PROGRAM, events, installed, plan, played, server_variables, stage};
+use super::{FOUND, events, installed, plan, played, server_variables, stage};
+
+/// Our name as its model sees it.
+const SHOWN: &str = "mcp_delegator";
 
 fn prepared(model: &FakeModel, prefix: &str) -> Stage {
     let stage = stage();
-    let mut config = model.codex_config();
+    let codex_home = stage.world.home().join(".codex");
+    let stage = stage.variable("CODEX_HOME", &codex_home.display().to_string());
+    // As its user would do it.
+    stage.world.write("home/.codex/config.toml", &model.codex_config());
+    assert_eq!(stage.answer(&["setup", "codex"])["data"]["changed"], true);
+    let mut config = text_of(&codex_home.join("config.toml"));
     // Nobody is there to be asked; without this line a call that changes something is refused.
-    config.push_str(&format!(
-        "[mcp_servers.delegator]\ncommand = \"{PROGRAM}\"\nargs = [\"serve\", \"--tool-prefix\", \"{prefix}\"]\n\
-         default_tools_approval_mode = \"approve\"\n[mcp_servers.delegator.env]\n"
-    ));
+    config.push_str("default_tools_approval_mode = \"approve\"\n[mcp_servers.mcp-delegator.env]\n");
+    // Of its own variables Codex gives a server only a few.
+    config.push_str(&format!("MCP_DELEGATOR_TOOL_PREFIX = \"{prefix}\"\n"));
     for (name, value) in server_variables(&stage) {
         config.push_str(&format!("{name} = \"{value}\"\n"));
     }
     stage.world.write("home/.codex/config.toml", &config);
-    let codex_home = stage.world.home().join(".codex").display().to_string();
-    stage.variable("CODEX_HOME", &codex_home)
+    stage
 }
 
 /// What the model was told in answer to its calls.
@@ -32,7 +39,7 @@ fn finds_and_uses_tools_named(prefix: &str) {
     let names: Vec<String> = plan.iter().map(|call| format!("{prefix}{}", call.tool)).collect();
     let mut steps = vec![Step::Say(vec![tool_search("delegate a coding task, wait for it, results")])];
     let calls = plan.iter().zip(&names);
-    steps.extend(calls.map(|(call, name)| Step::Say(vec![mcp_call("delegator", name, &call.input)])));
+    steps.extend(calls.map(|(call, name)| Step::Say(vec![mcp_call(SHOWN, name, &call.input)])));
     steps.push(Step::Say(vec![message("Thank you.")]));
     let model = FakeModel::start(steps);
     let stage = prepared(&model, prefix);
@@ -56,6 +63,7 @@ fn finds_and_uses_tools_named(prefix: &str) {
     let requests = model.requests();
     let last = requests.last().unwrap();
     let found = answers(last, "tool_search_output")[0].to_string();
+    assert!(found.contains(&format!("\"mcp__{SHOWN}\"")), "{found}");
     for name in &names {
         assert!(found.contains(&format!("\"{name}\"")), "{name} is missing in {found}");
     }

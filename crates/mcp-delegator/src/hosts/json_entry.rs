@@ -1,0 +1,136 @@
+//! One entry of an object within an object, put into JSON text.
+//!
+//! The text is parsed to know what it says, and walked to know where; the two must agree in the end, else nothing is
+//! changed.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::{Edit, EntryError};
+
+/// Puts `entry` under `group.name`. Of one that is there only the command is mended.
+pub fn put(text: &str, group: &str, name: &str, entry: &Value) -> Result<Edit, EntryError> {
+    let before: Value = parsed(text)?;
+    let mut wanted = before.clone();
+    let Some(top) = wanted.as_object_mut() else { return Err(unfit("the file is no JSON object")) };
+    let servers = top.entry(group).or_insert_with(|| Value::Object(serde_json::Map::new()));
+    let Some(servers) = servers.as_object_mut() else {
+        return Err(unfit(format!("{group} is no object")));
+    };
+    match servers.get_mut(name) {
+        Some(Value::Object(present)) => drop(present.insert("command".to_owned(), entry["command"].clone())),
+        Some(_) => return Err(unfit(format!("{group}.{name} is no object"))),
+        None => drop(servers.insert(name.to_owned(), entry.clone())),
+    }
+    if wanted == before {
+        return Ok(Edit::Nothing);
+    }
+    let changed = changed(text, group, name, entry);
+    match changed.filter(|text| parsed(text).is_ok_and(|now| now == wanted)) {
+        Some(text) => Ok(Edit::Text(text)),
+        None => Err(unfit("the entry cannot be put in without rewriting the file")),
+    }
+}
+
+fn parsed(text: &str) -> Result<Value, EntryError> {
+    serde_json::from_str(text)
+        .map_err(|error| EntryError::Unreadable { format: "JSON", words: error.to_string() })
+}
+
+fn unfit(words: impl Into<String>) -> EntryError {
+    EntryError::Unfit { words: words.into() }
+}
+
+fn changed(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
+    let top = skip_blank(text.as_bytes(), 0);
+    let Some(servers) = member(text, top, group) else {
+        let inner = serde_json::json!({ name: entry });
+        return inserted(text, top, group, &inner);
+    };
+    let Some(present) = member(text, servers.start, name) else {
+        return inserted(text, servers.start, name, entry);
+    };
+    match member(text, present.start, "command") {
+        Some(command) => {
+            Some(format!("{}{}{}", &text[..command.start], entry["command"], &text[command.end..]))
+        }
+        None => inserted(text, present.start, "command", &entry["command"]),
+    }
+}
+
+/// The text with a new first member in the object that begins at `open`, indented like its neighbours.
+fn inserted(text: &str, open: usize, key: &str, value: &Value) -> Option<String> {
+    let behind = text.get(open + 1..)?;
+    let blank = &behind[..behind.len() - behind.trim_start().len()];
+    let is_empty = behind.trim_start().starts_with('}');
+    let depth = indent_before(text, open);
+    let (gap, end) = match (blank.rfind('\n'), is_empty) {
+        (Some(line), false) => (format!("\n{}", &blank[line + 1..]), ",".to_owned()),
+        (None, false) => (String::new(), ",".to_owned()),
+        (_, true) => (format!("\n{depth}  "), format!("\n{depth}")),
+    };
+    let key = Value::from(key);
+    let value = match gap.strip_prefix('\n') {
+        Some(indent) => serde_json::to_string_pretty(value).ok()?.replace('\n', &format!("\n{indent}")),
+        None => value.to_string(),
+    };
+    let space = if gap.is_empty() { "" } else { " " };
+    let rest = if is_empty { behind.trim_start() } else { behind };
+    Some(format!("{}{gap}{key}:{space}{value}{end}{rest}", &text[..=open]))
+}
+
+/// What the line an offset stands in begins with.
+fn indent_before(text: &str, at: usize) -> &str {
+    let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// Where the value of a key stands, in the object that begins at `open`. Of two equal keys the last counts.
+fn member(text: &str, open: usize, key: &str) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut at = skip_blank(bytes, open + 1);
+    let mut found = None;
+    while bytes.get(at) == Some(&b'"') {
+        let end = end_of_value(bytes, at);
+        let name: String = serde_json::from_str(text.get(at..end)?).ok()?;
+        let begin = skip_blank(bytes, skip_blank(bytes, end) + 1);
+        let end = end_of_value(bytes, begin);
+        if name == key {
+            found = Some(begin..end);
+        }
+        at = skip_blank(bytes, end);
+        if bytes.get(at) == Some(&b',') {
+            at = skip_blank(bytes, at + 1);
+        }
+    }
+    found
+}
+
+fn skip_blank(bytes: &[u8], from: usize) -> usize {
+    let blank = bytes.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace());
+    from + blank.count()
+}
+
+/// The byte behind a value, of text that is known to be JSON.
+fn end_of_value(bytes: &[u8], begin: usize) -> usize {
+    let (mut at, mut depth, mut in_text) = (begin, 0usize, false);
+    while let Some(byte) = bytes.get(at) {
+        match (in_text, byte) {
+            (true, b'\\') => at += 1,
+            (true, b'"') => in_text = false,
+            (true, _) => {}
+            (false, b'"') => in_text = true,
+            (false, b'{' | b'[') => depth += 1,
+            (false, b'}' | b']') if depth == 0 => return at,
+            (false, b'}' | b']') => depth -= 1,
+            (false, b',' | b' ' | b'\n' | b'\r' | b'\t') if depth == 0 => return at,
+            (false, _) => {}
+        }
+        at += 1;
+        if depth == 0 && !in_text && matches!(byte, b'"' | b'}' | b']') {
+            return at;
+        }
+    }
+    bytes.len()
+}

@@ -1,0 +1,58 @@
+//! One table of servers, put into TOML text: a new one goes to the end, of one that is there the command is mended.
+
+use toml::de::DeTable;
+
+use super::{Edit, EntryError};
+
+const GROUP: &str = "mcp_servers";
+
+/// The entry as a table of its own.
+pub fn table(name: &str, command: &str) -> String {
+    format!("[{GROUP}.{name}]\ncommand = {}\nargs = [\"serve\"]\n", quoted(command))
+}
+
+pub fn put(text: &str, name: &str, command: &str) -> Result<Edit, EntryError> {
+    let document = parsed(text)?;
+    let present = document.get(GROUP).and_then(|group| group.get_ref().as_table()?.get(name));
+    let Some(present) = present else {
+        let gap = match text {
+            "" => "",
+            text if text.ends_with("\n\n") => "",
+            text if text.ends_with('\n') => "\n",
+            _ => "\n\n",
+        };
+        let whole = format!("{text}{gap}{}", table(name, command));
+        // A group that is closed, as an inline table is, takes no more.
+        return match parsed(&whole) {
+            Ok(_) => Ok(Edit::Text(whole)),
+            Err(_) => Err(unfit(format!("{GROUP} is written such that nothing can be added at the end"))),
+        };
+    };
+    let Some(entry) = present.get_ref().as_table() else {
+        return Err(unfit(format!("{GROUP}.{name} is no table")));
+    };
+    let Some(written) = entry.get("command") else {
+        return Err(unfit(format!("{GROUP}.{name} has no command")));
+    };
+    if written.get_ref().as_str() == Some(command) {
+        return Ok(Edit::Nothing);
+    }
+    let span = written.span();
+    Ok(Edit::Text(format!("{}{}{}", &text[..span.start], quoted(command), &text[span.end..])))
+}
+
+fn parsed(text: &str) -> Result<DeTable<'_>, EntryError> {
+    let table = DeTable::parse(text);
+    table
+        .map(toml::Spanned::into_inner)
+        .map_err(|error| EntryError::Unreadable { format: "TOML", words: error.message().to_owned() })
+}
+
+fn unfit(words: String) -> EntryError {
+    EntryError::Unfit { words }
+}
+
+/// A basic string of TOML: what JSON escapes, TOML escapes in the same way.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
