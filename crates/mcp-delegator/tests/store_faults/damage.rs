@@ -17,8 +17,14 @@ fn call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["local", "resume"] => vec!["go on", "--task-id", ID],
         ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
         ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] => vec![ID],
+        ["restore"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
-        ["doctor"]
+        // What the server says of it is the protocol's, not an envelope of its own.
+        ["serve"] => return None,
+        ["cloud", "list-environments" | "github-setup"]
+        | ["env", _]
+        | ["setup"]
+        | ["doctor"]
         | ["demo"]
         | ["config", "show"]
         | ["schema"]
