@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use delegator_testkit::generated::assert_up_to_date;
+use delegator_testkit::generated::{assert_up_to_date, workspace};
 use mcp_delegator::cli::{argv, tree};
 use mcp_delegator::commands;
 use mcp_delegator::registry::{self, CommandSpec, Property, PropertyType, Toolset, mcp_tool};
@@ -145,6 +145,31 @@ fn the_tool_list_is_as_committed_and_small() {
         assert_up_to_date(&format!("crates/mcp-delegator/tests/snapshots/tools/{name}.json"), &text);
     }
 }
+
+/// The table of the README, from the snapshots beside this test.
+#[test]
+fn the_readme_lists_the_tools_as_they_are_served() {
+    let folder = workspace().join("crates/mcp-delegator/tests/snapshots/tools");
+    let snapshot = |spec: &&&CommandSpec| -> Value {
+        let path = folder.join(format!("{}.json", spec.tool_name("_codex_")));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let fifteen = |spec: &&&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
+    let mut table = "| tool | what it does | |\n|---|---|---|\n".to_owned();
+    for spec in registry::all().iter().filter(fifteen) {
+        let tool = snapshot(&spec);
+        let note = if spec.is_available() { "" } else { "not yet" };
+        let about = tool["description"].as_str().unwrap();
+        table += &format!("| `{}` | {about} | {note} |\n", tool["name"].as_str().unwrap());
+    }
+    let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
+    let (before, rest) = readme.split_once(TABLE_BEGINS).unwrap();
+    let (_, after) = rest.split_once(TABLE_ENDS).unwrap();
+    assert_up_to_date("README.md", &format!("{before}{TABLE_BEGINS}{table}{TABLE_ENDS}{after}"));
+}
+
+const TABLE_BEGINS: &str = "<!-- tools: generated -->\n";
+const TABLE_ENDS: &str = "<!-- tools: end -->\n";
 
 #[test]
 fn annotations_say_what_a_call_can_do() {

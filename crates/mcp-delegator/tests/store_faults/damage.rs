@@ -17,8 +17,8 @@ fn call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["local", "resume"] => vec!["go on", "--task-id", ID],
         ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
         ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] => vec![ID],
-        ["import"] => vec![SESSION],
         ["restore"] => vec![ID, "--dry-run"],
+        ["import"] => vec![SESSION],
         // It starts, and its tools say so; the others do not look at tasks.
         ["serve"]
         | ["cloud", "list-environments" | "github-setup"]
