@@ -148,6 +148,30 @@ fn what_ended_last_comes_first_whatever_the_clock_says() {
 }
 
 #[test]
+fn what_ended_with_a_label_is_leafed_through() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let labelled: Vec<_> = ["a", "b", "a", "a"]
+        .into_iter()
+        .map(|team| {
+            let labels = [("team".to_owned(), team.to_owned())].into();
+            registry.submit(&NewTask { labels, ..new_task() }, b"", 1).unwrap().task.id
+        })
+        .collect();
+    for id in &labelled {
+        registry.request_cancel(id, None, 9_500).unwrap();
+    }
+    let page = |filter: &Filter, limit, before| {
+        let page = registry.ended(filter, 1_000, limit, before).unwrap();
+        (page.tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(), page.total, page.next)
+    };
+    let team = Filter { labels: [("team".to_owned(), "a".to_owned())].into(), ..Filter::default() };
+    let (shown, total, next) = page(&team, 2, None);
+    assert_eq!((shown, total), (vec![labelled[3].clone(), labelled[2].clone()], 3));
+    assert_eq!(page(&team, 2, next), (vec![labelled[0].clone()], 3, None));
+}
+
+#[test]
 fn a_thread_leads_to_its_tasks() {
     let world = World::new();
     let mut registry = world.registry();
