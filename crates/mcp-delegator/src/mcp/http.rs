@@ -42,6 +42,9 @@ type Service<S> = StreamableHttpService<S, LocalSessionManager>;
 #[derive(Debug)]
 struct Gate {
     hosts: Vec<String>,
+    /// A server on all addresses of its machine is meant by each of them. A page elsewhere can make a name lead here, but
+    /// not an address.
+    takes_addresses: bool,
     token: Token,
 }
 
@@ -57,9 +60,10 @@ pub fn serve(
         let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
         printer.remark(&format!("Serving on http://{address}{ENDPOINT}"));
-        let gate = Arc::new(Gate { hosts: hosts(address.ip()), token });
+        let gate = Arc::new(Gate::of(address.ip(), token));
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(gate.hosts.clone())
+            // The gate has looked at it.
+            .disable_allowed_hosts()
             .with_max_request_body_bytes(BODY_BYTES);
         let service = Service::new(move || Ok(server.clone()), Arc::default(), config);
         accept(listener, service, gate).await
@@ -126,6 +130,10 @@ async fn connection<S: ServerHandler>(stream: TcpStream, service: Service<S>, ga
 }
 
 impl Gate {
+    fn of(address: IpAddr, token: Token) -> Gate {
+        Gate { hosts: hosts(address), takes_addresses: address.is_unspecified(), token }
+    }
+
     async fn pass<S: ServerHandler>(
         &self,
         request: Request<Incoming>,
@@ -165,7 +173,9 @@ impl Gate {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => host.rsplit_once(':').map_or(host, |(name, _)| name),
         };
+        let is_address = || name.parse::<IpAddr>().is_ok();
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+            || (self.takes_addresses && is_address())
     }
 }
 
@@ -220,7 +230,7 @@ mod tests {
         let path = folder.path().join("token");
         let token = Token::at(&path).unwrap();
         let header = format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim());
-        (Gate { hosts: hosts("127.0.0.1".parse().unwrap()), token }, header)
+        (Gate::of("127.0.0.1".parse().unwrap(), token), header)
     }
 
     fn judged(gate: &Gate, path: &str, headers: &[(&str, &str)]) -> u16 {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
+use delegator_testkit::stage::until;
 use serde_json::{Value, json};
 
 use crate::host::{STATELESS, go, quick, waiting};
@@ -31,7 +32,7 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
     let token = server.token.clone();
     let swapped: String = token.chars().rev().collect();
     let in_url = format!("/mcp?token={token}&access_token={token}");
-    let cases: Vec<(&str, &str, Vec<(String, String)>, u16)> = vec![
+    let cases = [
         ("as it should be", "/mcp", with(&[]), 200),
         ("another host", "/mcp", with(&[("Host", Some("evil.com"))]), 403),
         ("a name that leads here", "/mcp", with(&[("Host", Some("127.0.0.1.nip.io"))]), 403),
@@ -41,7 +42,7 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
         ("a wrong token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {swapped}")))]), 401),
         ("half a token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {}", &token[..10])))]), 401),
         ("another scheme", "/mcp", with(&[("Authorization", Some(&format!("Basic {token}")))]), 401),
-        ("the token in the address", &in_url, with(&[("Authorization", None)]), 401),
+        ("the token in the address", in_url.as_str(), with(&[("Authorization", None)]), 401),
         ("a token and another host", "/healthz", with(&[("Host", Some("evil.com"))]), 403),
         ("another path", "/", with(&[]), 404),
         ("health without a token", "/healthz", with(&[("Authorization", None)]), 404),
@@ -94,6 +95,15 @@ fn other_machines_are_served_only_with_a_token_that_was_named() {
     let args = ["serve", "--http", "0.0.0.0:0", "--token-file", &file];
     let server = HttpServer::started(stage.world.command(args).stderr(Stdio::piped()), &stage);
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
+    // Whichever of its addresses a caller uses is meant; a name that leads to one of them is not.
+    for (host, status) in
+        [("192.0.2.7:7777", 200), ("[2001:db8::7]:7777", 200), ("192.0.2.7.nip.io:7777", 403)]
+    {
+        let mut headers = server.usual();
+        headers[0].1 = host.to_owned();
+        let reply = server.request("POST", "/mcp", &headers, &hello());
+        assert_eq!(reply.status, status, "{host}: {reply:?}");
+    }
 }
 
 #[test]
@@ -157,6 +167,10 @@ fn a_connection_that_is_gone_ends_the_wait_and_not_the_task() {
     let status = server.call("_codex_local_status", json!({"task_id": id}));
     assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
     go(&stage);
+    // A wait that still stood would have read the result.
+    let told = || server.call("_codex_local_status", json!({}))["data"].clone();
+    until("the task has ended", || told()["summary"]["recently_completed"] == 1);
+    assert_eq!(told()["unread"], json!({"count": 1, "task_ids": [id]}));
     let waited = server.call("_codex_local_wait", json!({"task_id": id}));
     assert_eq!(waited["data"]["state"], "completed", "{waited}");
 }

@@ -1,5 +1,6 @@
 //! Calls that stay with a task: progress, cancellation, and many at once (F61).
 
+use delegator_testkit::stage::until;
 use serde_json::{Value, json};
 
 use crate::host::{ERAS, Host, NEW, OLD, go, text, waiting};
@@ -74,6 +75,12 @@ fn cancelling_a_request_ends_the_call_and_not_the_task() {
             assert_eq!(status["data"]["summary"]["running"], 1, "the task goes on: {status}");
             let id = id.unwrap_or_else(|| status["data"]["tasks"][0]["task_id"].as_str().unwrap().to_owned());
             go(&stage);
+            // A call that still stayed would have read the result.
+            until("the task has ended", || {
+                host.envelope("_codex_local_status", json!({}))["data"]["summary"]["running"] == 0
+            });
+            let status = host.envelope("_codex_local_status", json!({}));
+            assert_eq!(status["data"]["unread"]["task_ids"], json!([id]), "{status}");
             let waited = host.envelope("_codex_local_wait", json!({"task_id": id}));
             assert_eq!(waited["data"]["state"], "completed", "{waited}");
             let answered = host.unread().iter().any(|message| message["id"] == call);
