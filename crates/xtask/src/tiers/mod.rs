@@ -6,6 +6,7 @@ mod crowd;
 mod real_life;
 mod registry_size;
 mod soak;
+mod status_under_load;
 mod throughput;
 
 use std::sync::{Mutex, PoisonError};
@@ -30,12 +31,18 @@ pub(crate) struct Tier {
 
 const MINUTE: u64 = 60;
 
-pub(crate) const TIERS: [Tier; 6] = [
+pub(crate) const TIERS: [Tier; 7] = [
     Tier {
         name: "L1",
         about: "throughput: 500 agents at once, 2,000 events each",
         may_take: Duration::from_secs(10 * MINUTE),
         run: throughput::run,
+    },
+    Tier {
+        name: "L2",
+        about: "status under L1: 100 questions a second over stdio, 20 over HTTP",
+        may_take: Duration::from_secs(10 * MINUTE),
+        run: status_under_load::run,
     },
     Tier {
         name: "L3",
