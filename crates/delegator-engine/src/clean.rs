@@ -10,6 +10,7 @@ use delegator_supervisor::agent::Variables;
 use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::rescue::is_just_claimed;
 
 /// What counts as stuck, and as old.
 #[derive(Debug, Clone)]
@@ -68,7 +69,7 @@ impl Engine {
         let before = now_ms() - cleaning.stuck_after_ms;
         for active in registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
-            if since > before || !is_abandoned(registry, &active)? {
+            if since > before || is_just_claimed(&active) || !is_abandoned(registry, &active)? {
                 continue;
             }
             cleaned.stuck.push(active.id.clone());

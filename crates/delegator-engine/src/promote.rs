@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_registry::{Claimed, LockAttempt, Nonce, Promotion, Registry, TaskDir};
+use delegator_registry::{CLAIMED_AT_ONCE, Claimed, LockAttempt, Nonce, Promotion, Registry, TaskDir};
 use delegator_supervisor::agent::environment::MARKER;
 
 use crate::Engine;
@@ -34,8 +34,12 @@ pub const SUPERVISE: &str = "supervise";
 impl Engine {
     /// Starts as many queued tasks as there are free slots.
     pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        let claimed = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
-        self.start_all(registry, claimed)
+        loop {
+            let claimed = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
+            if !self.start_these(registry, claimed)? {
+                return Ok(());
+            }
+        }
     }
 
     /// What a claimer brings along, for as long as it takes.
@@ -43,21 +47,33 @@ impl Engine {
         &self,
         act: impl FnOnce(&Promotion<'_>) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let nonces = std::cell::RefCell::new(fresh_nonces(self.max_concurrent.max(1))?);
+        let nonces = std::cell::RefCell::new(fresh_nonces(self.max_concurrent.clamp(1, CLAIMED_AT_ONCE))?);
         let spare = fresh_nonces(1)?;
-        // There are as many nonces as slots, so the spare one is never needed twice.
+        // There are as many nonces as can be claimed, so the spare one is never needed twice.
         let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
         act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })
     }
 
-    /// Starts a supervisor for each claim. What cannot be started goes back to its place in the queue.
+    /// Starts a supervisor for each claim of somebody who ended a task, and what else may start.
     pub(crate) fn start_all(
         &self,
         registry: &mut Registry,
         claimed: Vec<Claimed>,
     ) -> Result<(), EngineError> {
-        for Claimed { task, nonce } in claimed {
-            let started = lock_for_start(&registry.dir().task(&task.id)).and_then(|lock| {
+        match self.start_these(registry, claimed)? {
+            true => self.promote(registry),
+            false => Ok(()),
+        }
+    }
+
+    /// All of them are locked before the first is started, because a start takes its time. What cannot be started goes
+    /// back to its place in the queue. Says whether there may be more to claim.
+    fn start_these(&self, registry: &mut Registry, claimed: Vec<Claimed>) -> Result<bool, EngineError> {
+        let may_be_more = claimed.len() == CLAIMED_AT_ONCE;
+        let locks: Vec<_> =
+            claimed.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
+        for (Claimed { task, nonce }, lock) in claimed.into_iter().zip(locks) {
+            let started = lock.and_then(|lock| {
                 crash_point(CrashPoint::StartLocked);
                 self.start_supervisor(&task.id, &nonce, lock)
             });
@@ -67,7 +83,7 @@ impl Engine {
             crash_point(CrashPoint::SupervisorSpawned);
         }
         reap_started();
-        Ok(())
+        Ok(may_be_more)
     }
 
     fn start_supervisor(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<(), EngineError> {

@@ -108,7 +108,7 @@ fn end_what_it_left(registry: &Registry, id: &TaskId) -> Vec<i32> {
 }
 
 /// Whoever claimed it may be about to lock it. A clock that was set back must not keep a task for ever.
-fn is_just_claimed(active: &Active) -> bool {
+pub(crate) fn is_just_claimed(active: &Active) -> bool {
     let age_ms = now_ms() - active.claimed_at_ms;
     active.state == State::Starting && (0..LOCKING_MAY_TAKE_MS).contains(&age_ms)
 }

@@ -36,7 +36,7 @@ pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir,
 pub use files::task_dir::{TaskDir, TaskFile};
 pub use ops::attempt::{Began, GivenBack};
 pub use ops::cancel::CancelOutcome;
-pub use ops::claim::{Claimed, Promotion, WaitsFor};
+pub use ops::claim::{CLAIMED_AT_ONCE, Claimed, Promotion, WaitsFor};
 pub use ops::ended::EndedPage;
 pub use ops::forget::Forgotten;
 pub use ops::import::Past;

@@ -130,7 +130,7 @@ impl Registry {
                 Err(lost) => return Ok(Cas::Lost(lost)),
             };
             end_task(db, &seen, finish, &cause(&finish.end), now_ms)?;
-            Ok(Cas::Applied(claim::claim(db, promotion, usize::MAX, now_ms)?))
+            Ok(Cas::Applied(claim::claim(db, promotion, claim::CLAIMED_AT_ONCE, now_ms)?))
         })?;
         crash_point(CrashPoint::EndCommitted);
         if matches!(done, Cas::Applied(_)) {

@@ -20,6 +20,9 @@ pub(crate) const RUNNING: &str = "SELECT seq, id, mode, work_tree, allow_paralle
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, allow_parallel_writes, resumed_thread, thread_id \
      FROM tasks WHERE state = 'queued' ORDER BY seq";
 
+/// Each claim is locked and started by whoever made it, one after the other, and until it is locked it looks abandoned.
+pub const CLAIMED_AT_ONCE: usize = 32;
+
 /// What a claimer brings along.
 pub struct Promotion<'a> {
     pub max_concurrent: usize,
@@ -61,7 +64,8 @@ impl Registry {
         self.write(|db| Ok(claim(db, promotion, 1, now_ms)?.pop()))
     }
 
-    /// Claims as many as there are free slots.
+    /// Claims as many as there are free slots, but no more than [`CLAIMED_AT_ONCE`]: whoever got that many should come
+    /// back for more.
     pub fn claim_all(
         &mut self,
         promotion: &Promotion<'_>,
@@ -70,7 +74,7 @@ impl Registry {
         if !self.has_room(promotion)? {
             return Ok(Vec::new());
         }
-        let claimed = self.write(|db| claim(db, promotion, usize::MAX, now_ms))?;
+        let claimed = self.write(|db| claim(db, promotion, CLAIMED_AT_ONCE, now_ms))?;
         crash_point(CrashPoint::ClaimCommitted);
         Ok(claimed)
     }

@@ -161,6 +161,7 @@ impl Refused {
     pub fn wants_confirmation(&self) -> bool {
         let mut problems = self.error.problems.iter();
         self.error.problems.len() == 1
-            && problems.all(|problem| problem.code == ErrorCode::ConfirmationRequired)
+            && problems
+                .all(|problem| problem.code == ErrorCode::ConfirmationRequired && problem.field == "confirm")
     }
 }
