@@ -18,6 +18,7 @@ fn call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
         ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] => vec![ID],
         ["import"] => vec![SESSION],
+        ["restore"] => vec![ID, "--confirm-destructive"],
         ["doctor"]
         | ["demo"]
         | ["config", "show"]
@@ -26,7 +27,9 @@ fn call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         | ["completions"]
         | ["man"]
         | ["help"]
-        | ["version"] => return None,
+        | ["version"]
+        // It starts, and every call then says so: see tests/mcp.
+        | ["serve"] => return None,
         other => panic!("is {other:?} about tasks?"),
     };
     Some([spec.path, &words].concat())
