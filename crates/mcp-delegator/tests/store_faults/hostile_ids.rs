@@ -39,9 +39,12 @@ fn names_tasks(property: &Property) -> bool {
 
 /// The least a command takes beside its id.
 fn beside(spec: &CommandSpec) -> Map<String, Value> {
-    let others = spec.inputs().properties.into_iter().filter(|one| one.required && !names_tasks(one));
+    let properties = spec.inputs().properties;
+    let confirms = properties.iter().any(|one| one.name == "confirm_destructive");
+    let others = properties.into_iter().filter(|one| one.required && !names_tasks(one));
     others
         .map(|one| (one.name.clone(), one.choices().first().map_or(json!("text"), |word| json!(word))))
+        .chain(confirms.then(|| ("confirm_destructive".to_owned(), json!(true))))
         .collect()
 }
 
