@@ -4,7 +4,7 @@
 //! stdio ─┐             ┌ toolbox   which tools, under which names
 //!        ├─ server ────┤ call      validate ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
 //! http ──┘  (rmcp)     ├ staying   many waits, one thread, progress
-//!                      ├ handles   the tasks extension, projected from the registry
+//!                      ├ handles   the tasks extension; projection: what the registry says of a handle
 //!                      └ resources, prompts, confirmation
 //! ```
 //!
@@ -20,6 +20,7 @@ pub mod fixtures;
 pub mod handles;
 pub mod http;
 pub mod instructions;
+pub mod projection;
 pub mod prompts;
 pub mod resources;
 pub mod server;

@@ -15,7 +15,14 @@ fn handle_of(result: &Value) -> String {
 }
 
 fn look(host: &mut Host, handle: &str) -> Value {
-    result(host.request("tasks/get", json!({"taskId": handle})))
+    let told = result(host.request("tasks/get", json!({"taskId": handle})));
+    assert_eq!(told["resultType"], "complete", "{told}");
+    told
+}
+
+fn cancel(host: &mut Host, handle: &str) {
+    let told = result(host.request("tasks/cancel", json!({"taskId": handle})));
+    assert_eq!(told["resultType"], "complete", "{told}");
 }
 
 fn until_it_is(host: &mut Host, handle: &str, status: &str) -> Value {
@@ -48,11 +55,11 @@ fn cancelling_the_handle_of_a_run_cancels_the_task() {
     let stage = waiting();
     let mut host = Host::with(&stage, NEW, &[], able());
     let handle = handle_of(&host.call("_codex_local_run", json!({"task": "x"})));
-    result(host.request("tasks/cancel", json!({"taskId": handle})));
+    cancel(&mut host, &handle);
     until_it_is(&mut host, &handle, "cancelled");
     assert_eq!(stage.wait(&handle)["data"]["state"], "cancelled");
     // Once more, and after the end: the handle stays as it is.
-    result(host.request("tasks/cancel", json!({"taskId": handle})));
+    cancel(&mut host, &handle);
     assert_eq!(look(&mut host, &handle)["status"], "cancelled");
 }
 
@@ -64,7 +71,7 @@ fn cancelling_the_handle_of_a_wait_ends_the_wait() {
     let handle = handle_of(&host.call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 600})));
     assert_ne!(handle, id);
     assert_eq!(look(&mut host, &handle)["status"], "working");
-    result(host.request("tasks/cancel", json!({"taskId": handle})));
+    cancel(&mut host, &handle);
     assert_eq!(look(&mut host, &handle)["status"], "cancelled");
     let status = host.envelope("_codex_local_status", json!({"task_id": id}));
     assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
@@ -122,6 +129,7 @@ fn no_handle_is_given_to_who_did_not_ask_in_that_very_request() {
     let mut able = Host::with(&stage, NEW, &[], able());
     let status = able.call("_codex_local_status", json!({}));
     assert!(status.get("taskId").is_none() && status["content"].is_array(), "{status}");
+    assert_eq!(status["resultType"], "complete", "{status}");
     let over = able.call("_codex_local_run", json!({"task": "x", "mode": "wild"}));
     assert_eq!(over["isError"], true, "{over}");
 }

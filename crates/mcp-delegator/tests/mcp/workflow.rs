@@ -48,7 +48,6 @@ fn the_status_of_one_task_is_short() {
     let stage = waiting();
     let mut host = Host::of(&stage, OLD);
     let id = host.exec();
-    stage.until_there(".");
     let running = host.call("_codex_local_status", json!({"task_id": id}));
     assert!(text(&running).len() <= 600 && text(&running).contains(&id), "{running}");
     crate::host::go(&stage);
