@@ -50,7 +50,7 @@ pub use error::EngineError;
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;
-pub use overview::{Overview, Queued, Wanted};
+pub use overview::{Overview, Queued, Running, Wanted};
 pub use promote::SUPERVISE;
 pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{EndedPage, Filter, Registry, Task, Unread, WaitsFor};
+use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -25,7 +26,7 @@ pub struct Wanted {
 
 #[derive(Debug)]
 pub struct Overview {
-    pub running: Vec<Task>,
+    pub running: Vec<Running>,
     pub queued: Vec<Queued>,
     pub ended: EndedPage,
     pub unread: Unread,
@@ -43,6 +44,23 @@ pub struct Queued {
     pub waiting_for: Option<WaitsFor>,
 }
 
+/// A task that runs, and how far it is.
+#[derive(Debug)]
+pub struct Running {
+    pub task: Task,
+    /// The supervisor's last snapshot, if there is one.
+    pub snapshot: Option<Value>,
+}
+
+impl Running {
+    fn of(registry: &Registry, task: Task) -> Running {
+        // One that cannot be read is one that is not known.
+        let bytes = registry.dir().task(&task.id).read_snapshot().ok().flatten();
+        let snapshot = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Running { task, snapshot }
+    }
+}
+
 /// How many unread results are named.
 const UNREAD_NAMED: u32 = 20;
 
@@ -50,7 +68,7 @@ impl Engine {
     /// Running, queued and lately ended tasks, after looking after them. `None`: there never was a task.
     pub fn overview(&self, wanted: &Wanted) -> Result<Option<Overview>, EngineError> {
         let Some(mut registry) = self.find()? else { return Ok(None) };
-        self.rescue_in(&mut registry)?;
+        self.rescue_unless_lately(&mut registry)?;
         let (mut active, ended) = match &wanted.only {
             Some(id) => split(registry.get(id)?),
             None => {
@@ -61,9 +79,10 @@ impl Engine {
         };
         // The list is newest first; whoever waits longest stands first.
         active.reverse();
-        let (queued, running) = active.into_iter().partition(|task| task.state == State::Queued);
+        let (queued, running): (Vec<Task>, Vec<Task>) =
+            active.into_iter().partition(|task| task.state == State::Queued);
         Ok(Some(Overview {
-            running,
+            running: running.into_iter().map(|task| Running::of(&registry, task)).collect(),
             queued: placed(&registry, queued)?,
             ended,
             unread: registry.unread(&wanted.under, UNREAD_NAMED)?,

@@ -6,6 +6,8 @@
 //! Everybody alive makes the rounds: servers and waiters every five seconds and when a supervisor they watch is gone,
 //! supervisors every thirty, every other call once.
 
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -22,6 +24,9 @@ use crate::{Engine, wake};
 /// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
 const LOCKING_MAY_TAKE_MS: i64 = 2_000;
 const EVERY: Duration = Duration::from_secs(5);
+const LATELY: Duration = Duration::from_secs(1);
+/// Where this process made its last pass for somebody who wanted an overview, and when.
+static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 /// How soon a supervisor that is out of sight but holds its lock (another pid namespace) is looked for again.
 const MISSED_AGAIN: Duration = Duration::from_secs(1);
 
@@ -32,6 +37,17 @@ impl Engine {
             Some(mut registry) => self.rescue_in(&mut registry),
             None => Ok(()),
         }
+    }
+
+    /// For whoever is asked many times a second: the same, unless this process has just done it.
+    pub(crate) fn rescue_unless_lately(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        let lately = |(dir, at): &(PathBuf, Instant)| *dir == self.state_dir && at.elapsed() < LATELY;
+        let last = || LAST_PASS.lock().unwrap_or_else(PoisonError::into_inner);
+        if last().as_ref().is_some_and(lately) {
+            return Ok(());
+        }
+        *last() = Some((self.state_dir.clone(), Instant::now()));
+        self.rescue_in(registry)
     }
 
     /// Ends what nobody supervises, and starts what may start. One cheap read when nothing is due.

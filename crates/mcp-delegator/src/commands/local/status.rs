@@ -99,11 +99,11 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
     let wanted = wanted(context, &engine, &input.of, now_ms)?;
     let Some(seen) = engine.overview(&wanted)? else { return Ok(nothing(now_ms)) };
     let mut tasks = Vec::new();
-    for task in &seen.running {
-        let files = engine.files(&task.id)?;
-        let mut told = view::running(task, files.snapshot.as_ref(), now_ms);
+    for running in &seen.running {
+        let mut told = view::running(&running.task, running.snapshot.as_ref(), now_ms);
         if input.of.verbose {
-            told["last_lines"] = last_lines(&engine.stored(&task.id, TaskFile::Events)?).into();
+            let stored = engine.stored(&running.task.id, TaskFile::Events)?;
+            told["last_lines"] = last_lines(&stored).into();
         }
         tasks.push(told);
     }
