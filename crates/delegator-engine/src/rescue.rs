@@ -3,7 +3,7 @@
 //! A supervisor holds its task's lock as long as it lives, and whoever starts one holds it before. So whoever gets the
 //! lock of an active task knows that nobody supervises it, and while he holds it nobody can begin to: he judges alone.
 //!
-//! Everybody alive makes the rounds: servers and waiters every five seconds and when a supervisor they watch is gone,
+//! Everybody alive makes the rounds: servers and waiters every few seconds and when a supervisor they watch is gone,
 //! supervisors every thirty, every other call once.
 
 use std::path::PathBuf;
@@ -23,7 +23,8 @@ use crate::{Engine, wake};
 
 /// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
 const LOCKING_MAY_TAKE_MS: i64 = 2_000;
-const EVERY: Duration = Duration::from_secs(5);
+/// A loss is to be recorded within three seconds wherever somebody is alive.
+const EVERY: Duration = Duration::from_millis(2_500);
 const LATELY: Duration = Duration::from_secs(1);
 /// Where this process made its last pass for somebody who wanted an overview, and when.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
