@@ -18,6 +18,9 @@ use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 use crate::Engine;
 use crate::other_tasks::supervises_another;
 
+/// A little less than how often each of them would.
+const ROUNDS_EVERY_MS: i64 = 25_000;
+
 pub(crate) struct TaskPorts {
     pub(crate) registry: RefCell<Registry>,
     pub(crate) id: TaskId,
@@ -80,9 +83,10 @@ impl Ports for TaskPorts {
         crash_point(CrashPoint::LaunchRemoved);
     }
 
-    /// The look is cheap; what it may ask for is not, and must not hold up the run.
+    /// One of all the supervisors looks for all of them. What the look may ask for must not hold up the run.
     fn look_around(&self) {
-        if self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
+        let mine = self.registry.borrow_mut().take_turn("rounds", ROUNDS_EVERY_MS, crate::clock::now_ms());
+        if mine.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
             let engine = self.engine.clone();
             let _ = std::thread::Builder::new().spawn(move || engine.rescue());
         }
