@@ -133,9 +133,14 @@ impl Engine {
     }
 }
 
-/// Nobody supervises it: its lock can be had.
+/// Nobody supervises it: its lock can be had, and whoever had it has not recorded the end since the list was read.
 fn is_abandoned(registry: &Registry, active: &Active) -> Result<bool, EngineError> {
-    Ok(!matches!(registry.dir().task(&active.id).try_lock()?, LockAttempt::Held))
+    let judge = registry.dir().task(&active.id).try_lock()?;
+    if matches!(judge, LockAttempt::Held) {
+        return Ok(false);
+    }
+    let now = registry.get(&active.id)?;
+    Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }
 
 fn remove_leftovers(

@@ -9,15 +9,14 @@ const MOST_FILES: usize = 20;
 
 /// A submission that was accepted.
 pub fn accepted(data: &Value) -> Document {
-    let state = text(data, "state");
     let mut facts = facts(data, &[("state", "/state"), ("thread", "/thread_id"), ("runs in", "/capability")]);
     facts.retain(|(_, value)| value != "-");
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
     let document = document.block(Block::Facts(facts));
     match data.get("metadata") {
         Some(_) => result(data),
-        None if matches!(state, "queued" | "working") => document.block(wait_for(data)),
-        None => document,
+        // Also for one that has ended already: waiting for it tells what it did.
+        None => document.block(wait_for(data)),
     }
 }
 
