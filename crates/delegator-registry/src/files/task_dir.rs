@@ -234,7 +234,15 @@ impl TaskDir {
             fs::remove_file(self.file(TaskFile::Lock))?;
             fs::remove_dir(&self.path)
         })();
-        removed.map_err(RegistryError::file(&self.path, "remove"))
+        match removed {
+            // Another cleaner came when the lock's file was gone and the directory was not: it does the rest.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) =>
+            {
+                Ok(())
+            }
+            other => other.map_err(RegistryError::file(&self.path, "remove")),
+        }
     }
 }
 
