@@ -4,13 +4,13 @@
 //! at a time, so that nobody waits long for the registry.
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{Active, Leftover, LeftoverKind, LockAttempt, Registry};
+use delegator_registry::{Leftover, LeftoverKind, Registry};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::rescue::is_just_claimed;
+use crate::rescue::is_abandoned;
 
 /// What counts as stuck, and as old.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl Engine {
         let before = now_ms() - cleaning.stuck_after_ms;
         for active in registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
-            if since > before || is_just_claimed(&active) || !is_abandoned(registry, &active)? {
+            if since > before || !is_abandoned(registry, &active)? {
                 continue;
             }
             cleaned.stuck.push(active.id.clone());
@@ -131,16 +131,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// Nobody supervises it: its lock can be had, and whoever had it has not recorded the end since the list was read.
-fn is_abandoned(registry: &Registry, active: &Active) -> Result<bool, EngineError> {
-    let judge = registry.dir().task(&active.id).try_lock()?;
-    if matches!(judge, LockAttempt::Held) {
-        return Ok(false);
-    }
-    let now = registry.get(&active.id)?;
-    Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }
 
 fn remove_leftovers(

@@ -108,6 +108,34 @@ impl Launch {
 }
 
 impl Settings {
+    /// A task in a directory, with nothing asked for beyond that.
+    pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
+        Settings {
+            mode: mode.name().to_owned(),
+            preview: false,
+            working_dir,
+            allowed_roots: Vec::new(),
+            model: None,
+            profile: None,
+            reasoning_effort: None,
+            images: Vec::new(),
+            add_dirs: Vec::new(),
+            output_schema: None,
+            skip_git_repo_check: false,
+            env_policy: "inherit-none".to_owned(),
+            env_allow_list: Vec::new(),
+            resume: None,
+            usage_before: None,
+            limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
+            ending: Ending { interrupt_grace_sec: 5, terminate_grace_sec: 5 },
+            max_stream_bytes: 64 << 20,
+            max_processes: 4096,
+            sweep_exempt: Vec::new(),
+            without_group: false,
+            depth: 0,
+        }
+    }
+
     /// A mode nobody knows is the narrowest one.
     pub(crate) fn mode(&self) -> Mode {
         Mode::named(&self.mode).unwrap_or(Mode::ReadOnly)

@@ -63,9 +63,7 @@ impl Engine {
     /// Whether a pass would do something. Changes nothing.
     pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
         for active in registry.active()? {
-            if !is_just_claimed(&active)
-                && !matches!(registry.dir().task(&active.id).try_lock()?, LockAttempt::Held)
-            {
+            if is_abandoned(registry, &active)? {
                 return Ok(true);
             }
         }
@@ -124,8 +122,21 @@ fn end_what_it_left(registry: &Registry, id: &TaskId) -> Vec<i32> {
     swept.map(|report| report.survivors.iter().map(|one| one.pid).collect()).unwrap_or_default()
 }
 
+/// Nobody supervises it: its lock can be had, and whoever had it has not recorded the end since the list was read.
+pub(crate) fn is_abandoned(registry: &Registry, active: &Active) -> Result<bool, EngineError> {
+    if is_just_claimed(active) {
+        return Ok(false);
+    }
+    let judge = registry.dir().task(&active.id).try_lock()?;
+    if matches!(judge, LockAttempt::Held) {
+        return Ok(false);
+    }
+    let now = registry.get(&active.id)?;
+    Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
+}
+
 /// Whoever claimed it may be about to lock it. A clock that was set back must not keep a task for ever.
-pub(crate) fn is_just_claimed(active: &Active) -> bool {
+fn is_just_claimed(active: &Active) -> bool {
     let age_ms = now_ms() - active.claimed_at_ms;
     active.state == State::Starting && (0..LOCKING_MAY_TAKE_MS).contains(&age_ms)
 }

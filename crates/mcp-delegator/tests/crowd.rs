@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::{End, FailureKind, Mode, State, TaskId};
 use delegator_engine::resident::{Goal, Resident};
-use delegator_engine::{AgentProgram, Cleaning, Ending, Engine, EngineError, Limits, Settings, Submission};
+use delegator_engine::{AgentProgram, Cleaning, Ending, Engine, EngineError, Settings, Submission};
 use delegator_registry::{OpenOptions, Registry, StateDir, Task};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -162,28 +162,11 @@ impl Crowd {
 
 fn settings(mode: Mode, project: &Path) -> Settings {
     Settings {
-        mode: mode.name().to_owned(),
-        preview: false,
-        working_dir: project.to_owned(),
-        allowed_roots: Vec::new(),
-        model: None,
-        profile: None,
-        reasoning_effort: None,
-        images: Vec::new(),
-        add_dirs: Vec::new(),
-        output_schema: None,
         skip_git_repo_check: true,
-        env_policy: "inherit-none".to_owned(),
-        env_allow_list: Vec::new(),
-        resume: None,
-        usage_before: None,
-        limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
         ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
         max_stream_bytes: 1 << 20,
         max_processes: 64,
-        sweep_exempt: Vec::new(),
-        without_group: false,
-        depth: 0,
+        ..Settings::plain(mode, project.to_owned())
     }
 }
 

@@ -68,32 +68,12 @@ impl Door {
     }
 
     fn settings(&self) -> Settings {
+        let (interrupt_grace_sec, terminate_grace_sec) = self.setting.graces;
         Settings {
-            mode: Mode::ReadOnly.name().to_owned(),
-            preview: false,
-            working_dir: self.setting.project.clone(),
-            allowed_roots: Vec::new(),
-            model: None,
-            profile: None,
-            reasoning_effort: None,
-            images: Vec::new(),
-            add_dirs: Vec::new(),
-            output_schema: None,
             skip_git_repo_check: true,
-            env_policy: "inherit-none".to_owned(),
-            env_allow_list: Vec::new(),
-            resume: None,
-            usage_before: None,
             limits: Limits { idle_sec: 600, hard_sec: 1200, only_output_counts: false },
-            ending: Ending {
-                interrupt_grace_sec: self.setting.graces.0,
-                terminate_grace_sec: self.setting.graces.1,
-            },
-            max_stream_bytes: 64 << 20,
-            max_processes: 4096,
-            sweep_exempt: Vec::new(),
-            without_group: false,
-            depth: 0,
+            ending: Ending { interrupt_grace_sec, terminate_grace_sec },
+            ..Settings::plain(Mode::ReadOnly, self.setting.project.clone())
         }
     }
 

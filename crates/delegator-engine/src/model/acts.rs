@@ -11,7 +11,7 @@ use serde_json::json;
 use super::chance::Chance;
 use super::stage::{Stage, short};
 use crate::error::EngineError;
-use crate::{AgentProgram, Cleaning, Ending, Engine, Limits, Nesting, Settings, Submission, cancel};
+use crate::{AgentProgram, Cleaning, Ending, Engine, Nesting, Settings, Submission, cancel};
 
 #[derive(Debug, Clone)]
 pub(super) enum Act {
@@ -131,27 +131,12 @@ fn submission(chance: &mut Chance, trees: &[PathBuf], threads: &[String]) -> Sub
 
 fn settings(mode: Mode, tree: &Path, resume: Option<String>) -> Settings {
     Settings {
-        mode: mode.name().to_owned(),
-        preview: false,
-        working_dir: tree.to_owned(),
-        allowed_roots: Vec::new(),
-        model: None,
-        profile: None,
-        reasoning_effort: None,
-        images: Vec::new(),
-        add_dirs: Vec::new(),
-        output_schema: None,
         skip_git_repo_check: true,
-        env_policy: "inherit-none".to_owned(),
-        env_allow_list: Vec::new(),
         resume,
-        usage_before: None,
-        limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
         ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
         max_stream_bytes: 1 << 20,
         max_processes: 64,
-        sweep_exempt: Vec::new(),
         without_group: true,
-        depth: 0,
+        ..Settings::plain(mode, tree.to_owned())
     }
 }

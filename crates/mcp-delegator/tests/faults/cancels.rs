@@ -34,28 +34,12 @@ fn wait(engine: &Engine, id: &TaskId) -> String {
 /// A task as the command line would submit it, for an agent that reads what it is to do.
 fn submission(stage: &Stage, text: &str) -> Submission {
     let settings = Settings {
-        mode: "read-only".to_owned(),
-        preview: false,
-        working_dir: stage.world.project(),
-        allowed_roots: Vec::new(),
-        model: None,
-        profile: None,
-        reasoning_effort: None,
-        images: Vec::new(),
-        add_dirs: Vec::new(),
-        output_schema: None,
         skip_git_repo_check: true,
-        env_policy: "inherit-none".to_owned(),
-        env_allow_list: Vec::new(),
-        resume: None,
-        usage_before: None,
         limits: Limits { idle_sec: 60, hard_sec: 1, only_output_counts: false },
         ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
         max_stream_bytes: 1 << 20,
         max_processes: 64,
-        sweep_exempt: Vec::new(),
-        depth: 0,
-        without_group: false,
+        ..Settings::plain(Mode::ReadOnly, stage.world.project())
     };
     let program = stage.root().join("bin/codex");
     Submission {
