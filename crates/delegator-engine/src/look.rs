@@ -91,6 +91,12 @@ impl Engine {
         Ok(dir.read(which)?.unwrap_or_default())
     }
 
+    /// The end of it, at most so many bytes.
+    pub fn stored_tail(&self, id: &TaskId, which: TaskFile, at_most: u64) -> Result<Vec<u8>, EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
+        Ok(dir.read_tail(which, at_most)?.unwrap_or_default())
+    }
+
     pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {
         if let Some(mut registry) = self.find()? {
             registry.mark_read(id, now_ms())?;

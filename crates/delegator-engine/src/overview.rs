@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{EndedPage, Filter, Registry, Task, Unread, WaitsFor};
-use serde_json::Value;
+use delegator_registry::{Brief, EndedPage, Filter, Registry, Task, Unread, WaitsFor};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -18,6 +19,8 @@ pub struct Wanted {
     pub only: Option<TaskId>,
     /// Whose unread results are counted: those in or below this directory.
     pub under: String,
+    /// How many running and how many queued ones are listed, oldest first; all are counted.
+    pub living_limit: u32,
     pub ended_since_ms: i64,
     pub ended_limit: u32,
     /// Where an earlier page of ended ones stopped.
@@ -27,7 +30,9 @@ pub struct Wanted {
 #[derive(Debug)]
 pub struct Overview {
     pub running: Vec<Running>,
+    pub running_count: u64,
     pub queued: Vec<Queued>,
+    pub queued_count: u64,
     pub ended: EndedPage,
     pub unread: Unread,
     pub queue_paused: bool,
@@ -38,7 +43,7 @@ pub struct Overview {
 /// A task in the queue.
 #[derive(Debug)]
 pub struct Queued {
-    pub task: Task,
+    pub task: Brief,
     /// 0: it is next.
     pub position: usize,
     pub waiting_for: Option<WaitsFor>,
@@ -47,19 +52,32 @@ pub struct Queued {
 /// A task that runs, and how far it is.
 #[derive(Debug)]
 pub struct Running {
-    pub task: Task,
-    /// The supervisor's last snapshot, if there is one.
+    pub task: Brief,
+    /// What the supervisor's last snapshot says of that, if there is one.
     pub snapshot: Option<Value>,
 }
 
+/// The part of a snapshot that is told of every task; the rest is not even read.
+#[derive(Deserialize)]
+struct HowFar {
+    #[serde(default)]
+    progress: Value,
+    #[serde(default)]
+    current_activity: Value,
+}
+
 impl Running {
-    fn of(registry: &Registry, task: Task) -> Running {
+    fn of(registry: &Registry, task: Brief) -> Running {
         // One that cannot be read is one that is not known.
         let bytes = registry.dir().task(&task.id).read_snapshot().ok().flatten();
         let snapshot = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Running { task, snapshot }
+        let told = |HowFar { progress, current_activity }| json!({"progress": progress, "current_activity": current_activity});
+        Running { task, snapshot: snapshot.map(told) }
     }
 }
+
+/// How many there are, and the first of them.
+type Counted = (u64, Vec<Brief>);
 
 /// How many unread results are named.
 const UNREAD_NAMED: u32 = 20;
@@ -69,21 +87,20 @@ impl Engine {
     pub fn overview(&self, wanted: &Wanted) -> Result<Option<Overview>, EngineError> {
         let Some(mut registry) = self.find()? else { return Ok(None) };
         self.rescue_unless_lately(&mut registry)?;
-        let (mut active, ended) = match &wanted.only {
-            Some(id) => split(registry.get(id)?),
+        let ((running_count, running), (queued_count, queued), ended) = match &wanted.only {
+            Some(id) => alone(registry.get(id)?),
             None => {
                 let Wanted { ended_since_ms, ended_limit, ended_before, .. } = *wanted;
                 let ended = registry.ended(&wanted.filter, ended_since_ms, ended_limit, ended_before)?;
-                (living(&registry, &wanted.filter)?, ended)
+                let first = |states| oldest(&registry, &wanted.filter, states, wanted.living_limit);
+                (first(&[State::Starting, State::Working])?, first(&[State::Queued])?, ended)
             }
         };
-        // The list is newest first; whoever waits longest stands first.
-        active.reverse();
-        let (queued, running): (Vec<Task>, Vec<Task>) =
-            active.into_iter().partition(|task| task.state == State::Queued);
         Ok(Some(Overview {
             running: running.into_iter().map(|task| Running::of(&registry, task)).collect(),
+            running_count,
             queued: placed(&registry, queued)?,
+            queued_count,
             ended,
             unread: registry.unread(&wanted.under, UNREAD_NAMED)?,
             queue_paused: registry.queue_paused()?,
@@ -104,31 +121,54 @@ impl Engine {
 
 /// Every task that has not ended and passes the filter, newest first.
 pub(crate) fn living(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, EngineError> {
-    let alive = [State::Queued, State::Starting, State::Working];
-    let states: Vec<State> = match filter.states.as_slice() {
-        [] => alive.to_vec(),
-        asked => alive.into_iter().filter(|state| asked.contains(state)).collect(),
-    };
-    if states.is_empty() {
-        return Ok(Vec::new());
+    match among(filter, &[State::Queued, State::Starting, State::Working]) {
+        Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
+        None => Ok(Vec::new()),
     }
-    let filter = Filter { states, ..filter.clone() };
-    Ok(registry.list(&filter, u32::MAX, None)?.tasks)
 }
 
-fn split(task: Option<Task>) -> (Vec<Task>, EndedPage) {
-    let (ended, active): (Vec<Task>, Vec<Task>) = task.into_iter().partition(|task| task.state.is_terminal());
-    (active, EndedPage { total: ended.len() as u64, tasks: ended, next: None })
+/// Whoever waits or works longest stands first.
+fn oldest(
+    registry: &Registry,
+    filter: &Filter,
+    states: &[State],
+    limit: u32,
+) -> Result<Counted, EngineError> {
+    match among(filter, states) {
+        Some(filter) => Ok(registry.oldest(&filter, limit)?),
+        None => Ok((0, Vec::new())),
+    }
 }
 
-fn placed(registry: &Registry, queued: Vec<Task>) -> Result<Vec<Queued>, EngineError> {
+/// The filter for those of the states that it lets pass; `None`: it lets none of them.
+fn among(filter: &Filter, states: &[State]) -> Option<Filter> {
+    let passes = |state: &State| filter.states.is_empty() || filter.states.contains(state);
+    let states: Vec<State> = states.iter().copied().filter(passes).collect();
+    (!states.is_empty()).then(|| Filter { states, ..filter.clone() })
+}
+
+/// One task, in the list it belongs to.
+fn alone(task: Option<Task>) -> (Counted, Counted, EndedPage) {
+    let (mut running, mut queued, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+    match task {
+        Some(task) if task.state == State::Queued => queued.push((&task).into()),
+        Some(task) if task.state.is_terminal() => ended.push(task),
+        Some(task) => running.push((&task).into()),
+        None => {}
+    }
+    let page = EndedPage { total: ended.len() as u64, tasks: ended, next: None };
+    let counted = |tasks: Vec<Brief>| (tasks.len() as u64, tasks);
+    (counted(running), counted(queued), page)
+}
+
+fn placed(registry: &Registry, queued: Vec<Brief>) -> Result<Vec<Queued>, EngineError> {
     if queued.is_empty() {
         return Ok(Vec::new());
     }
     let line = registry.queue_waits()?.into_iter().enumerate();
     let mut places: HashMap<TaskId, (usize, Option<WaitsFor>)> =
         line.map(|(position, (id, waits))| (id, (position, waits))).collect();
-    let place = |task: Task| {
+    let place = |task: Brief| {
         // One that was started between the two looks is not in the queue any more.
         let (position, waiting_for) = places.remove(&task.id)?;
         Some(Queued { task, position, waiting_for })

@@ -6,8 +6,8 @@
 //! Everybody alive makes the rounds: servers and waiters every few seconds and when a supervisor they watch is gone,
 //! supervisors every thirty, every other call once.
 
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -26,6 +26,8 @@ const LOCKING_MAY_TAKE_MS: i64 = 2_000;
 /// A loss is to be recorded within three seconds wherever somebody is alive.
 const EVERY: Duration = Duration::from_millis(2_500);
 const LATELY: Duration = Duration::from_secs(1);
+/// Where a thread of this process makes the rounds: whoever wants an overview there need not.
+static ROUNDS_IN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Where this process made its last pass for somebody who wanted an overview, and when.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 /// How soon a supervisor that is out of sight but holds its lock (another pid namespace) is looked for again.
@@ -40,14 +42,13 @@ impl Engine {
         }
     }
 
-    /// For whoever is asked many times a second: the same, unless this process has just done it.
+    /// For whoever is asked many times a second: the same, unless this process has just done it, or does it anyway.
     pub(crate) fn rescue_unless_lately(&self, registry: &mut Registry) -> Result<(), EngineError> {
         let lately = |(dir, at): &(PathBuf, Instant)| *dir == self.state_dir && at.elapsed() < LATELY;
-        let last = || LAST_PASS.lock().unwrap_or_else(PoisonError::into_inner);
-        if last().as_ref().is_some_and(lately) {
+        if held(&ROUNDS_IN).contains(&self.state_dir) || held(&LAST_PASS).as_ref().is_some_and(lately) {
             return Ok(());
         }
-        *last() = Some((self.state_dir.clone(), Instant::now()));
+        *held(&LAST_PASS) = Some((self.state_dir.clone(), Instant::now()));
         self.rescue_in(registry)
     }
 
@@ -111,6 +112,10 @@ impl Engine {
     }
 }
 
+fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What a supervisor left running carries the task's mark or is in its group, however far it went. Gives what could not be ended.
 fn end_what_it_left(registry: &Registry, id: &TaskId) -> Vec<i32> {
     #[cfg(all(test, debug_assertions))]
@@ -146,12 +151,33 @@ fn is_just_claimed(active: &Active) -> bool {
 pub(crate) struct Rounds {
     next: Instant,
     next_if_one_is_missed: Instant,
+    /// From the first pass on.
+    place: Option<RoundsPlace>,
+}
+
+/// An entry in [`ROUNDS_IN`], for as long as it lasts.
+#[derive(Debug)]
+struct RoundsPlace(PathBuf);
+
+impl RoundsPlace {
+    fn take(dir: &Path) -> RoundsPlace {
+        held(&ROUNDS_IN).push(dir.to_owned());
+        RoundsPlace(dir.to_owned())
+    }
+}
+
+impl Drop for RoundsPlace {
+    fn drop(&mut self) {
+        let mut places = held(&ROUNDS_IN);
+        let mine = places.iter().position(|place| *place == self.0);
+        mine.map(|at| places.swap_remove(at));
+    }
 }
 
 impl Rounds {
     pub(crate) fn starting_now() -> Rounds {
         let now = Instant::now();
-        Rounds { next: now, next_if_one_is_missed: now }
+        Rounds { next: now, next_if_one_is_missed: now, place: None }
     }
 
     pub(crate) fn next(&self, watch: &Watch) -> Instant {
@@ -164,6 +190,7 @@ impl Rounds {
             return Ok(false);
         }
         engine.rescue_in(&mut watch.registry)?;
+        self.place.get_or_insert_with(|| RoundsPlace::take(&engine.state_dir));
         engine.retain(&mut watch.registry)?;
         let now = Instant::now();
         (self.next, self.next_if_one_is_missed) = (now + EVERY, now + MISSED_AGAIN);

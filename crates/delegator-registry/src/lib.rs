@@ -47,5 +47,5 @@ pub use ops::submit::Submitted;
 pub use registry::{ChangeMark, Registry};
 pub use state_dir::{Check, OpenOptions, StateDir};
 pub use task::{
-    Attempt, CancelRequest, Cas, Ended, Finish, Idempotency, Identity, Lost, NewTask, Nonce, Task,
+    Attempt, Brief, CancelRequest, Cas, Ended, Finish, Idempotency, Identity, Lost, NewTask, Nonce, Task,
 };

@@ -9,7 +9,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 
-use crate::task::{Attempt, CancelRequest, Ended, Idempotency, Identity, Nonce, Task};
+use crate::task::{Attempt, Brief, CancelRequest, Ended, Idempotency, Identity, Nonce, Task};
 
 /// A stored word that means nothing to us.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +68,21 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
     let at_ms: Option<i64> = row.get("cancel_requested_at_ms")?;
     let reason = row.get("cancel_reason")?;
     Ok(at_ms.map(|at_ms| CancelRequest { at_ms, reason }))
+}
+
+/// The columns of a [`Brief`], in the order [`brief_from`] reads them: by number, because lists are long.
+pub(crate) const BRIEF: &str = "id, state, created_at_ms, started_at_ms, containment, title";
+
+pub(crate) fn brief_from(row: &Row<'_>) -> rusqlite::Result<Brief> {
+    let (id, state): (String, String) = (row.get(0)?, row.get(1)?);
+    Ok(Brief {
+        id: id.parse().map_err(|_| unreadable("id", id))?,
+        state: State::named(&state).ok_or_else(|| unreadable("state", state))?,
+        created_at_ms: row.get(2)?,
+        started_at_ms: row.get(3)?,
+        containment: row.get(4)?,
+        title: row.get(5)?,
+    })
 }
 
 /// A whole task, from `SELECT *`.

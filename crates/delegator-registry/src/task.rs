@@ -39,6 +39,30 @@ pub struct Idempotency {
     pub request_hash: String,
 }
 
+/// What a list says of a task that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    pub id: TaskId,
+    pub state: State,
+    pub created_at_ms: i64,
+    pub started_at_ms: Option<i64>,
+    pub containment: Option<String>,
+    pub title: String,
+}
+
+impl From<&Task> for Brief {
+    fn from(task: &Task) -> Brief {
+        Brief {
+            id: task.id.clone(),
+            state: task.state,
+            created_at_ms: task.created_at_ms,
+            started_at_ms: task.started_at_ms,
+            containment: task.containment.clone(),
+            title: task.title.clone(),
+        }
+    }
+}
+
 /// A task as it is remembered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {

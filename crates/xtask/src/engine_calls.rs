@@ -91,14 +91,15 @@ impl Door {
     }
 
     /// A whole status, as a server gives it; the number of running and queued tasks.
-    pub(crate) fn status(&self) -> Result<(usize, usize), LoadError> {
+    pub(crate) fn status(&self) -> Result<(u64, u64), LoadError> {
         let seen = self.engine.overview(&Wanted {
             under: self.setting.project.display().to_string(),
             ended_since_ms: crate::clock::wall_ms() - 24 * 60 * 60 * 1000,
             ended_limit: 5,
+            living_limit: 100,
             ..Wanted::default()
         })?;
-        Ok(seen.map_or((0, 0), |seen| (seen.running.len(), seen.queued.len())))
+        Ok(seen.map_or((0, 0), |seen| (seen.running_count, seen.queued_count)))
     }
 
     /// Looks after everything once, as any call does.

@@ -4,7 +4,7 @@
 //! hexadecimal digits.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -180,6 +180,23 @@ impl TaskDir {
     pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {
         let path = self.file(which);
         match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RegistryError::file(&path, "read")(error)),
+        }
+    }
+
+    /// The end of a file, at most so many bytes of it.
+    pub fn read_tail(&self, which: TaskFile, at_most: u64) -> Result<Option<Vec<u8>>, RegistryError> {
+        let path = self.file(which);
+        let read = |mut file: File| -> io::Result<Vec<u8>> {
+            let from = file.metadata()?.len().saturating_sub(at_most);
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(at_most).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        match File::open(&path).and_then(read) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RegistryError::file(&path, "read")(error)),

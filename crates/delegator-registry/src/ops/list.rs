@@ -14,7 +14,7 @@ use super::queries::all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
-use crate::task::Task;
+use crate::task::{Brief, Task};
 
 /// What to list; everything given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +63,16 @@ pub struct Page {
 }
 
 impl Registry {
+    /// How many tasks pass, and the first of them in the order they were submitted.
+    pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<Brief>), RegistryError> {
+        self.read(|db| {
+            let (sql, values) = count(filter);
+            let total: u32 = db.query_row(&sql, rusqlite::params_from_iter(values), |row| row.get(0))?;
+            let (sql, values) = oldest(filter, limit);
+            Ok((total.into(), all(db, &sql, rusqlite::params_from_iter(values), row::brief_from)?))
+        })
+    }
+
     pub fn list(&self, filter: &Filter, limit: u32, from: Option<Cursor>) -> Result<Page, RegistryError> {
         let (sql, values) = select(filter, limit.saturating_add(1), from);
         let mut tasks = self.read(|db| all(db, &sql, rusqlite::params_from_iter(values), row::task_from))?;
@@ -81,7 +91,34 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
     if let Some(Cursor { before }) = from {
         terms.add("seq < ?", [before]);
     }
-    let index = if filter.wants_only_living() {
+    let (wanted, mut values) = terms.wanted();
+    values.push(Value::Integer(limit.into()));
+    let index = index(filter);
+    let sql = format!(
+        "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq DESC LIMIT ?) \
+         ORDER BY seq DESC"
+    );
+    (sql, values)
+}
+
+pub(crate) fn oldest(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
+    let (wanted, mut values) = Terms::of(filter).wanted();
+    values.push(Value::Integer(limit.into()));
+    let (index, columns) = (index(filter), row::BRIEF);
+    let sql = format!(
+        "SELECT {columns} FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq LIMIT ?) \
+         ORDER BY seq"
+    );
+    (sql, values)
+}
+
+pub(crate) fn count(filter: &Filter) -> (String, Vec<Value>) {
+    let (wanted, values) = Terms::of(filter).wanted();
+    (format!("SELECT count(*) FROM tasks {} {wanted}", index(filter)), values)
+}
+
+fn index(filter: &Filter) -> &'static str {
+    if filter.wants_only_living() {
         // Few live, however many there are.
         "INDEXED BY tasks_state"
     } else if filter.working_dir.is_some() {
@@ -95,14 +132,7 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
         "INDEXED BY tasks_created"
     } else {
         ""
-    };
-    let (wanted, mut values) = terms.wanted();
-    values.push(Value::Integer(limit.into()));
-    let sql = format!(
-        "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq DESC LIMIT ?) \
-         ORDER BY seq DESC"
-    );
-    (sql, values)
+    }
 }
 
 #[derive(Debug, Default)]

@@ -94,6 +94,15 @@ fn lists_use_the_index_of_their_filter() {
 }
 
 #[test]
+fn what_lives_is_found_and_counted_by_index() {
+    let db = database();
+    let living = Filter { states: vec![State::Starting, State::Working], ..Filter::default() };
+    for (sql, values) in [list::oldest(&living, 5), list::count(&living)] {
+        assert_led_by(&db, &sql, Some(values), "COVERING INDEX tasks_state");
+    }
+}
+
+#[test]
 fn what_ended_is_found_by_index() {
     let db = database();
     let any = Filter::default;

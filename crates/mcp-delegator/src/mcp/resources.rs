@@ -101,7 +101,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let files = engine.files(&task.id)?;
     let mut report = match task.state.is_terminal() {
         true => Value::Object(view::result(&task, &files, None)),
-        false => view::running(&task, files.snapshot.as_ref(), jiff::Timestamp::now().as_millisecond()),
+        false => {
+            view::running(&(&task).into(), files.snapshot.as_ref(), jiff::Timestamp::now().as_millisecond())
+        }
     };
     report["title"] = task.title.clone().into();
     report["working_dir"] = task.working_dir.clone().into();

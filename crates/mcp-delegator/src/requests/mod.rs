@@ -7,7 +7,11 @@
 pub mod page;
 mod violations;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use delegator_domain::names;
+use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use crate::fault::{AppError, ErrorCode, Problem, clipped};
@@ -23,25 +27,44 @@ pub struct Request {
     pub input: Value,
 }
 
+/// The inputs of a command, ready to be checked. Made once: a server is asked the same things again and again.
+struct Gate {
+    inputs: InputSchema,
+    validator: Option<Validator>,
+}
+
+impl Gate {
+    fn of(spec: &CommandSpec) -> Arc<Gate> {
+        static GATES: Mutex<BTreeMap<&[&str], Arc<Gate>>> = Mutex::new(BTreeMap::new());
+        let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || {
+            let inputs = spec.inputs();
+            Arc::new(Gate { validator: violations::validator(&inputs), inputs })
+        };
+        Arc::clone(gates.entry(spec.path).or_insert_with(made))
+    }
+}
+
 /// Checks an input object against its command, collecting all problems of the call.
 pub fn validate(
     spec: &'static CommandSpec,
     object: Map<String, Value>,
     found_before: Vec<Problem>,
 ) -> Result<Request, AppError> {
-    let inputs = spec.inputs();
+    let gate = Gate::of(spec);
+    let inputs = &gate.inputs;
     let mut problems = found_before;
-    let object = fold_spelling(&inputs, object, &mut problems);
+    let object = fold_spelling(inputs, object, &mut problems);
     let input = Value::Object(object);
     let already: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-    problems
-        .extend(violations::of_schema(&inputs, &input).into_iter().filter(|p| !already.contains(&p.field)));
+    let violations = violations::of_schema(inputs, gate.validator.as_ref(), &input);
+    problems.extend(violations.into_iter().filter(|problem| !already.contains(&problem.field)));
     let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
     problems.extend((spec.check)(&input).into_iter().filter(|problem| !named.contains(&problem.field)));
     if !problems.is_empty() {
         return Err(AppError::of_problems(problems));
     }
-    refuse_unbuilt(spec, &inputs, &input)?;
+    refuse_unbuilt(spec, inputs, &input)?;
     let input = (spec.canonical)(input).map_err(|error| {
         AppError::new(ErrorCode::InvalidValue, format!("The input does not fit the command: {error}"))
     })?;

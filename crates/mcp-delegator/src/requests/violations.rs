@@ -1,18 +1,22 @@
 //! Schema violations in the words of someone who wants to help.
 
 use delegator_domain::names;
-use jsonschema::Draft;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 use crate::fault::{ErrorCode, Problem};
 use crate::registry::{InputSchema, Property};
 
-/// Every violation of the input schema, one problem per input.
-pub(super) fn of_schema(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
-    let schema = inputs.to_value();
+/// What is checked of a schema; `None` if it is broken.
+pub(super) fn validator(inputs: &InputSchema) -> Option<Validator> {
     // Inputs use only what every draft has, and the older draft is compiled in a fraction of the time.
-    let Ok(validator) = jsonschema::options().with_draft(Draft::Draft7).build(&schema) else {
+    jsonschema::options().with_draft(Draft::Draft7).build(&inputs.to_value()).ok()
+}
+
+/// Every violation of the input schema, one problem per input.
+pub(super) fn of_schema(inputs: &InputSchema, validator: Option<&Validator>, input: &Value) -> Vec<Problem> {
+    let Some(validator) = validator else {
         return vec![Problem::new(ErrorCode::Internal, "input", "its schema is broken")];
     };
     let mut problems: Vec<Problem> = Vec::new();

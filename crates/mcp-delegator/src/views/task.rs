@@ -2,7 +2,7 @@
 
 use delegator_domain::task::{End, ExitStatus, State};
 use delegator_engine::{Queued, Record, TaskFiles};
-use delegator_registry::{Task, WaitsFor};
+use delegator_registry::{Brief, Task, WaitsFor};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -142,12 +142,13 @@ fn error_context(task: &Task) -> Value {
 }
 
 /// A running task, in a few words.
-pub fn running(task: &Task, snapshot: Option<&Value>, now_ms: i64) -> Value {
+pub fn running(task: &Brief, snapshot: Option<&Value>, now_ms: i64) -> Value {
+    let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
     json!({
         "task_id": task.id.as_str(),
         "state": task.state.shown(),
-        "started_ts": at(started_ms(task)),
-        "elapsed_seconds": (now_ms - started_ms(task)).max(0) / 1000,
+        "started_ts": at(started_ms),
+        "elapsed_seconds": (now_ms - started_ms).max(0) / 1000,
         "progress": progress(snapshot),
         "containment": task.containment,
         "title": task.title,

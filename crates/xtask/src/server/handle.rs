@@ -105,7 +105,7 @@ impl Server {
         state_of(self.ask(Act::Cancel { task: task.to_owned(), at_most_ms }, at_most)?)
     }
 
-    pub(crate) fn status(&self) -> Result<(usize, usize), LoadError> {
+    pub(crate) fn status(&self) -> Result<(u64, u64), LoadError> {
         match self.ask(Act::Status, Duration::ZERO)? {
             Said::Status { running, queued } => Ok((running, queued)),
             other => Err(unexpected(&other)),

@@ -48,6 +48,6 @@ pub(crate) struct Answer {
 pub(crate) enum Said {
     Submitted { task: String, queue_position: u64 },
     State(String),
-    Status { running: usize, queued: usize },
+    Status { running: u64, queued: u64 },
     Failed(String),
 }

@@ -50,7 +50,7 @@ pub struct StatusInputs {
     /// Only tasks in this state
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
-    /// How many finished tasks to list
+    /// How many finished tasks to list; above 50 also of the others
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
     pub limit: u32,
@@ -90,6 +90,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Status>(&["local", "status"], "Show running, queued and recent tasks")
 };
 
+/// How many running and queued tasks are listed, unless more ended ones are asked for. Nobody reads more, and a host
+/// that asks every second wants its answer at once.
+const LISTED: u32 = 50;
+/// Enough for five lines as long as they are shown, and for most that are longer.
+const VERBOSE_BYTES: u64 = 64 << 10;
 /// How long an ended task counts as recent.
 const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -102,21 +107,29 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
     for running in &seen.running {
         let mut told = view::running(&running.task, running.snapshot.as_ref(), now_ms);
         if input.of.verbose {
-            let stored = engine.stored(&running.task.id, TaskFile::Events)?;
+            let stored = engine.stored_tail(&running.task.id, TaskFile::Events, VERBOSE_BYTES)?;
             told["last_lines"] = last_lines(&stored).into();
         }
         tasks.push(told);
     }
     let mut data = json!({
         "summary": {
-            "running": seen.running.len(),
-            "queued": seen.queued.len(),
+            "running": seen.running_count,
+            "queued": seen.queued_count,
             "recently_completed": seen.ended.total,
         },
-        "tasks": tasks,
-        "queue": seen.queued.iter().map(view::queued).collect::<Vec<_>>(),
-        "recently_completed": seen.ended.tasks.iter().map(view::ended).collect::<Vec<_>>(),
     });
+    data["tasks"] = Value::Array(tasks);
+    data["queue"] = seen.queued.iter().map(view::queued).collect();
+    data["recently_completed"] = seen.ended.tasks.iter().map(view::ended).collect();
+    let not_listed = [
+        ("running", seen.running_count.saturating_sub(seen.running.len() as u64)),
+        ("queued", seen.queued_count.saturating_sub(seen.queued.len() as u64)),
+    ];
+    if not_listed.iter().any(|(_, count)| *count > 0) {
+        data["not_listed"] =
+            not_listed.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
+    }
     if seen.queue_paused {
         data["queue_paused"] = true.into();
     }
@@ -124,7 +137,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
         let ids: Vec<&str> = seen.unread.ids.iter().map(|id| id.as_str()).collect();
         data["unread"] = json!({"count": seen.unread.count, "task_ids": ids});
     }
-    let mut answer = snapshot(now_ms, data, seen.running.len() + seen.queued.len());
+    let mut answer = snapshot(now_ms, data, seen.running_count + seen.queued_count);
     if let Some(long) = seen.long_log {
         answer.warnings.push(Warning::new("W_REGISTRY_001", long_log_words(long)));
     }
@@ -166,6 +179,7 @@ fn wanted(
         },
         only: of.task_id.as_deref().map(|given| resolved(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),
+        living_limit: of.limit.max(LISTED),
         ended_since_ms: now_ms - RECENT_MS,
         ended_limit: of.limit,
         ended_before: of.cursor.as_deref().map(|cursor| place_of(cursor, &question(of))).transpose()?,
@@ -191,7 +205,7 @@ fn nothing(now_ms: i64) -> Answer {
     snapshot(now_ms, none, 0)
 }
 
-fn snapshot(now_ms: i64, data: Value, total: usize) -> Answer {
+fn snapshot(now_ms: i64, data: Value, total: u64) -> Answer {
     Answer::done(data).fact("snapshot_ts", view::at(now_ms)).fact("total", total)
 }
 
@@ -204,9 +218,8 @@ fn last_lines(stored: &[u8]) -> Vec<String> {
 
 fn describe(data: &Value) -> Document {
     let rows = |key: &str, columns: &[&str]| -> Vec<Vec<String>> {
-        let items = data[key].as_array().cloned().unwrap_or_default();
+        let items = data[key].as_array().into_iter().flatten();
         items
-            .iter()
             .map(|item| {
                 columns.iter().map(|path| scalar(item.pointer(path).unwrap_or(&Value::Null))).collect()
             })
@@ -233,6 +246,14 @@ fn describe(data: &Value) -> Document {
     if !queued.is_empty() {
         let columns = vec!["queued", "place", "waits for", "task"];
         document = document.block(Block::Table { columns, rows: queued });
+    }
+    if let Some(more) = data.get("not_listed") {
+        let line = format!(
+            "Not listed are {} running and {} queued ones: narrow it down with working_dir, labels or state, or raise limit.",
+            scalar(&more["running"]),
+            scalar(&more["queued"])
+        );
+        document = document.block(Block::Text(line));
     }
     let recent = rows("recently_completed", &["/task_id", "/state", "/duration_seconds", "/title"]);
     if !recent.is_empty() {
