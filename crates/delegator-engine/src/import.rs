@@ -41,6 +41,7 @@ impl Engine {
         let finish = Finish {
             summary: Some(redactor.redact_str(&summary(&end, &record)).into_owned()),
             ran_ms: u64::try_from(ended_at_ms - started_at_ms).ok(),
+            tokens: crate::record::tokens(&report),
             ..Finish::bare(end)
         };
         let mut registry = self.open()?;

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{Brief, EndedPage, Filter, Registry, Task, Unread, WaitsFor};
+use delegator_registry::{Brief, EndedPage, Filter, Registry, Task, Unread, UsageTable, WaitsFor};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Engine;
+use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::estimate::{History, elapsed_ms};
 use crate::look::LongLog;
 
 /// Which tasks somebody wants to see.
@@ -47,6 +49,8 @@ pub struct Queued {
     /// 0: it is next.
     pub position: usize,
     pub waiting_for: Option<WaitsFor>,
+    /// In how many milliseconds it will start, as far as our history can tell.
+    pub estimated_start_ms: Option<u64>,
 }
 
 /// A task that runs, and how far it is.
@@ -79,6 +83,8 @@ impl Running {
 /// How many there are, and the first of them.
 type Counted = (u64, Vec<Brief>);
 
+/// How far down the queue a start is estimated.
+const ESTIMATED: usize = 1000;
 /// How many unread results are named.
 const UNREAD_NAMED: u32 = 20;
 
@@ -99,7 +105,7 @@ impl Engine {
         Ok(Some(Overview {
             running: running.into_iter().map(|task| Running::of(&registry, task)).collect(),
             running_count,
-            queued: placed(&registry, queued)?,
+            queued: placed(&registry, self.max_concurrent, queued)?,
             queued_count,
             ended,
             unread: registry.unread(&wanted.under, UNREAD_NAMED)?,
@@ -116,6 +122,14 @@ impl Engine {
             Some(registry) => Ok(registry.list(filter, limit, None)?.tasks),
             None => Ok(Vec::new()),
         }
+    }
+}
+
+impl Engine {
+    /// What the wanted tasks that have ended cost, whenever that was. `None`: there never was a task.
+    pub fn usage(&self, wanted: &Wanted, limit: u32) -> Result<Option<UsageTable>, EngineError> {
+        let Wanted { filter, only, .. } = wanted;
+        Ok(self.find()?.map(|registry| registry.usage(filter, only.as_ref(), limit)).transpose()?)
     }
 }
 
@@ -161,17 +175,23 @@ fn alone(task: Option<Task>) -> (Counted, Counted, EndedPage) {
     (counted(running), counted(queued), page)
 }
 
-fn placed(registry: &Registry, queued: Vec<Brief>) -> Result<Vec<Queued>, EngineError> {
+fn placed(registry: &Registry, slots: usize, queued: Vec<Brief>) -> Result<Vec<Queued>, EngineError> {
     if queued.is_empty() {
         return Ok(Vec::new());
     }
+    // Nobody knows when a paused queue goes on.
+    let history = if registry.queue_paused()? { None } else { History::of_all(registry)? };
+    let elapsed_ms = elapsed_ms(&registry.active()?, now_ms());
+    let starts = history.map(|history| history.starts(&elapsed_ms, slots, ESTIMATED)).unwrap_or_default();
     let line = registry.queue_waits()?.into_iter().enumerate();
     let mut places: HashMap<TaskId, (usize, Option<WaitsFor>)> =
         line.map(|(position, (id, waits))| (id, (position, waits))).collect();
     let place = |task: Brief| {
         // One that was started between the two looks is not in the queue any more.
         let (position, waiting_for) = places.remove(&task.id)?;
-        Some(Queued { task, position, waiting_for })
+        // One that waits for another task as well starts when nobody knows.
+        let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
+        Some(Queued { task, position, waiting_for, estimated_start_ms })
     };
     Ok(queued.into_iter().filter_map(place).collect())
 }

@@ -1,6 +1,8 @@
 //! What is kept of a run when it is over: the report, the tails, and how it was ended.
 
+use delegator_registry::Tokens;
 use delegator_supervisor::run::{Ended, StreamSummary};
+use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,4 +61,15 @@ impl Record {
             limits: Some(limits),
         }
     }
+}
+
+/// What the run itself used, if its agent told.
+pub(crate) fn tokens(report: &Report) -> Option<Tokens> {
+    let own = report.usage?.own;
+    Some(Tokens {
+        input: own.input_tokens,
+        cached_input: own.cached_input_tokens,
+        output: own.output_tokens,
+        reasoning_output: own.reasoning_output_tokens.unwrap_or(0),
+    })
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
+use crate::estimate::{Expected, History, elapsed_ms};
 use crate::launch::{AgentProgram, Launch, Settings};
 use crate::nesting::Nesting;
 use crate::work_tree::work_tree_of;
@@ -53,6 +54,9 @@ pub struct Submitted {
     pub waiting_for: Option<WaitsFor>,
     /// Nothing starts at all for now.
     pub queue_paused: bool,
+    /// In how many milliseconds it will start, and how long it will take, as far as our history can tell.
+    pub estimated_start_ms: Option<u64>,
+    pub expected: Option<Expected>,
 }
 
 impl Engine {
@@ -91,7 +95,42 @@ impl Engine {
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
         self.promote(&mut registry)?;
         crash_point(CrashPoint::BeforeAnswer);
-        placed(&registry, submitted)
+        self.placed(&registry, submitted)
+    }
+
+    /// The task as it stands after the start, its place in the queue, what keeps it there, and what to expect.
+    fn placed(
+        &self,
+        registry: &Registry,
+        submitted: delegator_registry::Submitted,
+    ) -> Result<Submitted, EngineError> {
+        let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
+        let position = registry.queue_position(&task.id)?;
+        let waits = position.is_some();
+        let queue_paused = waits && registry.queue_paused()?;
+        let history = History::of_dir(registry, &task.working_dir)?;
+        let waiting_for = if waits { registry.stopped_by_running(&task)? } else { None };
+        let estimated_start_ms = match (&history, position) {
+            // One that waits for another task as well starts when nobody knows.
+            (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
+                let position = usize::try_from(position).unwrap_or(usize::MAX);
+                let elapsed_ms = elapsed_ms(&registry.active()?, now_ms());
+                history
+                    .starts(&elapsed_ms, self.max_concurrent, position.saturating_add(1))
+                    .get(position)
+                    .copied()
+            }
+            _ => None,
+        };
+        Ok(Submitted {
+            queue_position: position.map_or(0, |position| position + 1),
+            waiting_for,
+            queue_paused,
+            estimated_start_ms,
+            expected: history.filter(|_| !task.state.is_terminal()).map(|history| history.expected()),
+            replayed: submitted.replayed,
+            task,
+        })
     }
 
     fn launch_of(submission: &Submission, id: &TaskId) -> Launch {
@@ -115,20 +154,6 @@ impl Engine {
 /// What the task says, as it may be kept.
 fn redacted_text(launch: &Launch) -> String {
     launch.redactor().redact_str(&launch.task).into_owned()
-}
-
-/// The task as it stands after the start, its place in the queue, and what keeps it there.
-fn placed(registry: &Registry, submitted: delegator_registry::Submitted) -> Result<Submitted, EngineError> {
-    let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
-    let position = registry.queue_position(&task.id)?;
-    let waits = position.is_some();
-    Ok(Submitted {
-        queue_position: position.map_or(0, |position| position + 1),
-        waiting_for: if waits { registry.stopped_by_running(&task)? } else { None },
-        queue_paused: waits && registry.queue_paused()?,
-        replayed: submitted.replayed,
-        task,
-    })
 }
 
 /// The canonical name of a directory a task may work in.

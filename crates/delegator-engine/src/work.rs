@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::insist::insist;
 use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
-use crate::record::Record;
+use crate::record::{Record, tokens};
 use crate::submit::is_within;
 use crate::{Engine, look, restore_point, wake};
 
@@ -236,6 +236,7 @@ fn recorded(dir: &TaskDir, ended: &Ended, limits: Limits) -> Finish {
         ran_ms: Some(record.elapsed_ms),
         summary: Some(look::summary(&ended.end, &record)),
         kill_incomplete: survivors,
+        tokens: tokens(&ended.report),
     }
 }
 

@@ -44,6 +44,7 @@ pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, Page};
 pub use ops::queries::{Active, Counts, Found, HistoryEntry, PREFIX_MIN, Unread};
 pub use ops::submit::Submitted;
+pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};
 pub use registry::{ChangeMark, Registry};
 pub use state_dir::{Check, OpenOptions, StateDir};
 pub use task::{

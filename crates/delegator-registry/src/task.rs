@@ -9,6 +9,8 @@ use std::fmt;
 use delegator_domain::task::{End, ExitStatus, Mode, State, TaskId};
 use serde_json::Value;
 
+use crate::ops::usage::Tokens;
+
 /// A task to be taken on. What the agent is told is not here: it is in `launch` until the agent has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
@@ -128,12 +130,14 @@ pub struct Finish {
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
     pub kill_incomplete: Option<Value>,
+    /// What it used, if its agent told.
+    pub tokens: Option<Tokens>,
 }
 
 impl Finish {
     /// An end of which nothing more is known.
     pub fn bare(end: End) -> Finish {
-        Finish { end, exit: None, ran_ms: None, summary: None, kill_incomplete: None }
+        Finish { end, exit: None, ran_ms: None, summary: None, kill_incomplete: None, tokens: None }
     }
 }
 

@@ -14,8 +14,10 @@ pub(crate) struct Migration {
     pub(crate) min_writer: i64,
 }
 
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { sql: include_str!("001-tasks.sql"), min_writer: 1 }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { sql: include_str!("001-tasks.sql"), min_writer: 1 },
+    Migration { sql: include_str!("002-usage.sql"), min_writer: 1 },
+];
 
 /// The newest schema this program knows.
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
@@ -86,7 +88,10 @@ mod tests {
     use super::*;
 
     /// Only ever appended to. If this fails, write a new migration instead of editing an old one.
-    const FROZEN: &[&str] = &["5b28699e5954c1696e57a7592a5cca0e8c6bc5e0e388b767c0a49b8cd7a58ae4"];
+    const FROZEN: &[&str] = &[
+        "5b28699e5954c1696e57a7592a5cca0e8c6bc5e0e388b767c0a49b8cd7a58ae4",
+        "e8d6ff5b0a8d74b129a256a06bfa006adb1ced5bfb3e3ce16775cac774cea8f7",
+    ];
 
     #[test]
     fn migrations_are_frozen() {
@@ -95,6 +100,20 @@ mod tests {
             .map(|step| Sha256::digest(step.sql).iter().map(|byte| format!("{byte:02x}")).collect())
             .collect();
         assert_eq!(sums, FROZEN);
+    }
+
+    #[test]
+    fn a_file_of_any_age_is_brought_up_to_date() {
+        for age in 1..=MIGRATIONS.len() {
+            let db = Connection::open_in_memory().unwrap();
+            for migration in &MIGRATIONS[..age] {
+                db.execute_batch(migration.sql).unwrap();
+            }
+            migrate(&db, i64::try_from(age).unwrap()).unwrap();
+            let versions = Versions::read(&db).unwrap();
+            assert_eq!((versions.schema, versions.needs()), (LATEST, 1), "from {age}");
+            db.execute_batch("SELECT output_tokens FROM usage").unwrap();
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use delegator_domain::task::{End, ExitStatus, FailureKind, State, TaskId, transi
 use rusqlite::{Connection, named_params};
 
 use super::claim::{self, Claimed, Promotion};
+use super::usage;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row::{self, Seen};
@@ -205,8 +206,8 @@ pub(crate) fn end_task(
             ":kill_incomplete": finish.kill_incomplete.as_ref().map(ToString::to_string),
             ":seq": seen.seq,
         },
-    )
-    .map(drop)
+    )?;
+    finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::remember(db, seen.seq, tokens))
 }
 
 /// SQLite's numbers have a sign. No boot lasts long enough to notice.

@@ -14,3 +14,4 @@ mod plans;
 pub(crate) mod queries;
 pub(crate) mod submit;
 pub(crate) mod turns;
+pub(crate) mod usage;

@@ -5,7 +5,7 @@ use delegator_domain::task::State;
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, ended, queries};
+use super::{claim, ended, queries, usage};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -48,6 +48,8 @@ fn questions_use_their_index() {
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
         (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
         (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),
+        (usage::IN_ONE, "SEARCH tasks USING INDEX tasks_dir"),
+        (usage::ANYWHERE, "INDEX tasks_ended"),
     ] {
         assert_led_by(&db, sql, None, index);
     }
@@ -56,7 +58,8 @@ fn questions_use_their_index() {
 #[test]
 fn the_last_ended_and_the_queue_need_no_sort() {
     let db = database();
-    for sql in [queries::OLD, queries::QUEUE, queries::PREFIX, claim::WAITING] {
+    for sql in [queries::OLD, queries::QUEUE, queries::PREFIX, claim::WAITING, usage::IN_ONE, usage::ANYWHERE]
+    {
         let steps = plan(&db, sql, None);
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}\n{steps:#?}");
     }

@@ -29,6 +29,7 @@ fn the_whole_way_is_remembered() {
         ran_ms: Some(77),
         summary: Some("did nothing".into()),
         kill_incomplete: Some(serde_json::json!([4711])),
+        tokens: None,
     };
     let attempt = Attempt::working(claimed.nonce.clone());
     assert_eq!(registry.finish(&id, &attempt, &facts, &slots(9), 2_000).unwrap(), Cas::Applied(vec![]));

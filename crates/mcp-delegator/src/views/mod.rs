@@ -4,6 +4,7 @@ pub mod agent;
 pub mod cap;
 pub mod document;
 pub mod envelope_schema;
+pub mod estimate;
 pub mod failure;
 pub mod fields;
 pub mod github_guide;
@@ -16,6 +17,7 @@ pub mod standard;
 pub mod task;
 pub mod task_document;
 pub mod tool;
+pub mod usage;
 
 use std::time::Duration;
 

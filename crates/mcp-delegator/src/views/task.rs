@@ -177,6 +177,9 @@ pub fn queued(queued: &Queued) -> Value {
         "position": queued.position,
         "title": queued.task.title,
     });
+    if let Some(start_ms) = queued.estimated_start_ms {
+        told["estimated_start_ms"] = start_ms.into();
+    }
     if let Some(waits) = &queued.waiting_for {
         told["waiting_for"] = waiting_for(waits);
     }

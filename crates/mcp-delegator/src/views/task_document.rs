@@ -9,7 +9,15 @@ const MOST_FILES: usize = 20;
 
 /// A submission that was accepted.
 pub fn accepted(data: &Value) -> Document {
-    let mut facts = facts(data, &[("state", "/state"), ("thread", "/thread_id"), ("runs in", "/capability")]);
+    let mut facts = facts(
+        data,
+        &[
+            ("state", "/state"),
+            ("thread", "/thread_id"),
+            ("runs in", "/capability"),
+            ("usually takes", "/expected_duration"),
+        ],
+    );
     facts.retain(|(_, value)| value != "-");
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
     let document = document.block(Block::Facts(facts));

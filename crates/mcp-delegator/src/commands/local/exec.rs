@@ -15,7 +15,7 @@ use crate::fault::AppError;
 use crate::outcome::Answer;
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
 use crate::run::Context;
-use crate::views::task as view;
+use crate::views::{estimate, task as view};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exec {
@@ -76,8 +76,15 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
         0 => engine.wait_for_thread(&id, deadline)?,
         _ => submitted.task.clone(),
     };
-    let mut answer = Answer::done(Value::Object(acknowledged(&task, capability)));
+    let mut data = acknowledged(&task, capability);
+    if let Some(expected) = submitted.expected {
+        data.insert("expected_duration".into(), estimate::words(expected).into());
+    }
+    let mut answer = Answer::done(Value::Object(data));
     answer.facts.insert("queue_position".into(), submitted.queue_position.into());
+    if let Some(start_ms) = submitted.estimated_start_ms {
+        answer.facts.insert("estimated_start_ms".into(), start_ms.into());
+    }
     if submitted.replayed {
         answer.facts.insert("replayed".into(), true.into());
     }

@@ -19,7 +19,7 @@ use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
-use crate::views::task as view;
+use crate::views::{task as view, usage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -69,7 +69,7 @@ pub struct Status {
     pub of: StatusInputs,
     /// Tokens and time per task, label and day
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    #[schemars(extend("x-advanced" = true))]
     pub usage: bool,
 }
 
@@ -129,6 +129,10 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
     if not_listed.iter().any(|(_, count)| *count > 0) {
         data["not_listed"] =
             not_listed.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
+    }
+    if input.usage {
+        let asked = engine.usage(&wanted, input.of.limit.max(LISTED))?;
+        data["usage"] = usage::table(&asked.unwrap_or_default());
     }
     if seen.queue_paused {
         data["queue_paused"] = true.into();
@@ -260,5 +264,5 @@ fn describe(data: &Value) -> Document {
         let columns = vec!["ended", "state", "seconds", "task"];
         document = document.block(Block::Table { columns, rows: recent });
     }
-    document
+    usage::blocks(&data["usage"]).into_iter().fold(document, Document::block)
 }

@@ -1,0 +1,119 @@
+//! How long a task will take and when it will start, from our own history of completed tasks. Without history there is
+//! nothing to say, and nothing is said.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use delegator_registry::{Active, Registry};
+
+use crate::error::EngineError;
+
+/// How many tasks a history is made of.
+const REMEMBERED: u32 = 50;
+/// With fewer in its own directory, a task is compared with all of them.
+const ENOUGH: usize = 3;
+
+/// How long tasks took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct History {
+    /// In milliseconds, shortest first; never empty.
+    took: Vec<u64>,
+}
+
+/// The middle half of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    pub from_ms: u64,
+    pub to_ms: u64,
+}
+
+impl History {
+    fn of(mut took: Vec<u64>) -> Option<History> {
+        took.sort_unstable();
+        (!took.is_empty()).then_some(History { took })
+    }
+
+    /// Of all completed tasks.
+    pub(crate) fn of_all(registry: &Registry) -> Result<Option<History>, EngineError> {
+        Ok(History::of(registry.durations_ms(None, REMEMBERED)?))
+    }
+
+    /// Of those in a directory, if they are enough.
+    pub(crate) fn of_dir(registry: &Registry, working_dir: &str) -> Result<Option<History>, EngineError> {
+        let here = registry.durations_ms(Some(working_dir), REMEMBERED)?;
+        if here.len() >= ENOUGH { Ok(History::of(here)) } else { History::of_all(registry) }
+    }
+
+    /// The value below which so many hundredths lie.
+    fn percentile(&self, hundredths: usize) -> u64 {
+        self.took[(self.took.len() - 1) * hundredths / 100]
+    }
+
+    pub(crate) fn expected(&self) -> Expected {
+        Expected { from_ms: self.percentile(25), to_ms: self.percentile(75) }
+    }
+
+    /// How long one that has run for so long will go on; nothing if none ever took longer.
+    fn remaining(&self, elapsed_ms: u64) -> Option<u64> {
+        let longer = &self.took[self.took.partition_point(|took| *took <= elapsed_ms)..];
+        longer.get(longer.len().saturating_sub(1) / 2).map(|took| took - elapsed_ms)
+    }
+
+    /// In how many milliseconds the first `count` of the queue will start, as far as that can be told.
+    pub(crate) fn starts(&self, elapsed_ms: &[u64], slots: usize, count: usize) -> Vec<u64> {
+        let running = elapsed_ms.iter().map(|elapsed| self.remaining(*elapsed));
+        // A slot whose task has outlasted everything known is not counted on.
+        let busy = running.flatten().map(Reverse);
+        let idle = slots.saturating_sub(elapsed_ms.len());
+        let mut free: BinaryHeap<Reverse<u64>> =
+            busy.chain(std::iter::repeat_n(Reverse(0), idle.min(count))).collect();
+        let typical = self.percentile(50);
+        let mut starts = Vec::new();
+        while let (true, Some(Reverse(at))) = (starts.len() < count, free.pop()) {
+            starts.push(at);
+            free.push(Reverse(at.saturating_add(typical)));
+        }
+        starts
+    }
+}
+
+/// How long each of the running tasks has been at it.
+pub(crate) fn elapsed_ms(running: &[Active], now_ms: i64) -> Vec<u64> {
+    let elapsed = |active: &Active| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();
+    running.iter().map(elapsed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(took: &[u64]) -> History {
+        History::of(took.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_middle_half_is_expected() {
+        assert_eq!(History::of(Vec::new()), None);
+        assert_eq!(history(&[7]).expected(), Expected { from_ms: 7, to_ms: 7 });
+        let many = history(&[900, 10, 20, 30, 40]);
+        assert_eq!(many.expected(), Expected { from_ms: 20, to_ms: 40 });
+    }
+
+    #[test]
+    fn what_has_run_for_long_is_compared_with_what_took_longer() {
+        let known = history(&[10, 100, 1_000]);
+        assert_eq!(known.remaining(0), Some(100));
+        assert_eq!(known.remaining(50), Some(50));
+        assert_eq!(known.remaining(100), Some(900));
+        assert_eq!(known.remaining(1_000), None);
+    }
+
+    #[test]
+    fn the_queue_takes_the_slots_as_they_become_free() {
+        let known = history(&[100, 100, 100]);
+        assert_eq!(known.starts(&[30, 80], 2, 4), [20, 70, 120, 170]);
+        assert_eq!(known.starts(&[30], 2, 2), [0, 70]);
+        assert_eq!(known.starts(&[200, 80], 2, 2), [20, 120], "the first outlasts everything known");
+        assert!(known.starts(&[200], 1, 2).is_empty(), "and nobody can tell");
+    }
+}

@@ -1,0 +1,152 @@
+//! What ended tasks cost: tokens and time, per task, per label and per day; and how long tasks take.
+//!
+//! Sums are made by SQLite from the rows a filter lets pass. Days are those of UTC.
+
+use delegator_domain::task::TaskId;
+use rusqlite::{Connection, Row, params_from_iter};
+
+use super::list::{Filter, Terms};
+use super::queries::all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+
+/// Tokens of one task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub input: i64,
+    /// Of the input.
+    pub cached_input: i64,
+    pub output: i64,
+    /// Of the output.
+    pub reasoning_output: i64,
+}
+
+/// What some tasks cost together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    pub tasks: u64,
+    /// Of these, tasks whose agent told no tokens.
+    pub without_tokens: u64,
+    pub ran_ms: i64,
+    pub tokens: Tokens,
+}
+
+/// What one task cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskCost {
+    pub id: TaskId,
+    pub title: String,
+    pub cost: Cost,
+}
+
+/// What the ended tasks that pass a filter cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageTable {
+    pub total: Cost,
+    /// The last ones to end, newest first.
+    pub tasks: Vec<TaskCost>,
+    /// By `key=value`; a task with several labels counts for each.
+    pub labels: Vec<(String, Cost)>,
+    /// By day of its end, newest first.
+    pub days: Vec<(String, Cost)>,
+}
+
+/// Labels and days that are told.
+const MOST_GROUPS: u32 = 100;
+/// How many ended tasks are looked at for how long tasks take.
+const LOOKED_AT: u32 = 500;
+
+const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms), 0), \
+                    coalesce(sum(input_tokens), 0), coalesce(sum(cached_input_tokens), 0), \
+                    coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_output_tokens), 0)";
+const JOINED: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
+
+impl Registry {
+    /// What ended tasks cost, or only this one; of single ones at most `limit` are told.
+    pub fn usage(
+        &self,
+        filter: &Filter,
+        only: Option<&TaskId>,
+        limit: u32,
+    ) -> Result<UsageTable, RegistryError> {
+        let mut terms = Terms::of(filter);
+        if let Some(id) = only {
+            terms.add("id = ?", [id.as_str()]);
+        }
+        terms.add::<i64>("ended_order IS NOT NULL", []);
+        let (wanted, values) = terms.wanted();
+        let values = || params_from_iter(values.iter());
+        self.read(|db| {
+            let total = format!("SELECT {SUMS} {JOINED} {wanted}");
+            let tasks = format!(
+                "SELECT {SUMS}, id, title {JOINED} {wanted} GROUP BY seq ORDER BY ended_order DESC LIMIT {limit}"
+            );
+            let labels = format!(
+                "SELECT {SUMS}, labels.key || '=' || labels.value AS label {JOINED} \
+                 JOIN labels ON labels.task = tasks.seq {wanted} \
+                 GROUP BY labels.key, labels.value ORDER BY label LIMIT {MOST_GROUPS}"
+            );
+            let days = format!(
+                "SELECT {SUMS}, date(ended_at_ms / 1000, 'unixepoch') AS day {JOINED} {wanted} \
+                 GROUP BY day ORDER BY day DESC LIMIT {MOST_GROUPS}"
+            );
+            Ok(UsageTable {
+                total: db.query_row(&total, values(), cost_from)?,
+                tasks: all(db, &tasks, values(), task_cost_from)?,
+                labels: all(db, &labels, values(), group_from)?,
+                days: all(db, &days, values(), group_from)?,
+            })
+        })
+    }
+
+    /// How long the last completed tasks took, newest first: those of one directory, or of all.
+    pub fn durations_ms(&self, working_dir: Option<&str>, limit: u32) -> Result<Vec<u64>, RegistryError> {
+        self.read(|db| durations(db, working_dir, limit))
+    }
+}
+
+fn durations(db: &Connection, working_dir: Option<&str>, limit: u32) -> rusqlite::Result<Vec<u64>> {
+    let took = |row: &Row<'_>| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
+    match working_dir {
+        Some(dir) => all(db, IN_ONE, (dir, limit), took),
+        None => all(db, ANYWHERE, (LOOKED_AT, limit), took),
+    }
+}
+
+pub(crate) const IN_ONE: &str = "SELECT ran_ms FROM tasks INDEXED BY tasks_dir WHERE working_dir = ?1 AND \
+                                 state = 'completed' AND ran_ms IS NOT NULL ORDER BY created_at_ms DESC LIMIT ?2";
+/// However many failed lately, no more than some are looked at.
+pub(crate) const ANYWHERE: &str = "SELECT ran_ms FROM (SELECT ran_ms, state FROM tasks INDEXED BY tasks_ended WHERE ended_order IS NOT NULL \
+     ORDER BY ended_order DESC LIMIT ?1) WHERE state = 'completed' AND ran_ms IS NOT NULL LIMIT ?2";
+
+fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
+    let count = |at| Ok::<u64, rusqlite::Error>(row.get::<_, u32>(at)?.into());
+    Ok(Cost {
+        tasks: count(0)?,
+        without_tokens: count(1)?,
+        ran_ms: row.get(2)?,
+        tokens: Tokens {
+            input: row.get(3)?,
+            cached_input: row.get(4)?,
+            output: row.get(5)?,
+            reasoning_output: row.get(6)?,
+        },
+    })
+}
+
+fn task_cost_from(row: &Row<'_>) -> rusqlite::Result<TaskCost> {
+    Ok(TaskCost { id: row::id_from(row)?, title: row.get("title")?, cost: cost_from(row)? })
+}
+
+fn group_from(row: &Row<'_>) -> rusqlite::Result<(String, Cost)> {
+    Ok((row.get(7)?, cost_from(row)?))
+}
+
+/// Writes down what a task used, with its end.
+pub(crate) fn remember(db: &Connection, seq: i64, tokens: &Tokens) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO usage (task, input_tokens, cached_input_tokens, output_tokens, \
+               reasoning_output_tokens) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let Tokens { input, cached_input, output, reasoning_output } = *tokens;
+    db.execute(sql, (seq, input, cached_input, output, reasoning_output)).map(drop)
+}
