@@ -16,6 +16,7 @@ pub mod standard;
 pub mod task;
 pub mod task_document;
 pub mod tool;
+pub mod verification;
 
 use std::time::Duration;
 
