@@ -85,7 +85,7 @@ impl Engine {
             title: submission.title,
             text: redacted_text(&launch),
             labels: submission.labels,
-            input: submission.nesting.noted_in(submission.input),
+            input: submission.nesting.noted_in(launch.without_secrets(submission.input)),
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };

@@ -13,6 +13,7 @@ use delegator_supervisor::agent::{Enclosure, VerifyRequest, probe_sandbox, task_
 use delegator_supervisor::run::{Checked, VerifySpec};
 use delegator_transcript::shell;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::launch::Launch;
@@ -93,6 +94,17 @@ impl Launch {
         };
         let plan = verify_plan(&request, &self.variables);
         probe_sandbox(&plan, &forbidden, PROBE_MAY_TAKE).map_err(|error| error.to_string())
+    }
+
+    /// The input as it may be kept: words of a command are text like the task's own.
+    pub(crate) fn without_secrets(&self, mut input: Value) -> Value {
+        let redactor = self.redactor();
+        for word in input.get_mut("verify").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(text) = word.as_str() {
+                *word = redactor.redact_str(text).into_owned().into();
+            }
+        }
+        input
     }
 
     /// The check as the supervisor takes it.

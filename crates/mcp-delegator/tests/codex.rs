@@ -163,18 +163,16 @@ fn commands_work_under_every_environment_policy() {
 }
 
 /// The agent has nothing to do, and a user who lets it write to its work tree and not to temporary directories.
-fn idle_stage(more: &str) -> Stage {
+fn idle_stage() -> (FakeModel, Stage) {
     let model = FakeModel::start(vec![Step::Say(vec![message("ok")])]);
     let narrow = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n";
-    let stage = Stage::with(&format!("{}\n{narrow}{more}", model.codex_config()));
-    // As long as the test: the model is asked from other processes.
-    std::mem::forget(model);
-    Stage { world: stage.world.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access") }
+    let stage = Stage::with(&format!("{}\n{narrow}", model.codex_config()));
+    (model, Stage { world: stage.world.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access") })
 }
 
 #[test]
 fn a_check_may_write_what_the_agent_might_and_no_more() {
-    let stage = idle_stage("");
+    let (_model, stage) = idle_stage();
     stage.world.write("more/.keep", "");
     let root = stage.world.home().parent().unwrap().to_owned();
     let more = root.join("more").display().to_string();
@@ -202,7 +200,7 @@ fn a_check_may_write_what_the_agent_might_and_no_more() {
 
 #[test]
 fn a_check_in_the_sandbox_has_no_network() {
-    let stage = idle_stage("");
+    let (_model, stage) = idle_stage();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -217,7 +215,7 @@ fn a_check_in_the_sandbox_has_no_network() {
 #[test]
 fn a_project_cannot_open_the_sandbox_of_its_check() {
     for (workdir, trusted) in [("project", "project"), ("project/inner", "project")] {
-        let stage = idle_stage("");
+        let (_model, stage) = idle_stage();
         let root = stage.world.home().parent().unwrap().to_owned();
         let config = text_of(&stage.world.home().join(".codex/config.toml"));
         let trust = format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", root.join(trusted).display());
@@ -240,7 +238,7 @@ fn a_project_cannot_open_the_sandbox_of_its_check() {
 
 #[test]
 fn a_cancel_during_a_check_in_the_sandbox_leaves_nothing_alive() {
-    let stage = idle_stage("");
+    let (_model, stage) = idle_stage();
     let check = "sh -c '(trap \"\" TERM INT; sleep 300) & touch checking; sleep 300'";
     let words =
         ["local", "exec", "look", "--mode", "workspace-write", "--skip-git-repo-check", "--verify", check];

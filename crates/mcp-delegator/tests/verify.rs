@@ -187,7 +187,8 @@ fn a_supervisor_that_is_lost_during_the_check_loses_its_tree() {
     let data = stage.wait(&id)["data"].take();
     assert_eq!(data["state"], "failed");
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
-    assert_eq!(data["verification"]["status"], "not_run", "{data}");
+    let told = &data["verification"];
+    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("supervisor_lost")), "{data}");
     until("its tree is gone", || processes_of(&id).is_empty());
 }
 
@@ -234,6 +235,22 @@ fn it_belongs_to_the_input() {
     };
     again(&["retry", &id]);
     again(&["local", "resume", "more", "--task-id", &id, "--verify", "touch checked"]);
+}
+
+#[test]
+fn a_secret_among_its_words_is_used_and_not_kept() {
+    let stage = stage().variable("SOME_API_KEY", "hunter2-hunter2");
+    let id = stage.exec(&["--verify", "test hunter2-hunter2 = hunter2-hunter2"]);
+    let told = stage.wait(&id)["data"]["verification"].take();
+    assert_eq!(told["status"], "verified", "{told}");
+    assert_eq!(told["command"][1], "[REDACTED:env]", "{told}");
+    for entry in std::fs::read_dir(stage.task_dir(&id)).unwrap().flatten() {
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "{}", entry.path().display());
+    }
+    let again = stage.answer(&["retry", &id]);
+    assert_eq!(again["error"]["code"], "WRONG_STATE", "{again}");
+    assert!(again["error"]["message"].as_str().unwrap().contains("verify"), "{again}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The agent's word and ours are two things: a task is completed when its agent says so, and verified when the command
 //! we ran ourselves afterwards ended with 0.
 
-use super::end::End;
+use super::end::{End, FailureKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verification {
@@ -19,12 +19,14 @@ pub enum Verification {
     Cancelled,
     AgentFailed,
     AgentTimedOut,
+    /// Nobody is left who knows whether it was run.
+    SupervisorLost,
     /// Something of our own failed, or it could not be ended.
     Unknown,
 }
 
 impl Verification {
-    const ALL: [Verification; 10] = [
+    const ALL: [Verification; 11] = [
         Verification::Verified,
         Verification::Refuted,
         Verification::CannotStart,
@@ -34,6 +36,7 @@ impl Verification {
         Verification::Cancelled,
         Verification::AgentFailed,
         Verification::AgentTimedOut,
+        Verification::SupervisorLost,
         Verification::Unknown,
     ];
 
@@ -42,6 +45,7 @@ impl Verification {
         match end {
             End::Cancelled { .. } => Verification::Cancelled,
             End::Timeout(_) => Verification::AgentTimedOut,
+            End::Failed { kind: FailureKind::SupervisorLost, .. } => Verification::SupervisorLost,
             End::Failed { .. } => Verification::AgentFailed,
             End::Completed => Verification::Unknown,
         }
@@ -59,6 +63,7 @@ impl Verification {
             | Verification::Cancelled
             | Verification::AgentFailed
             | Verification::AgentTimedOut
+            | Verification::SupervisorLost
             | Verification::Unknown => "not_run",
         }
     }
@@ -74,6 +79,7 @@ impl Verification {
             Verification::Cancelled => "cancelled",
             Verification::AgentFailed => "agent_failed",
             Verification::AgentTimedOut => "agent_timed_out",
+            Verification::SupervisorLost => "supervisor_lost",
             Verification::Unknown => "unknown",
         }
     }
