@@ -3,8 +3,6 @@
 //! What the sandbox of the real Codex does to it is in `codex.rs`; how it is held, timed and swept is in the
 //! supervisor's own tests.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
-
 use std::os::unix::fs::PermissionsExt;
 
 use delegator_testkit::program::text_of;
