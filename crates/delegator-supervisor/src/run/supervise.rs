@@ -49,7 +49,7 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> Ended {
     match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
             let outcome = run.complete();
-            let last = run.last_snapshot();
+            let last = run.spec.verify.is_some().then(|| run.last_snapshot()).flatten();
             let (mut ended, spec) = run.finish(outcome);
             verify::verify(&mut ended, spec, last, ports);
             ended

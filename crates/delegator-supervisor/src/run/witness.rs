@@ -11,6 +11,7 @@ pub(crate) struct Witness {
     line: Vec<u8>,
     held: Vec<u8>,
     state: State,
+    taken: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,17 +26,22 @@ impl Witness {
     /// Nothing to wait for is heard already.
     pub(crate) fn waiting_for(word: Option<&str>) -> Witness {
         let state = if word.is_some() { State::Waiting } else { State::Heard };
-        Witness { line: format!("{}\n", word.unwrap_or_default()).into_bytes(), held: Vec::new(), state }
+        Witness {
+            line: format!("{}\n", word.unwrap_or_default()).into_bytes(),
+            held: Vec::new(),
+            state,
+            taken: 0,
+        }
     }
 
     /// What may be kept now that these bytes have come.
-    pub(crate) fn pass<'b>(&'b mut self, bytes: &'b [u8], kept: &mut dyn FnMut(&[u8])) {
+    pub(crate) fn pass(&mut self, bytes: &[u8], kept: &mut dyn FnMut(&[u8])) {
         if self.state != State::Waiting {
             return kept(bytes);
         }
         self.held.extend_from_slice(bytes);
         if let Some(at) = memchr::memmem::find(&self.held, &self.line) {
-            self.state = State::Heard;
+            (self.state, self.taken) = (State::Heard, self.line.len());
             kept(&self.held[..at]);
             kept(&self.held[at + self.line.len()..]);
         } else if self.held.len() > MOST_BEFORE {
@@ -51,6 +57,11 @@ impl Witness {
     pub(crate) fn finish(&mut self, kept: &mut dyn FnMut(&[u8])) {
         kept(&self.held);
         self.held = Vec::new();
+    }
+
+    /// How many bytes were not the command's own.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken as u64
     }
 
     pub(crate) fn was_heard(&self) -> bool {

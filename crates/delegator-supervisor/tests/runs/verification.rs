@@ -130,6 +130,7 @@ fn without_its_word_a_check_was_never_begun() {
     };
     let good = with("echo WARNING; echo inside; echo fine");
     assert_eq!((&good["outcome"], &good["last_output"]), (&"verified".into(), &"WARNING\nfine\n".into()));
+    assert_eq!(good["output"]["received"], 13);
     assert_eq!(with("echo inside; exit 1")["outcome"], "refuted");
     let broken = with("echo bwrap: no permission; exit 0");
     assert_eq!(

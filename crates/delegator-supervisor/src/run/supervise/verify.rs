@@ -68,7 +68,8 @@ impl Run<'_> {
     fn tell_of_check(mut self, ended: &mut Ended, swept: io::Result<SweepReport>, limit: Duration) {
         self.complaints.finish();
         let outcome = judge(self.cause.as_ref(), self.exit, self.complaints.witness.was_heard());
-        let output = self.complaints.store().summary(self.complaints.pipe.received());
+        let printed = self.complaints.pipe.received().saturating_sub(self.complaints.witness.taken());
+        let output = self.complaints.store().summary(printed);
         let problem = output.problem.as_ref();
         ended
             .warnings
