@@ -71,6 +71,11 @@ impl Config {
         self.value(key).and_then(Value::as_number).unwrap_or_default()
     }
 
+    /// A setting that is a switch; off for one that has no value.
+    pub fn flag(&self, key: &str) -> bool {
+        matches!(self.value(key), Some(Value::Bool(true)))
+    }
+
     /// A setting that is a word.
     pub fn word(&self, key: &str) -> Option<&str> {
         self.value(key).and_then(Value::as_text)

@@ -40,6 +40,8 @@ pub enum EngineError {
     Agent(#[from] LocateError),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error("the verify command cannot be run in a sandbox: {problem}")]
+    NoSandbox { problem: String },
     #[error("the launch file of {task} cannot be used: {detail}")]
     Launch { task: TaskId, detail: String },
     #[error("{} cannot be imported: {problem}", path.display())]

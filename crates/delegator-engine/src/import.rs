@@ -137,5 +137,6 @@ fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
         elapsed_ms: 0,
         quiet_ms: 0,
         limits: None,
+        check: None,
     }
 }

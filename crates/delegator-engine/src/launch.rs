@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::EngineError;
+use crate::verification::Verify;
 
 /// What is validated about how a task is to be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct Settings {
     /// Whether no control group is wanted.
     #[serde(default)]
     pub without_group: bool,
+    /// What checks the work when the agent has completed.
+    #[serde(default)]
+    pub verify: Option<Verify>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +136,7 @@ impl Settings {
             max_processes: 4096,
             sweep_exempt: Vec::new(),
             without_group: false,
+            verify: None,
             depth: 0,
         }
     }

@@ -34,6 +34,7 @@ pub mod resident;
 mod restore;
 mod restore_point;
 mod submit;
+mod verification;
 mod wait;
 mod wake;
 mod watch;
@@ -59,6 +60,7 @@ pub use record::{Record, StreamRecord};
 pub use restore::{RestoreAsked, Restored};
 pub use restore_point::{KeptPoint, restore_command};
 pub use submit::{Submission, Submitted};
+pub use verification::{CheckRecord, Verify};
 pub use wait::{Progressed, Waited};
 pub use work::{best_containment, work};
 

@@ -129,7 +129,10 @@ pub(crate) fn summary(end: &End, record: &Record) -> String {
         plural(number("/commands/finished"), "command")
     );
     match end {
-        End::Completed => format!("Completed: {did}"),
+        End::Completed => match &record.check {
+            Some(check) => format!("Completed: {did}; {}", check.in_words()),
+            None => format!("Completed: {did}"),
+        },
         End::Failed { message, .. } => {
             let first = message.lines().next().unwrap_or_default();
             format!("Failed: {}", first.chars().take(200).collect::<String>())

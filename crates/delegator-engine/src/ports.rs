@@ -37,6 +37,7 @@ impl TaskPorts {
         let path = self.dir.file(match stream {
             Stream::Events => TaskFile::Events,
             Stream::Stderr => TaskFile::Stderr,
+            Stream::Verify => TaskFile::Verify,
         });
         match part {
             0 => path,
@@ -68,9 +69,10 @@ impl Ports for TaskPorts {
         if mark.is_some() && self.looked_at.get() == mark {
             return None;
         }
-        let task = registry.get(&self.id).ok()?;
-        self.looked_at.set(mark);
-        task?.cancel.map(|request| CancelRequest { reason: request.reason })
+        let cancel = registry.get(&self.id).ok()??.cancel;
+        // A request stands: whatever runs after the agent is asked to end by it, too.
+        self.looked_at.set(mark.filter(|_| cancel.is_none()));
+        cancel.map(|request| CancelRequest { reason: request.reason })
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::launch::Limits;
+use crate::verification::CheckRecord;
 
 /// The content of `report.json`. Redacted throughout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,9 @@ pub struct Record {
     /// What it was allowed; records of earlier versions do not say.
     #[serde(default)]
     pub limits: Option<Limits>,
+    /// What became of the check, if one was begun.
+    #[serde(default)]
+    pub check: Option<CheckRecord>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +63,7 @@ impl Record {
             elapsed_ms: milliseconds(ended.elapsed),
             quiet_ms: milliseconds(ended.quiet),
             limits: Some(limits),
+            check: None,
         }
     }
 }

@@ -73,10 +73,11 @@ impl Engine {
         for directory in &mut settings.add_dirs {
             *directory = checked_dir(directory, &settings.allowed_roots)?;
         }
+        let id = fresh_id()?;
+        let mut launch = Engine::launch_of(&submission, &id);
+        launch.place_check(&id)?;
         let mut registry = self.open()?;
         submission.nesting.check_children(&registry)?;
-        let id = fresh_id()?;
-        let launch = Engine::launch_of(&submission, &id);
         let task = NewTask {
             id,
             working_dir: submission.settings.working_dir.display().to_string(),
@@ -88,7 +89,7 @@ impl Engine {
             title: submission.title,
             text: redacted_text(&launch),
             labels: submission.labels,
-            input: submission.nesting.noted_in(submission.input),
+            input: submission.nesting.noted_in(launch.without_secrets(submission.input)),
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };

@@ -23,6 +23,7 @@ use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
 use crate::submit::is_within;
+use crate::verification::{CheckRecord, Verify};
 use crate::{Engine, look, restore_point, wake};
 
 /// Supervises one task to its end. Takes over the process.
@@ -75,7 +76,7 @@ pub(crate) fn work_under(
     crash_point(CrashPoint::LaunchRead);
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok(Prepared { spec, mode, limits }) => {
+        Ok(Prepared { spec, mode, limits, verify }) => {
             if mode.writes() {
                 restore_point::keep(id, &dir, &spec.workdir, &spec.environment);
             }
@@ -88,9 +89,14 @@ pub(crate) fn work_under(
                 engine: engine.clone(),
                 looked_at: Cell::new(None),
             };
+            let redactor = spec.redactor.clone();
             let ended = run(spec, &ports);
             registry = ports.registry.into_inner();
-            recorded(&dir, &ended, limits)
+            let check = ended.checked.as_ref().zip(verify.as_ref());
+            let check = check.map(|(checked, verify)| {
+                CheckRecord::of(checked, verify, |text| redactor.redact_str(text).into_owned())
+            });
+            recorded(&dir, &ended, Record { check, ..Record::of(&ended, limits) })
         }
     };
     crash_point(CrashPoint::ReportWritten);
@@ -144,6 +150,7 @@ struct Prepared {
     spec: RunSpec,
     mode: Mode,
     limits: Limits,
+    verify: Option<Verify>,
 }
 
 /// Puts everything the launch file says into the form a run takes.
@@ -205,8 +212,9 @@ fn prepare(
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before(),
         },
+        verify: launch.check(id, &real),
     };
-    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits })
+    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify: settings.verify.clone() })
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
@@ -223,8 +231,7 @@ fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), Engine
     Ok((fd, real))
 }
 
-fn recorded(dir: &TaskDir, ended: &Ended, limits: Limits) -> Finish {
-    let record = Record::of(ended, limits);
+fn recorded(dir: &TaskDir, ended: &Ended, record: Record) -> Finish {
     if let Ok(bytes) = serde_json::to_vec(&record) {
         // On a full disk the end itself is worth more than its record: it has held-back space, this has none.
         let _ = dir.write_report(&bytes);

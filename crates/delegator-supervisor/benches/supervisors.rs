@@ -82,6 +82,7 @@ fn run_one(script: &str) {
                 .build(),
             fold: FoldOptions::default(),
             codex_home: None,
+            verify: None,
         },
         &Nowhere,
     );

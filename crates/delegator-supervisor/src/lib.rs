@@ -11,7 +11,8 @@
 //! * `agent` knows what is special about an agent: its arguments, its environment, where its program is, what it
 //!   leaves behind. Pure but for the thin parts that look at the disk.
 //! * `process` knows pids: identities that survive their reuse, the tree below us, checked signals.
-//! * `run` is the loop: one thread, one `poll`, no timers of its own; every wait has something to wait for.
+//! * `run` is the loop: one thread, one `poll`, no timers of its own; every wait has something to wait for. A command
+//!   that checks the agent's work is a second run after the first.
 //! * `verdict` says how it ended, from facts alone.
 //!
 //! [`run::supervise`] takes the whole process: it becomes a child subreaper, changes its umask and reaps every child.

@@ -25,7 +25,7 @@ mod map;
 mod normalize;
 mod protocol;
 mod rollout;
-mod shell;
+pub mod shell;
 
 pub use decode::{decode, decode_text};
 pub use event::{

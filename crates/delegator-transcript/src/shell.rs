@@ -4,7 +4,7 @@
 //! `cargo test`.
 
 /// Joins words into a line a POSIX shell would split into the same words.
-pub(crate) fn join(words: &[String]) -> String {
+pub fn join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
 }
@@ -24,7 +24,7 @@ fn quote(word: &str) -> String {
 }
 
 /// Splits a command line into words; `None` if a quote is not closed.
-pub(crate) fn split(line: &str) -> Option<Vec<String>> {
+pub fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = line.chars();

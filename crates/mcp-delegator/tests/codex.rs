@@ -7,6 +7,7 @@
 use delegator_testkit::fake_model::{FakeModel, Step, codex_config, command, message, patch};
 use delegator_testkit::generated::workspace;
 use delegator_testkit::program::{World, text_of};
+use delegator_testkit::stage::{processes_of, until};
 use serde_json::{Value, json};
 
 struct Stage {
@@ -143,17 +144,111 @@ fn commands_work_under_every_environment_policy() {
             Step::Say(vec![message("ok")]),
         ]);
         let stage = Stage::with(&model.codex_config());
-        let args = [vec!["exec", "look", "--env-policy", policy], more].concat();
+        let check = ["--verify", "sh -c 'git --version && env'"].to_vec();
+        let args = [vec!["exec", "look", "--env-policy", policy], check, more].concat();
         let data = stage.done(&args);
-        let output = data["output"]["stdout"].as_str().unwrap();
-        assert!(output.contains("git version"), "{policy}: {data}");
-        assert!(
-            output.contains("DELEGATOR_TASK=T-local-"),
-            "{policy}: the mark reaches the commands: {output}"
-        );
-        assert_eq!(output.contains("CODEX_HOME="), policy == "inherit-all", "{policy}: {output}");
-        assert_eq!(output.contains("MY_FLAG=up"), policy == "allow-list", "{policy}: {output}");
+        // What checks the work sees what the agent's own commands saw.
+        for place in [&data["output"]["stdout"], &data["verification"]["output_tail"]] {
+            let output = place.as_str().unwrap_or_else(|| panic!("{policy}: {data}"));
+            assert!(output.contains("git version"), "{policy}: {data}");
+            assert!(
+                output.contains("DELEGATOR_TASK=T-local-"),
+                "{policy}: the mark reaches the commands: {output}"
+            );
+            assert_eq!(output.contains("CODEX_HOME="), policy == "inherit-all", "{policy}: {output}");
+            assert_eq!(output.contains("MY_FLAG=up"), policy == "allow-list", "{policy}: {output}");
+        }
+        assert_eq!(data["verification"]["sandboxed"], true, "{policy}: {data}");
     }
+}
+
+/// The agent has nothing to do, and a user who lets it write to its work tree and not to temporary directories.
+fn idle_stage() -> (FakeModel, Stage) {
+    let model = FakeModel::start(vec![Step::Say(vec![message("ok")])]);
+    let narrow = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n";
+    let stage = Stage::with(&format!("{}\n{narrow}", model.codex_config()));
+    (model, Stage { world: stage.world.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access") })
+}
+
+#[test]
+fn a_check_may_write_what_the_agent_might_and_no_more() {
+    let (_model, stage) = idle_stage();
+    stage.world.write("more/.keep", "");
+    let root = stage.world.home().parent().unwrap().to_owned();
+    let more = root.join("more").display().to_string();
+    let check = "sh -c 'touch inside; touch ../outside; touch ../more/added; :'";
+    for (mode, written) in [
+        ("read-only", vec![]),
+        ("workspace-write", vec!["project/inside", "more/added"]),
+        ("danger-full-access", vec!["project/inside", "more/added", "outside"]),
+    ] {
+        let data = stage.done(&["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", check]);
+        let told = &data["verification"];
+        assert_eq!(told["status"], "verified", "{mode}: {data}");
+        assert_eq!(told["sandboxed"], mode != "danger-full-access", "{mode}: {data}");
+        for path in ["project/inside", "more/added", "outside"] {
+            let is_there = std::fs::remove_file(root.join(path)).is_ok();
+            assert_eq!(is_there, written.contains(&path), "{mode}: {path}: {told}");
+        }
+    }
+    let failing = stage.done(&["exec", "look", "--verify", "sh -c 'exit 3'"]);
+    assert_eq!(failing["verification"]["exit_code"], 3, "{failing}");
+    let missing = stage.done(&["exec", "look", "--verify", "no-such-program"]);
+    let told = (&missing["verification"]["status"], &missing["verification"]["exit_code"]);
+    assert_eq!(told, (&json!("verify_failed"), &json!(127)), "{missing}");
+}
+
+#[test]
+fn a_check_in_the_sandbox_has_no_network() {
+    let (_model, stage) = idle_stage();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let check = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'");
+    for (mode, status) in [("workspace-write", "verify_failed"), ("danger-full-access", "verified")] {
+        let data = stage.done(&["exec", "look", "--mode", mode, "--verify", &check]);
+        assert_eq!(data["verification"]["status"], status, "{mode}: {data}");
+        assert_eq!(listener.accept().is_ok(), status == "verified", "{mode}");
+    }
+}
+
+#[test]
+fn a_project_cannot_open_the_sandbox_of_its_check() {
+    for (workdir, trusted) in [("project", "project"), ("project/inner", "project")] {
+        let (_model, stage) = idle_stage();
+        let root = stage.world.home().parent().unwrap().to_owned();
+        let config = text_of(&stage.world.home().join(".codex/config.toml"));
+        let trust = format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", root.join(trusted).display());
+        let config = format!("{config}{trust}");
+        stage.world.write("home/.codex/config.toml", &config);
+        stage.world.write("project/.git/HEAD", "ref: refs/heads/main\n");
+        stage.world.write("project/inner/file", "");
+        let wide = format!("[sandbox_workspace_write]\nwritable_roots = [\"{}\"]\n", root.display());
+        stage.world.write("project/.codex/config.toml", &wide);
+        let (workdir, outside) = (root.join(workdir).display().to_string(), root.join("outside"));
+        let check = format!("touch {}", outside.display());
+        let words =
+            ["exec", "look", "--mode", "workspace-write", "--working-dir", &workdir, "--verify", &check];
+        let data = stage.done(&words);
+        assert_eq!(data["verification"]["status"], "verify_failed", "{workdir}: {data}");
+        assert!(!outside.exists());
+        assert_eq!(text_of(&stage.world.home().join(".codex/config.toml")), config, "{workdir}");
+    }
+}
+
+#[test]
+fn a_cancel_during_a_check_in_the_sandbox_leaves_nothing_alive() {
+    let (_model, stage) = idle_stage();
+    let check = "sh -c '(trap \"\" TERM INT; sleep 300) & touch checking; sleep 300'";
+    let words =
+        ["local", "exec", "look", "--mode", "workspace-write", "--skip-git-repo-check", "--verify", check];
+    let accepted = stage.answer(&words);
+    let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
+    until("it checks", || stage.world.project().join("checking").exists());
+    let cancelled = stage.answer(&["local", "cancel", &id]);
+    let told = (&cancelled["data"]["state"], &cancelled["data"]["survivors"]);
+    assert_eq!(told, (&json!("cancelled"), &json!([])), "{cancelled}");
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
 }
 
 /// Everything a hostile repository would like to have run, and a word that tells whether it was read.

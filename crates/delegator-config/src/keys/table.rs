@@ -123,7 +123,7 @@ pub static KEYS: &[Key] = &[
         "verify_unsandboxed",
         Kind::Bool,
         DefaultValue::Bool(false),
-        "Run the `verify` command of a task outside the sandbox.",
+        "Let the `verify` command of a task run without a sandbox where none can be had.",
     ),
     key("budget.task_tokens", tokens(), Unset("no limit"), "Tokens one task may use."),
     key(

@@ -5,9 +5,11 @@ pub mod id;
 pub mod lifecycle;
 pub mod mode;
 pub mod queue;
+pub mod verification;
 
 pub use end::{End, ExitStatus, FailureKind, LimitKind};
 pub use id::{IdError, Place, TaskId};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnvPolicy, Mode};
 pub use queue::{Claimant, Obstacle, WorkTree};
+pub use verification::Verification;

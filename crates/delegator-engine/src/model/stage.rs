@@ -321,6 +321,7 @@ fn ended(end: End) -> Ended {
         elapsed: Duration::ZERO,
         quiet: Duration::ZERO,
         stdin_delivered: true,
+        checked: None,
     }
 }
 

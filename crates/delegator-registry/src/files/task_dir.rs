@@ -29,6 +29,8 @@ pub enum TaskFile {
     /// What the agent said, append-only.
     Events,
     Stderr,
+    /// What the check of its work printed.
+    Verify,
     /// Progress so far; replaced at most once a second.
     Snapshot,
     /// The account of the finished task.
@@ -49,6 +51,7 @@ impl TaskFile {
             TaskFile::Lock => "lock",
             TaskFile::Events => "events.jsonl",
             TaskFile::Stderr => "stderr.log",
+            TaskFile::Verify => "verify.log",
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
             TaskFile::OutputSchema => "output-schema.json",

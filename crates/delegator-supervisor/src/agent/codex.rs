@@ -17,7 +17,7 @@ use super::version::{Ability, CodexVersion};
 use crate::run::ending::EndingRecipe;
 
 /// What Codex calls the core variables: what its commands need to work at all.
-const CORE_NAMES: [&str; 11] =
+pub(super) const CORE_NAMES: [&str; 11] =
     ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER"];
 
 /// Before the task text of a preview.
@@ -211,15 +211,15 @@ fn settings(words: &mut Words, request: &LaunchRequest, version: CodexVersion) {
 }
 
 #[derive(Default)]
-struct Words(Vec<OsString>);
+pub(super) struct Words(pub(super) Vec<OsString>);
 
 impl Words {
-    fn plain(&mut self, words: &[&str]) {
+    pub(super) fn plain(&mut self, words: &[&str]) {
         self.0.extend(words.iter().map(OsString::from));
     }
 
     /// `--flag=value`: whatever the value begins with, it is one.
-    fn option(&mut self, flag: &str, value: Option<&str>) {
+    pub(super) fn option(&mut self, flag: &str, value: Option<&str>) {
         self.0.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
     }
 
@@ -229,7 +229,7 @@ impl Words {
         self.0.push(word);
     }
 
-    fn setting(&mut self, key: &str, value: &str) {
+    pub(super) fn setting(&mut self, key: &str, value: &str) {
         self.0.push(OsString::from("-c"));
         self.0.push(OsString::from(format!("{key}={value}")));
     }

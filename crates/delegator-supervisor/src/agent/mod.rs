@@ -7,10 +7,12 @@ pub mod locate;
 pub mod probe;
 pub mod project;
 mod toml_text;
+pub mod verification;
 pub mod version;
 
 pub use codex::{LaunchPlan, LaunchRequest, PlanError, ProjectTrust, plan};
 pub use environment::{Variables, agent_environment, task_marker};
 pub use locate::{LocateError, Located, locate};
-pub use probe::{ProbeError, probe_version};
+pub use probe::{ProbeError, probe_sandbox, probe_version};
+pub use verification::{Enclosure, VerifyPlan, VerifyRequest, verify_plan};
 pub use version::CodexVersion;

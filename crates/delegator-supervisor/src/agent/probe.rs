@@ -1,14 +1,16 @@
-//! Asks a program for its version, and does not wait for ever.
+//! Asks a program for its version, or for a sandbox, and does not wait for ever.
 
 #![expect(clippy::disallowed_methods, reason = "this room starts programs")]
 
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::environment::Variables;
+use super::verification::VerifyPlan;
 use super::version::CodexVersion;
 use crate::process::identity::open_pidfd;
 use crate::run::wait::{Readiness, wait_readable};
@@ -19,12 +21,21 @@ const MOST_OUTPUT: usize = 16 << 10;
 pub enum ProbeError {
     #[error("it cannot be started: {0}")]
     Spawn(#[source] io::Error),
-    #[error("it did not tell its version within {} s", .0.as_secs_f32())]
+    #[error("it did not answer within {} s", .0.as_secs_f32())]
     TooSlow(Duration),
     #[error("it does not say which version it is: {output:?}")]
     Unreadable { output: String },
+    #[error("it runs nothing in a sandbox{}", said(output))]
+    NoSandbox { output: String },
+    #[error("its sandbox keeps nothing out")]
+    OpenSandbox,
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+fn said(output: &str) -> String {
+    let last = output.lines().rfind(|line| !line.trim().is_empty());
+    last.map(|line| format!(": {}", line.chars().take(200).collect::<String>())).unwrap_or_default()
 }
 
 /// Runs `program --version` with that environment.
@@ -38,30 +49,56 @@ pub fn probe_version(
     command.current_dir("/").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(ProbeError::Spawn)?;
-    let outcome = read_answer(&mut child, limit);
-    // It has answered, or never will.
-    let _ = child.kill();
-    child.wait()?;
-    let output = outcome?;
+    let output = match child.stdout.take() {
+        Some(stdout) => answer(child, stdout, limit)?,
+        None => String::new(),
+    };
     CodexVersion::from_output(&output).ok_or(ProbeError::Unreadable { output })
 }
 
-fn read_answer(child: &mut Child, limit: Duration) -> Result<String, ProbeError> {
+/// Runs a plan that makes the forbidden file, and is content when the command ran and the file is not there.
+pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
+    let (ours, theirs) = io::pipe()?;
+    let child = {
+        let mut command = Command::new(&plan.program);
+        command.args(&plan.args).env_clear();
+        command.envs(plan.environment.iter().map(|(name, value)| (name, value)));
+        command.current_dir("/").process_group(0);
+        command.stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
+        command.spawn().map_err(ProbeError::Spawn)?
+    };
+    let output = answer(child, ours, limit)?;
+    let is_witness = |line: &str| plan.witness.as_deref() == Some(line);
+    if std::fs::remove_file(forbidden).is_ok() {
+        return Err(ProbeError::OpenSandbox);
+    }
+    if output.lines().any(is_witness) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
+}
+
+/// What a program says until its end, or enough of it.
+fn answer(mut child: Child, said: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
+    let outcome = read_answer(&child, said, limit);
+    // It has answered, or never will.
+    let _ = child.kill();
+    child.wait()?;
+    outcome
+}
+
+fn read_answer(child: &Child, mut said: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
     let until = Instant::now() + limit;
-    let Some(mut stdout) = child.stdout.take() else { return Ok(String::new()) };
     let mut answer = Vec::new();
     let mut part = [0; 1024];
     let gone = || io::Error::other("it was never there");
     let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?.ok_or_else(gone)?;
     while answer.len() < MOST_OUTPUT {
         // A background process may hold the pipe: the end of the program is an end too.
-        let ready = wait_readable(&[&stdout, &pidfd], until)?;
+        let ready = wait_readable(&[&said, &pidfd], until)?;
         match ready {
             Readiness::TimeOut => return Err(ProbeError::TooSlow(limit)),
             Readiness::Ready(first) if !first[0] => break,
             Readiness::Ready(_) => {}
         }
-        match stdout.read(&mut part)? {
+        match said.read(&mut part)? {
             0 => break,
             count => answer.extend_from_slice(&part[..count]),
         }

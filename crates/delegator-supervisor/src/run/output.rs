@@ -15,6 +15,7 @@ use rustix::io::ioctl_fionread;
 
 use super::ports::{Ports, Stream};
 use super::store::Store;
+use super::witness::Witness;
 use crate::verdict::StderrDigest;
 
 /// A read that fills the buffer makes it grow, up to this.
@@ -173,10 +174,11 @@ fn is_work(account: &mut Account, line: &Line<'_>) -> bool {
     seen.is_activity || !(is_retry || is_blank)
 }
 
-/// Standard error: complaints.
+/// Standard error: complaints. Or all that a check prints.
 pub(crate) struct Complaints<'a, R> {
     pub(crate) pipe: Pipe<R>,
     pub(crate) digest: StderrDigest,
+    pub(crate) witness: Witness,
     framer: Framer,
     keeper: Keeper<'a>,
 }
@@ -192,26 +194,43 @@ impl<'a, R: Read + AsFd> Complaints<'a, R> {
         redactor: &Redactor,
     ) -> Complaints<'a, R> {
         let keeper = Keeper::new(ports, Stream::Stderr, most, redactor);
-        Complaints { pipe, digest: StderrDigest::default(), framer: Framer::new(COMPLAINT), keeper }
+        Complaints::keeping(pipe, keeper, Witness::waiting_for(None))
+    }
+
+    /// What a check prints, without the word that tells that it began.
+    pub(crate) fn of_check(
+        pipe: Pipe<R>,
+        ports: &'a dyn Ports,
+        most: u64,
+        redactor: &Redactor,
+        witness: Option<&str>,
+    ) -> Complaints<'a, R> {
+        let keeper = Keeper::new(ports, Stream::Verify, most, redactor);
+        Complaints::keeping(pipe, keeper, Witness::waiting_for(witness))
+    }
+
+    fn keeping(pipe: Pipe<R>, keeper: Keeper<'a>, witness: Witness) -> Complaints<'a, R> {
+        Complaints { pipe, digest: StderrDigest::default(), witness, framer: Framer::new(COMPLAINT), keeper }
     }
 
     /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let Complaints { pipe, digest, framer, keeper } = self;
+        let Complaints { pipe, digest, witness, framer, keeper } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut worked = false;
         let lines_before = framer.lines();
         framer.push(bytes, |line| worked |= digest.line(&text_of(&line)));
         worked |= framer.lines() == lines_before;
-        keeper.keep(bytes);
+        witness.pass(bytes, &mut |kept| keeper.keep(kept));
         (bytes.len() as u64, worked)
     }
 
     pub(crate) fn finish(&mut self) {
-        let Complaints { digest, framer, keeper, .. } = self;
+        let Complaints { digest, witness, framer, keeper, .. } = self;
         framer.finish(|line| {
             digest.line(&text_of(&line));
         });
+        witness.finish(&mut |kept| keeper.keep(kept));
         keeper.finish();
     }
 

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{End, ExitStatus, TaskId};
+use delegator_domain::task::{End, ExitStatus, TaskId, Verification};
 use delegator_transcript::{FoldOptions, PlanStep, Progress, RecentLine, Report, TurnState, UsageReport};
 use serde::Serialize;
 
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
-use crate::agent::{LaunchPlan, Variables};
+use crate::agent::{LaunchPlan, Variables, VerifyPlan};
 use crate::process::{Cgroup, ProcessIdentity, SweepLimits, SweepReport};
 
 /// One run.
@@ -40,14 +40,26 @@ pub struct RunSpec {
     pub fold: FoldOptions,
     /// Where Codex keeps the shell snapshots that are removed after a forced end.
     pub codex_home: Option<PathBuf>,
+    /// What checks the agent's work once it has completed.
+    pub verify: Option<VerifySpec>,
 }
 
-/// The two streams that are kept.
+/// A check of the agent's work: a second program under the same supervisor.
+#[derive(Debug, Clone)]
+pub struct VerifySpec {
+    pub plan: VerifyPlan,
+    /// It has what the agent left of the hard limit, and at least this.
+    pub at_least: Duration,
+}
+
+/// The streams that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
     /// Standard output.
     Events,
     Stderr,
+    /// What a check printed, on both of its streams.
+    Verify,
 }
 
 /// Somebody wants the task ended.
@@ -170,4 +182,19 @@ pub struct Ended {
     pub quiet: Duration,
     /// Whether all of the input was taken.
     pub stdin_delivered: bool,
+    /// What became of the check; nothing if none was asked for, or none was begun because the agent did not complete.
+    pub checked: Option<Checked>,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    pub outcome: Verification,
+    /// What the outcome does not say. Redacted.
+    pub detail: Option<String>,
+    pub exit: Option<ExitStatus>,
+    pub elapsed: Duration,
+    pub output: StreamSummary,
+    /// At most 64 KiB of what it printed. Redacted.
+    pub last_output: String,
 }

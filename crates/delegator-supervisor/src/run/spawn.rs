@@ -1,11 +1,12 @@
-//! Starts the agent: in the directory that was checked, with the submitter's umask, in a process group of its own.
+//! Starts the agent, or the check of its work: in the directory that was checked, with the submitter's umask, in a
+//! process group of its own.
 
 #![expect(clippy::disallowed_methods, reason = "this room starts programs")]
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
@@ -20,7 +21,33 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// Our own files are nobody else's business.
 const OUR_UMASK: u32 = 0o077;
 
-pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
+/// A program that was started, and our ends of its pipes.
+pub(crate) struct Spawned {
+    pub(crate) child: Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Option<ChildStdout>,
+    pub(crate) stderr: Option<ChildStderr>,
+}
+
+/// An agent, with a pipe for each stream.
+pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Spawned> {
+    let mut command = command(spec);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = start(command, spec, ports)?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    Ok(Spawned { child, stdin, stdout, stderr })
+}
+
+/// A check, with nothing to read and one pipe for all it prints.
+pub(crate) fn spawn_check(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Spawned> {
+    let (ours, theirs) = io::pipe()?;
+    let mut command = command(spec);
+    command.stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
+    let child = start(command, spec, ports)?;
+    Ok(Spawned { child, stdin: None, stdout: None, stderr: Some(OwnedFd::from(ours).into()) })
+}
+
+fn command(spec: &RunSpec) -> Command {
     let mut command = Command::new(&spec.plan.program);
     command.args(&spec.plan.args).env_clear();
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
@@ -28,7 +55,10 @@ pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     // The descriptor itself is not inherited, but open when the child changes its directory.
     command.current_dir(format!("/proc/self/fd/{}", spec.workdir.as_raw_fd()));
     command.process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     for _ in 0..BUSY_RETRIES {
         match spawn_with_umask(&mut command, spec.umask) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {

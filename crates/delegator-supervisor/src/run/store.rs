@@ -255,7 +255,7 @@ impl<'a> Store<'a> {
 fn gap_line(stream: Stream, bytes: u64) -> String {
     match stream {
         Stream::Events => format!("{{\"type\":\"delegator.omitted\",\"bytes\":{bytes}}}\n"),
-        Stream::Stderr => format!("[{bytes} bytes omitted]\n"),
+        Stream::Stderr | Stream::Verify => format!("[{bytes} bytes omitted]\n"),
     }
 }
 

@@ -22,7 +22,7 @@ use super::feed::Feed;
 use super::limits::{IdleCounts, Sampler, Watch};
 use super::output::{Complaints, Events, Pipe};
 use super::ports::{Ended, Ports, RunSpec};
-use super::spawn::spawn;
+use super::spawn::{Spawned, spawn, spawn_check};
 use crate::process::identity::open_pidfd;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{Sent, TreeUse, signal_checked, tree_use};
@@ -32,6 +32,7 @@ use crate::verdict::Cause;
 mod finish;
 mod listen;
 mod tell;
+mod verify;
 
 /// How often we look around when nothing happens.
 const TICK: Duration = Duration::from_secs(1);
@@ -40,18 +41,30 @@ const LOOK_AROUND_EVERY: Duration = Duration::from_secs(30);
 /// How often the processes are counted when nothing suggests it.
 const COUNT_EVERY: Duration = Duration::from_secs(10);
 
-/// Runs the agent to its end. Takes over the process, see the crate.
+/// Runs the agent to its end, and then what checks its work. Takes over the process, see the crate.
 pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> Ended {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         return finish::not_started(&spec, &format!("cannot become a child subreaper: {error}"));
     }
-    match Run::start(spec, ports) {
+    match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
             let outcome = run.complete();
-            run.finish(outcome)
+            let last = run.spec.verify.is_some().then(|| run.last_snapshot()).flatten();
+            let (mut ended, spec) = run.finish(outcome);
+            verify::verify(&mut ended, spec, last, ports);
+            ended
         }
         Err((spec, error)) => finish::not_started(&spec, &error.to_string()),
     }
+}
+
+/// What is run.
+enum Role {
+    Agent,
+    /// Something that checks the agent's work, and the word it says first.
+    Check {
+        witness: Option<String>,
+    },
 }
 
 struct Run<'a> {
@@ -67,7 +80,8 @@ struct Run<'a> {
     started: Instant,
     ended: Option<Duration>,
     feed: Feed,
-    events: Events<'a, ChildStdout>,
+    /// Nothing of a check: all it prints is in the other stream.
+    events: Option<Events<'a, ChildStdout>>,
     complaints: Complaints<'a, ChildStderr>,
     buffer: Vec<u8>,
     watch: Watch,
@@ -89,9 +103,17 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn start(mut spec: RunSpec, ports: &'a dyn Ports) -> Result<Run<'a>, (Box<RunSpec>, io::Error)> {
-        let mut child = match spawn(&spec, ports) {
-            Ok(child) => child,
+    fn start(
+        mut spec: RunSpec,
+        role: Role,
+        ports: &'a dyn Ports,
+    ) -> Result<Run<'a>, (Box<RunSpec>, io::Error)> {
+        let spawned = match role {
+            Role::Agent => spawn(&spec, ports),
+            Role::Check { .. } => spawn_check(&spec, ports),
+        };
+        let Spawned { mut child, stdin: input, stdout, stderr } = match spawned {
+            Ok(spawned) => spawned,
             Err(error) => return Err((Box::new(spec), error)),
         };
         crash_point(CrashPoint::AgentSpawned);
@@ -103,8 +125,8 @@ impl<'a> Run<'a> {
             let gone = || io::Error::other("/proc does not show the agent");
             let pidfd = open_pidfd(pid)?.ok_or_else(gone)?;
             let stat = read_stat(pid).ok_or_else(gone)?;
-            let pipes = (Pipe::new(child.stdout.take())?, Pipe::new(child.stderr.take())?);
-            Ok((pidfd, stat, Feed::new(child.stdin.take(), stdin)?, pipes))
+            let pipes = (Pipe::new(stdout)?, Pipe::new(stderr)?);
+            Ok((pidfd, stat, Feed::new(input, stdin)?, pipes))
         })();
         let (pidfd, agent, feed, (stdout, stderr)) = match prepared {
             Ok(prepared) => prepared,
@@ -116,9 +138,16 @@ impl<'a> Run<'a> {
         };
         let me = getpid().as_raw_nonzero().get();
         let gathering = spec.group.as_ref().and_then(|group| group.gather(me));
-        let most = spec.max_stream_bytes;
-        let events = Events::new(stdout, ports, most, &spec.redactor, spec.fold.clone());
-        let complaints = Complaints::new(stderr, ports, most, &spec.redactor);
+        let (most, redactor) = (spec.max_stream_bytes, &spec.redactor);
+        let (events, complaints) = match &role {
+            Role::Agent => {
+                let events = Events::new(stdout, ports, most, redactor, spec.fold.clone());
+                (Some(events), Complaints::new(stderr, ports, most, redactor))
+            }
+            Role::Check { witness } => {
+                (None, Complaints::of_check(stderr, ports, most, redactor, witness.as_deref()))
+            }
+        };
         Ok(Run {
             me,
             gathering,
@@ -324,10 +353,12 @@ impl<'a> Run<'a> {
 
     /// Reads what lies in the pipes now, and no more.
     fn drain(&mut self) {
-        let mut left = self.events.pipe.waiting();
-        while left > 0 {
-            let (count, _) = self.events.read(&mut self.buffer);
-            left = if count == 0 { 0 } else { left.saturating_sub(count) };
+        if let Some(events) = &mut self.events {
+            let mut left = events.pipe.waiting();
+            while left > 0 {
+                let (count, _) = events.read(&mut self.buffer);
+                left = if count == 0 { 0 } else { left.saturating_sub(count) };
+            }
         }
         let mut left = self.complaints.pipe.waiting();
         while left > 0 {

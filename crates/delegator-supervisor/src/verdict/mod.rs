@@ -7,6 +7,7 @@
 mod classify;
 mod signals;
 mod stderr;
+mod verification;
 
 use delegator_domain::task::{End, ExitStatus, FailureKind, LimitKind};
 use delegator_transcript::{Outcome, Report};
@@ -14,6 +15,7 @@ use delegator_transcript::{Outcome, Report};
 pub use classify::{Class, classify, retry_time};
 pub use signals::signal_name;
 pub use stderr::StderrDigest;
+pub(crate) use verification::judge;
 
 const NO_HELPER: &str = "CODEX_HOME lies below the temporary directory, codex makes no sandbox helper there, and \
                          commands in its sandbox fail without a word";

@@ -12,6 +12,7 @@ mod limits;
 mod streams;
 mod supervisor;
 mod sweeping;
+mod verification;
 mod world;
 
 #[test]

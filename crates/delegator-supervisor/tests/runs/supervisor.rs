@@ -79,6 +79,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
         codex_home: Some(folder.join("codex-home")),
+        verify: case.check.map(|check| check.spec(&case.task)),
     }
 }
 
@@ -93,6 +94,7 @@ impl Files<'_> {
         let name = match stream {
             Stream::Events => "events.jsonl",
             Stream::Stderr => "stderr.log",
+            Stream::Verify => "verify.log",
         };
         let end = if part == 0 { String::new() } else { format!(".{part}") };
         self.folder.join(format!("{name}{end}"))
@@ -164,7 +166,17 @@ fn told(ended: &Ended) -> Value {
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
     };
+    let checked = ended.checked.as_ref().map(|checked| {
+        json!({
+            "outcome": checked.outcome.name(),
+            "detail": checked.detail,
+            "exit": format!("{:?}", checked.exit),
+            "output": checked.output,
+            "last_output": checked.last_output,
+        })
+    });
     json!({
+        "checked": checked,
         "state": ended.end.state().name(),
         "kind": kind,
         "message": message,

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Place, TaskId};
+use delegator_supervisor::agent::{Variables, VerifyPlan};
 use delegator_supervisor::process::marks::marked;
+use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,6 +37,36 @@ pub(crate) struct Case {
     pub(crate) rename_workdir: Option<String>,
     /// In a control group, where there are any.
     pub(crate) grouped: bool,
+    pub(crate) check: Option<Check>,
+}
+
+/// A script that checks the work.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Check {
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) witness: Option<String>,
+    pub(crate) at_least_ms: u64,
+}
+
+impl Check {
+    pub(crate) fn spec(self, task: &str) -> VerifySpec {
+        let mut words = self.command.iter();
+        let program = words.next().unwrap().into();
+        let mut environment: Variables =
+            self.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        environment.push(("DELEGATOR_TASK".into(), format!("{task}:0").into()));
+        VerifySpec {
+            plan: VerifyPlan {
+                program,
+                args: words.map(Into::into).collect(),
+                environment,
+                witness: self.witness,
+                command: self.command,
+            },
+            at_least: Duration::from_millis(self.at_least_ms),
+        }
+    }
 }
 
 /// What a script may use: a turn that goes well is `begin; end`.
@@ -91,7 +123,20 @@ impl World {
             expected_thread: None,
             rename_workdir: None,
             grouped: true,
+            check: None,
         }
+    }
+
+    /// An agent that goes well, and a script that checks its work.
+    pub(crate) fn checked_by(&self, script: &str) -> Case {
+        let agent = self.case("begin; end");
+        let check = Check {
+            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            environment: agent.environment.clone(),
+            witness: None,
+            at_least_ms: 1,
+        };
+        Case { check: Some(check), ..agent }
     }
 
     pub(crate) fn start(&self, cases: &[Case]) -> Supervisor<'_> {

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use delegator_domain::names;
+use delegator_transcript::shell;
 use serde_json::{Map, Value, json};
 
 use super::globals::{self, Globals};
@@ -238,6 +239,11 @@ fn value_of(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
     let problem = |words: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), words);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
+            [only] if property.words && is_line(only) => match shell::split(only) {
+                Some(words) if !words.is_empty() => json!(words),
+                Some(_) => return Err(problem("is blank")),
+                None => return Err(problem("has a quote that is not closed")),
+            },
             [only] => json_text(only, '[').unwrap_or_else(|| json!([only])),
             several => json!(several),
         }),
@@ -254,6 +260,11 @@ fn value_of(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
         PropertyType::Object => object_of(property, &texts[0]),
         PropertyType::Text => Ok(texts[0].clone().into()),
     }
+}
+
+/// A command as one text: what a shell would split, and nothing it would do beyond that.
+fn is_line(text: &str) -> bool {
+    text.contains(char::is_whitespace) && json_text(text, '[').is_none()
 }
 
 fn pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {

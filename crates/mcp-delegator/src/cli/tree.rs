@@ -171,6 +171,7 @@ fn value_name(property: &Property) -> &'static str {
     match property.name.as_str() {
         name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
         name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
+        _ if property.words => "COMMAND",
         _ => "VALUE",
     }
 }
@@ -201,6 +202,7 @@ fn help_text(property: &Property) -> String {
     let text = with_bounds(property);
     match property.kind {
         _ if property.required => format!("{text} [required]"),
+        _ if property.words => format!("{text} [one text, or repeated for each word]"),
         PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
         _ => text,
     }

@@ -119,9 +119,9 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
     pub isolation: Option<Isolation>,
-    /// A command, as a list of arguments, run by us after the agent to check its work
+    /// A command, as a list of words, run by us in the agent's sandbox once it has completed, to check its work
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-unbuilt" = true, "default" = null))]
+    #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "x-words" = true, "default" = null))]
     pub verify: Vec<String>,
     /// JSON Schema of the final answer
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -257,6 +257,10 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
         );
     }
     problems.extend(plainly_destructive(input));
+    let words = input.get("verify").and_then(Value::as_array).into_iter().flatten();
+    if words.filter_map(Value::as_str).any(|word| word.contains('\0')) {
+        problems.push(Problem::new(ErrorCode::InvalidValue, "verify", "must not contain NUL characters"));
+    }
     match input.get("working_dir").and_then(Value::as_str) {
         Some(path) if path.contains('\0') => {
             problems.push(Problem::new(

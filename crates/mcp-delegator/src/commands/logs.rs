@@ -33,10 +33,13 @@ pub struct LogsOutput {
     pub state: String,
     pub stdout: String,
     pub stderr: String,
+    /// What the verify command printed, where one was run
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Standard output (the events) and standard error, redacted, also while the task runs.",
+    details: "Standard output (the events), standard error and what the verify command printed, redacted, also while the task runs.",
     open_ended: true,
     shape: Shape::Show("logs"),
     danger: Danger::Safe,
@@ -63,20 +66,23 @@ fn run(context: &Context<'_>, input: Logs) -> Result<Answer, AppError> {
         state: task.state.shown().to_owned(),
         stdout: text(TaskFile::Events)?,
         stderr: text(TaskFile::Stderr)?,
+        verify: Some(text(TaskFile::Verify)?).filter(|text| !text.is_empty()),
     })))
 }
 
 /// How long to wait before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Both streams as they come, lines whole, until the task has ended and all of it is shown.
+/// All streams as they come, lines whole, until the task has ended and all of it is shown.
 fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Answer, AppError> {
-    let mut shown = [0_usize; 2];
+    let mut shown = [0_usize; 3];
     loop {
         // Asked before reading: what was written before the end is then read for certain.
         let task = engine.wait(id, Some(Instant::now() + LOOK_AGAIN), |_| true)?.task;
         let over = task.state.is_terminal();
-        for (which, shown) in [TaskFile::Events, TaskFile::Stderr].into_iter().zip(&mut shown) {
+        for (which, shown) in
+            [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].into_iter().zip(&mut shown)
+        {
             let stored = engine.stored(id, which)?;
             // A stream that was shortened meanwhile is shown again from its beginning.
             let from = if *shown > stored.len() { 0 } else { *shown };
@@ -90,8 +96,9 @@ fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Answer,
         }
         if over {
             let state = task.state.shown().to_owned();
-            let (stdout, stderr) = (String::new(), String::new());
-            return Ok(Answer::done(json!(LogsOutput { task_id: id.to_string(), state, stdout, stderr })));
+            let (stdout, stderr, verify) = (String::new(), String::new(), None);
+            let task_id = id.to_string();
+            return Ok(Answer::done(json!(LogsOutput { task_id, state, stdout, stderr, verify })));
         }
     }
 }
@@ -101,9 +108,12 @@ fn describe(data: &Value) -> Document {
     if data["stdout"].as_str().is_some_and(|text| !text.is_empty()) {
         document = document.block(Block::Verbatim(scalar(&data["stdout"])));
     }
-    if data["stderr"].as_str().is_some_and(|text| !text.is_empty()) {
-        document =
-            document.block(Block::Text("stderr:".to_owned())).block(Block::Verbatim(scalar(&data["stderr"])));
+    for stream in ["stderr", "verify"] {
+        if data[stream].as_str().is_some_and(|text| !text.is_empty()) {
+            document = document
+                .block(Block::Text(format!("{stream}:")))
+                .block(Block::Verbatim(scalar(&data[stream])));
+        }
     }
     document
 }

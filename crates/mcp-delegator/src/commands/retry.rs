@@ -58,6 +58,12 @@ fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
         None => kept_text(&task, engine.stored(&task.id, TaskFile::Text)?)?,
     };
     let mut kept = kept_inputs(&task, &text)?;
+    if kept.agent.verify.iter().any(|word| word.contains("[REDACTED:")) {
+        let problem = format!("The verify command of {} held a secret, which was not kept.", task.id);
+        return Err(AppError::new(ErrorCode::WrongState, problem)
+            .context("task_id", task.id.as_str())
+            .suggest("Submit the task anew."));
+    }
     // A key names one task, and that one has ended.
     kept.submission.idempotency_key = None;
     kept.agent.working_dir = Some(task.working_dir.clone());

@@ -61,6 +61,9 @@ impl From<EngineError> for AppError {
             EngineError::OutsideRoots { .. } => AppError::new(ErrorCode::PolicyBlocked, message),
             EngineError::Agent(_) => AppError::new(ErrorCode::DependencyMissing, message)
                 .suggest("Install it, or name it with codex_bin or MCP_DELEGATOR_CODEX_BIN."),
+            EngineError::NoSandbox { .. } => AppError::new(ErrorCode::Unsupported, message)
+                .context("field", "verify")
+                .suggest("Set verify_unsandboxed in your own configuration to let it run without one."),
             EngineError::Plan(_) => AppError::new(ErrorCode::DependencyVersion, message),
             EngineError::Launch { .. } | EngineError::Randomness { .. } => {
                 AppError::new(ErrorCode::Internal, message)

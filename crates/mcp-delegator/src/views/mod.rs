@@ -18,6 +18,7 @@ pub mod task;
 pub mod task_document;
 pub mod tool;
 pub mod usage;
+pub mod verification;
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::failure::quoted;
-use super::{output, restore_point, rfc3339};
+use super::{output, restore_point, rfc3339, verification};
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
 const MESSAGE_CHARS: usize = 8_000;
@@ -55,6 +55,10 @@ pub fn result(
     data.insert("metadata".into(), metadata(task, record));
     if let Some(told) = restore_point::told(&task.id, files.restore_point.as_ref()) {
         data.insert("restore_point".into(), told);
+    }
+    let budget = streams.as_ref().map(|(.., budget)| *budget);
+    if let Some(told) = verification::told(task, record, budget) {
+        data.insert("verification".into(), told);
     }
     let told = match streams {
         Some((stdout, stderr, budget)) => {

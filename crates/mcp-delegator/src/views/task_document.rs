@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar};
+use super::verification;
 
 /// Names that are listed before the rest is only counted.
 const MOST_FILES: usize = 20;
@@ -41,6 +42,7 @@ pub fn result(data: &Value) -> Document {
         return document.block(Block::Facts(progress)).block(wait_for(data));
     }
     document = document.block(Block::Facts(outline(data)));
+    document = verification::described(document, data);
     if let Some(words) = data["metadata"]["error_context"]["agent_message"].as_str() {
         document = quoted(document, "What the agent reported:", words);
     }

@@ -12,16 +12,16 @@ use crate::agent::leftovers::remove_shell_snapshots;
 use crate::process::SweepReport;
 use crate::verdict::{Facts, verdict};
 
-const LAST_BYTES: usize = 64 << 10;
+pub(super) const LAST_BYTES: usize = 64 << 10;
 
 impl Run<'_> {
-    pub(super) fn finish(mut self, swept: io::Result<SweepReport>) -> Ended {
-        self.events.finish();
+    /// Gives back what the run was given, for what comes after it.
+    pub(super) fn finish(mut self, swept: io::Result<SweepReport>) -> (Ended, RunSpec) {
         self.complaints.finish();
         if !self.stdin_told {
             self.ports.on_stdin_delivered();
         }
-        let report = self.events.account.report();
+        let (report, stdout, last_output) = self.said();
         let judged = verdict(&Facts {
             cause: self.cause.as_ref(),
             exit: self.exit,
@@ -41,7 +41,6 @@ impl Run<'_> {
         }
         let was_forced = self.cause.is_some() || self.exit.is_none();
         warnings.extend(self.remove_leftovers(&report, was_forced));
-        let stdout = self.events.store().summary(self.events.pipe.received());
         let stderr = self.complaints.store().summary(self.complaints.pipe.received());
         for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
             let problem = summary.problem.as_ref();
@@ -49,11 +48,11 @@ impl Run<'_> {
         }
         let partial = Partial {
             last_events: report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect(),
-            last_output: self.events.store().tail(LAST_BYTES),
+            last_output,
             last_stderr: self.complaints.store().tail(LAST_BYTES),
         };
-        let ended = self.ended.unwrap_or_default();
-        Ended {
+        let lasted = self.ended.unwrap_or_default();
+        let ended = Ended {
             end: redacted_end(redactor, judged.end),
             exit: self.exit,
             thread_id: report.thread_id.clone(),
@@ -65,10 +64,22 @@ impl Run<'_> {
             stderr,
             signals: self.signals,
             sweep,
-            elapsed: ended,
-            quiet: self.watch.quiet(ended),
+            elapsed: lasted,
+            quiet: self.watch.quiet(lasted),
             stdin_delivered: self.feed.is_delivered(),
-        }
+            checked: None,
+        };
+        (ended, self.spec)
+    }
+
+    /// What was said on standard output, understood and kept.
+    fn said(&mut self) -> (Report, StreamSummary, String) {
+        let Some(events) = &mut self.events else {
+            return (Account::new(self.spec.fold.clone()).report(), StreamSummary::default(), String::new());
+        };
+        events.finish();
+        let kept = events.store().summary(events.pipe.received());
+        (events.account.report(), kept, events.store().tail(LAST_BYTES))
     }
 
     fn remove_leftovers(&self, report: &Report, was_forced: bool) -> Option<String> {
@@ -100,10 +111,11 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> Ended {
         elapsed: std::time::Duration::ZERO,
         quiet: std::time::Duration::ZERO,
         stdin_delivered: false,
+        checked: None,
     }
 }
 
-fn redacted_end(redactor: &Redactor, end: End) -> End {
+pub(super) fn redacted_end(redactor: &Redactor, end: End) -> End {
     let redact = |text: String| redactor.redact_str(&text).into_owned();
     match end {
         End::Failed { kind, message, retry_at } => {

@@ -49,10 +49,10 @@ impl Run<'_> {
             self.sampler.forget();
         }
         let mut is_drained = true;
-        if ready.stdout {
+        if let (Some(events), true) = (&mut self.events, ready.stdout) {
             is_drained = false;
             for _ in 0..READS_AT_ONCE {
-                let (count, is_work) = self.events.read(&mut self.buffer);
+                let (count, is_work) = events.read(&mut self.buffer);
                 if is_work {
                     self.watch.activity(after);
                 }
@@ -82,7 +82,7 @@ impl Run<'_> {
     fn poll(&self, limit: Duration) -> io::Result<Ready> {
         let sources = [
             (Some(self.pidfd.as_fd()), PollFlags::IN),
-            (self.events.pipe.fd(), PollFlags::IN),
+            (self.events.as_ref().and_then(|events| events.pipe.fd()), PollFlags::IN),
             (self.complaints.pipe.fd(), PollFlags::IN),
             (self.feed.pending(), PollFlags::OUT),
             (self.ports.wake_fd(), PollFlags::IN),

@@ -16,6 +16,7 @@ use crate::fault::ErrorCode;
 pub const AGENT_FAILURES: &[ErrorCode] = &[
     ErrorCode::ConfirmationRequired,
     ErrorCode::InvalidId,
+    ErrorCode::Unsupported,
     ErrorCode::PolicyBlocked,
     ErrorCode::PermissionDenied,
     ErrorCode::DependencyMissing,

@@ -20,7 +20,7 @@ use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
 use crate::run::Context;
 use crate::views::failure::told;
-use crate::views::{restore_point, task as view};
+use crate::views::{restore_point, task as view, verification};
 
 /// How far the agent may go; `preview` plans and does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -136,7 +136,8 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     }
     let files = engine.files(&task.id)?;
     let result = view::result(&task, &files, None);
-    for key in ["summary", "final_message", "structured_output", "metadata", "restore_point"] {
+    for key in ["summary", "final_message", "structured_output", "metadata", "verification", "restore_point"]
+    {
         data.extend(result.get(key).map(|value| (key.to_owned(), value.clone())));
     }
     engine.mark_read(&task.id)?;
@@ -155,7 +156,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
 pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {
     let ended = task.ended.as_ref()?;
     let error = match &ended.end {
-        End::Completed => return None,
+        End::Completed => verification::failure(task, files.record.as_ref())?,
         End::Cancelled { .. } => AppError::new(ErrorCode::Interrupted, "The task was cancelled."),
         End::Timeout(limit) => {
             let code =

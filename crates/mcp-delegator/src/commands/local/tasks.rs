@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{Mode, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles};
+use delegator_engine::{
+    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify,
+};
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
@@ -144,6 +146,7 @@ fn settings(
         sweep_exempt: config.words("sweep_exempt").to_vec(),
         depth: outer(context).map_or(0, |(_, depth)| depth + 1),
         without_group: config.word("containment") == Some("subreaper"),
+        verify: Verify::asked(&agent.verify, config.flag("verify_unsandboxed")),
     }
 }
 

@@ -1,0 +1,236 @@
+//! A command that checks the agent's work: where it may run, and what is kept of it.
+//!
+//! It runs in the sandbox the agent's own commands ran in. Whether there is one is found out at submission, by trying
+//! it: so a check that could not be run as meant is refused before anything is started, or runs in the open if the user
+//! said that it may. A task that has no sandbox at all (`danger-full-access`) has none for its check either.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::task::{EnvPolicy, ExitStatus, Mode, TaskId, Verification};
+use delegator_supervisor::agent::{Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan};
+use delegator_supervisor::run::{Checked, VerifySpec};
+use delegator_transcript::shell;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::EngineError;
+use crate::launch::Launch;
+use crate::record::StreamRecord;
+
+/// However little the agent left of the hard limit.
+const AT_LEAST: Duration = Duration::from_secs(60);
+const PROBE_MAY_TAKE: Duration = Duration::from_secs(10);
+
+/// The check of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    /// The user lets it run in the open where there is no sandbox.
+    pub may_be_open: bool,
+    /// Decided at submission.
+    pub is_sandboxed: bool,
+}
+
+impl Verify {
+    /// Nothing where no words were given.
+    pub fn asked(command: &[String], may_be_open: bool) -> Option<Verify> {
+        let command = command.to_vec();
+        (!command.is_empty()).then_some(Verify { command, may_be_open, is_sandboxed: false })
+    }
+}
+
+impl Launch {
+    /// Decides where the check runs, if there is one.
+    pub(crate) fn place_check(&mut self, id: &TaskId) -> Result<(), EngineError> {
+        let Some(verify) = &self.settings.verify else { return Ok(()) };
+        if self.confined_to() == Mode::DangerFullAccess {
+            return Ok(());
+        }
+        let found = self.try_sandbox(id);
+        match (found, verify.may_be_open) {
+            (Err(problem), false) => return Err(EngineError::NoSandbox { problem }),
+            (found, _) => {
+                if let Some(verify) = &mut self.settings.verify {
+                    verify.is_sandboxed = found.is_ok();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the agent's commands may go.
+    fn confined_to(&self) -> Mode {
+        if self.settings.preview { Mode::ReadOnly } else { self.settings.mode() }
+    }
+
+    fn sandbox(&self, mode: Mode, workdir: &Path) -> Enclosure {
+        Enclosure::CodexSandbox {
+            program: self.agent.program.clone(),
+            mode,
+            workdir: workdir.to_owned(),
+            add_dirs: self.settings.add_dirs.clone(),
+            profile: self.settings.profile.clone(),
+        }
+    }
+
+    /// Tries to write where nothing may be written.
+    fn try_sandbox(&self, id: &TaskId) -> Result<(), String> {
+        // One that does not tell its version, or needs words before its own, is another program.
+        if self.agent.version.is_none() || !self.agent.leading_args.is_empty() {
+            return Err(format!("{} has none", self.agent.program.display()));
+        }
+        let temporary = self.variables.iter().find(|(name, _)| name == "TMPDIR");
+        let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
+        let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{id}"));
+        let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
+        let request = VerifyRequest {
+            command: script.chain([forbidden.display().to_string()]).collect(),
+            enclosure: self.sandbox(Mode::ReadOnly, Path::new("/")),
+            env_policy: EnvPolicy::InheritNone,
+            marker: task_marker(id, self.settings.depth),
+        };
+        let plan = verify_plan(&request, &self.variables);
+        probe_sandbox(&plan, &forbidden, PROBE_MAY_TAKE).map_err(|error| error.to_string())
+    }
+
+    /// The input as it may be kept: words of a command are text like the task's own.
+    pub(crate) fn without_secrets(&self, mut input: Value) -> Value {
+        let redactor = self.redactor();
+        for word in input.get_mut("verify").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(text) = word.as_str() {
+                *word = redactor.redact_str(text).into_owned().into();
+            }
+        }
+        input
+    }
+
+    /// The check as the supervisor takes it.
+    pub(crate) fn check(&self, id: &TaskId, workdir: &Path) -> Option<VerifySpec> {
+        let verify = self.settings.verify.as_ref()?;
+        let enclosure =
+            if verify.is_sandboxed { self.sandbox(self.confined_to(), workdir) } else { Enclosure::Open };
+        let request = VerifyRequest {
+            command: verify.command.clone(),
+            enclosure,
+            env_policy: self.settings.env_policy(),
+            marker: task_marker(id, self.settings.depth),
+        };
+        Some(VerifySpec { plan: verify_plan(&request, &self.variables), at_least: AT_LEAST })
+    }
+}
+
+/// What is kept of a check. Redacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    /// The name of a [`Verification`].
+    pub outcome: String,
+    pub detail: Option<String>,
+    /// The command as one line.
+    pub command: String,
+    pub is_sandboxed: bool,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub duration_ms: u64,
+    pub output: StreamRecord,
+    pub last_output: String,
+}
+
+impl CheckRecord {
+    pub(crate) fn of(checked: &Checked, verify: &Verify, redact: impl Fn(&str) -> String) -> CheckRecord {
+        let (exit_code, signal) = match checked.exit {
+            Some(ExitStatus::Code(code)) => (Some(code), None),
+            Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
+            None => (None, None),
+        };
+        CheckRecord {
+            outcome: checked.outcome.name().to_owned(),
+            detail: checked.detail.clone(),
+            command: redact(&shell::join(&verify.command)),
+            is_sandboxed: verify.is_sandboxed,
+            exit_code,
+            signal,
+            duration_ms: u64::try_from(checked.elapsed.as_millis()).unwrap_or(u64::MAX),
+            output: (&checked.output).into(),
+            last_output: checked.last_output.clone(),
+        }
+    }
+
+    /// A word nobody knows is no verification.
+    pub fn outcome(&self) -> Verification {
+        Verification::named(&self.outcome).unwrap_or(Verification::Unknown)
+    }
+
+    /// What is to be said after the agent's own end: `verified by …`, or why not.
+    pub fn in_words(&self) -> String {
+        let command = clipped(&self.command);
+        let why = match (self.outcome(), self.exit_code, self.signal) {
+            (Verification::Verified, ..) => return format!("verified by `{command}`"),
+            (Verification::Refuted, Some(code), _) => format!("exited with {code}"),
+            (Verification::Refuted, None, Some(signal)) => format!("was killed by signal {signal}"),
+            (Verification::TimedOut, ..) => "ran out of time".to_owned(),
+            (Verification::CannotStart, ..) => "cannot be started".to_owned(),
+            (Verification::TooManyProcesses, ..) => "had too many processes".to_owned(),
+            (Verification::SandboxFailed, ..) => {
+                "was not run, because the sandbox did not come up".to_owned()
+            }
+            (Verification::Cancelled, ..) => "was cancelled".to_owned(),
+            _ => "came to no end that is known".to_owned(),
+        };
+        match self.outcome().status() {
+            "verify_failed" => format!("verification failed: `{command}` {why}"),
+            _ => format!("not verified: `{command}` {why}"),
+        }
+    }
+}
+
+/// Enough of a command to know it by.
+fn clipped(command: &str) -> String {
+    let first = command.lines().next().unwrap_or_default();
+    let mut short: String = first.chars().take(120).collect();
+    if short.len() < command.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(outcome: Verification, exit_code: Option<i32>, signal: Option<i32>) -> String {
+        let record = CheckRecord {
+            outcome: outcome.name().to_owned(),
+            detail: None,
+            command: "cargo test".to_owned(),
+            is_sandboxed: true,
+            exit_code,
+            signal,
+            duration_ms: 1,
+            output: StreamRecord::default(),
+            last_output: String::new(),
+        };
+        record.in_words()
+    }
+
+    #[test]
+    fn a_check_is_told_in_one_sentence() {
+        assert_eq!(said(Verification::Verified, Some(0), None), "verified by `cargo test`");
+        let failed = said(Verification::Refuted, Some(101), None);
+        assert_eq!(failed, "verification failed: `cargo test` exited with 101");
+        let killed = said(Verification::Refuted, None, Some(9));
+        assert_eq!(killed, "verification failed: `cargo test` was killed by signal 9");
+        assert!(
+            said(Verification::SandboxFailed, Some(1), None)
+                .starts_with("not verified: `cargo test` was not")
+        );
+        assert!(said(Verification::TimedOut, None, Some(9)).ends_with("ran out of time"));
+    }
+
+    #[test]
+    fn nothing_asked_is_no_check() {
+        assert_eq!(Verify::asked(&[], true), None);
+    }
+}

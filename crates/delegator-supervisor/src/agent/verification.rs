@@ -1,0 +1,207 @@
+//! How the command that checks an agent's work is called: a pure function from validated values to words.
+//!
+//! It runs as the agent's own commands did: in the sandbox mode of the task, and with the environment its `env_policy`
+//! leaves them. The sandbox is Codex's own (`codex sandbox`, measured with 0.146 and 0.166; 0.110 wants other words and
+//! is found to have none by whoever tries): exit codes and signals come through as a shell tells them, the network is
+//! off, the environment is passed on as it is, `env_policy` is not applied to it.
+//! So the environment is made here. Codex itself needs one variable more than the command may see, and nothing tells
+//! a sandbox that did not come up from a command that failed; both are mended inside the sandbox by a constant script
+//! that says a word first, forgets the variable and becomes the command. The command's words are never part of a script.
+//!
+//! A project's own `.codex` would be obeyed wherever the user calls the project trusted, be it by a directory above, and
+//! it could open the sandbox: here they are all untrusted, for there is nothing else in it that a verification needs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use delegator_domain::task::{EnvPolicy, Mode};
+
+use super::codex::{CORE_NAMES, Words};
+use super::environment::{MARKER, Variables};
+use super::toml_text;
+
+const CODEX_HOME: &str = "CODEX_HOME";
+const SHELL: &str = "/bin/sh";
+const WITNESS: &str = r#"printf '%s\n' "$0"; exec "$@""#;
+const WITNESS_WITHOUT_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
+
+/// A check as it is asked for. Values are validated before they come here.
+#[derive(Debug, Clone)]
+pub struct VerifyRequest {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    pub enclosure: Enclosure,
+    pub env_policy: EnvPolicy,
+    /// The value of the marker, see [`super::environment::task_marker`].
+    pub marker: String,
+}
+
+/// What the command runs in.
+#[derive(Debug, Clone)]
+pub enum Enclosure {
+    /// Nothing: the task has no sandbox, or the user allows it.
+    Open,
+    CodexSandbox {
+        program: PathBuf,
+        mode: Mode,
+        /// Where it works, canonical.
+        workdir: PathBuf,
+        /// Further directories it may write to.
+        add_dirs: Vec<PathBuf>,
+        profile: Option<String>,
+    },
+}
+
+/// How the check is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyPlan {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// All it sees.
+    pub environment: Variables,
+    /// The first line it prints from inside the sandbox.
+    pub witness: Option<String>,
+    /// The command as it was asked for.
+    pub command: Vec<String>,
+}
+
+/// The words and the environment of a check, from the agent's environment.
+pub fn verify_plan(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
+    let mut environment = command_environment(agent, &request.env_policy, &request.marker);
+    let command = request.command.clone();
+    match &request.enclosure {
+        Enclosure::Open => {
+            let mut words = command.iter().map(OsString::from);
+            let program = words.next().map(PathBuf::from).unwrap_or_default();
+            VerifyPlan { program, args: words.collect(), environment, witness: None, command }
+        }
+        Enclosure::CodexSandbox { program, .. } => {
+            let is_seen = environment.iter().any(|(name, _)| name == CODEX_HOME);
+            let home = agent.iter().find(|(name, _)| name == CODEX_HOME).filter(|_| !is_seen);
+            environment.extend(home.cloned());
+            let witness = format!("verifying {}", request.marker);
+            let mut words = sandbox_words(&request.enclosure);
+            let script = if home.is_some() { WITNESS_WITHOUT_HOME } else { WITNESS };
+            words.plain(&["--", SHELL, "-c", script, &witness]);
+            words.0.extend(command.iter().map(OsString::from));
+            let args = words.0;
+            VerifyPlan { program: program.clone(), args, environment, witness: Some(witness), command }
+        }
+    }
+}
+
+fn sandbox_words(enclosure: &Enclosure) -> Words {
+    let mut words = Words::default();
+    let Enclosure::CodexSandbox { mode, workdir, add_dirs, profile, .. } = enclosure else { return words };
+    words.plain(&["sandbox"]);
+    words.option("--profile", profile.as_deref());
+    words.setting("sandbox_mode", &toml_text::string(mode.name()));
+    let roots: Vec<&str> = add_dirs.iter().filter_map(|path| path.to_str()).collect();
+    if !roots.is_empty() {
+        words.setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
+    }
+    // One whose name is not UTF-8 cannot be named in a configuration either.
+    let names = workdir.ancestors().filter_map(|path| path.to_str());
+    let untrusted: Vec<String> =
+        names.map(|name| format!("{}={{trust_level=\"untrusted\"}}", toml_text::string(name))).collect();
+    words.setting("projects", &format!("{{{}}}", untrusted.join(",")));
+    words
+}
+
+/// What a policy leaves of the agent's environment to commands, as Codex does it.
+fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> Variables {
+    let is_core = |name: &str| CORE_NAMES.contains(&name);
+    let is_left = |name: &str| match policy {
+        EnvPolicy::InheritNone => is_core(name),
+        EnvPolicy::AllowList(names) => is_core(name) || names.iter().any(|listed| listed == name),
+        EnvPolicy::InheritAll => true,
+    };
+    let left = agent.iter().filter(|(name, _)| name != MARKER && name.to_str().is_some_and(is_left));
+    let mut environment: Variables = left.cloned().collect();
+    environment.push((MARKER.into(), marker.into()));
+    environment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent() -> Variables {
+        let given = [
+            ("PATH", "/bin"),
+            ("CODEX_HOME", "/c"),
+            ("MY_FLAG", "1"),
+            ("OPENAI_API_KEY", "k"),
+            (MARKER, "old"),
+        ];
+        given.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    fn planned(enclosure: Enclosure, env_policy: EnvPolicy) -> VerifyPlan {
+        let command = vec!["cargo".to_owned(), "test".to_owned(), "-- $(x)".to_owned()];
+        verify_plan(&VerifyRequest { command, enclosure, env_policy, marker: "T:0".to_owned() }, &agent())
+    }
+
+    fn sandbox(mode: Mode, add_dirs: &[&str], profile: Option<&str>) -> Enclosure {
+        Enclosure::CodexSandbox {
+            program: "/opt/codex".into(),
+            mode,
+            workdir: "/work \"here\"".into(),
+            add_dirs: add_dirs.iter().map(PathBuf::from).collect(),
+            profile: profile.map(str::to_owned),
+        }
+    }
+
+    fn names(plan: &VerifyPlan) -> Vec<&str> {
+        plan.environment.iter().map(|(name, _)| name.to_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn in_the_open_it_is_the_command_itself() {
+        let plan = planned(Enclosure::Open, EnvPolicy::InheritNone);
+        assert_eq!((plan.program.to_str(), plan.witness.as_deref()), (Some("cargo"), None));
+        assert_eq!(plan.args, ["test", "-- $(x)"]);
+        assert_eq!(names(&plan), ["PATH", MARKER]);
+        assert_eq!(plan.environment[1].1, "T:0", "the mark of this task, whatever stood there");
+    }
+
+    #[test]
+    fn in_the_sandbox_its_words_stay_words() {
+        let plan = planned(sandbox(Mode::WorkspaceWrite, &["/more"], Some("p")), EnvPolicy::InheritNone);
+        let args: Vec<&str> = plan.args.iter().map(|word| word.to_str().unwrap()).collect();
+        let expected = [
+            "sandbox",
+            "--profile=p",
+            "-c",
+            "sandbox_mode=\"workspace-write\"",
+            "-c",
+            "sandbox_workspace_write.writable_roots=[\"/more\"]",
+            "-c",
+            "projects={\"/work \\\"here\\\"\"={trust_level=\"untrusted\"},\"/\"={trust_level=\"untrusted\"}}",
+            "--",
+            "/bin/sh",
+            "-c",
+            WITNESS_WITHOUT_HOME,
+            "verifying T:0",
+            "cargo",
+            "test",
+            "-- $(x)",
+        ];
+        assert_eq!(args, expected);
+        assert_eq!(plan.witness.as_deref(), Some("verifying T:0"));
+    }
+
+    #[test]
+    fn codex_finds_its_home_and_the_command_does_not() {
+        let of = |policy| planned(sandbox(Mode::ReadOnly, &[], None), policy);
+        let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|word| word == script);
+        let narrow = of(EnvPolicy::InheritNone);
+        assert_eq!(names(&narrow), ["PATH", MARKER, CODEX_HOME]);
+        assert!(has_script(&narrow, WITNESS_WITHOUT_HOME));
+        let listed = of(EnvPolicy::AllowList(vec!["MY_FLAG".to_owned()]));
+        assert_eq!(names(&listed), ["PATH", "MY_FLAG", MARKER, CODEX_HOME]);
+        let all = of(EnvPolicy::InheritAll);
+        assert_eq!(names(&all), ["PATH", CODEX_HOME, "MY_FLAG", "OPENAI_API_KEY", MARKER]);
+        assert!(has_script(&all, WITNESS));
+    }
+}

@@ -1,0 +1,90 @@
+//! The check of a task's work in our JSON and for a reader: our word, beside the agent's.
+
+use delegator_domain::task::Verification;
+use delegator_engine::Record;
+use delegator_registry::Task;
+use serde_json::{Value, json};
+
+use super::document::{Block, Document, scalar};
+use crate::fault::{AppError, ErrorCode};
+use crate::outcome::Warning;
+
+/// What an answer holds of its output unless it holds output anyway.
+const TAIL_BYTES: usize = 4 << 10;
+const MOST_BYTES: usize = 64 << 10;
+
+/// `data.verification` of an ended task; `None` where none was asked for. `budget`: how much output the caller asked for.
+pub fn told(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Option<Value> {
+    let command = asked(task)?;
+    let Some(check) = record.and_then(|record| record.check.as_ref()) else {
+        let outcome = task.ended.as_ref().map(|ended| Verification::never_begun(&ended.end))?;
+        return Some(json!({"status": outcome.status(), "command": command, "reason": outcome.reason()}));
+    };
+    let outcome = check.outcome();
+    let tail = tail(&check.last_output, budget.unwrap_or(0).clamp(TAIL_BYTES, MOST_BYTES));
+    let mut told = json!({
+        "status": outcome.status(),
+        "command": command,
+        "exit_code": check.exit_code,
+        "sandboxed": check.is_sandboxed,
+        "duration_ms": check.duration_ms,
+        "output_tail": tail,
+        "output_bytes": check.output.received,
+    });
+    if let Some(signal) = check.signal {
+        told["signal"] = signal.into();
+    }
+    if let Some(reason) = outcome.reason() {
+        told["reason"] = reason.into();
+    }
+    if let Some(detail) = &check.detail {
+        told["detail"] = detail.clone().into();
+    }
+    Some(told)
+}
+
+fn asked(task: &Task) -> Option<&Value> {
+    task.input.get("verify").filter(|words| words.as_array().is_some_and(|words| !words.is_empty()))
+}
+
+/// Said aloud: the agent completed, and that is not all that was asked for.
+pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
+    let words = record
+        .and_then(|record| record.check.as_ref())
+        .filter(|check| asked(task).is_some() && check.outcome() != Verification::Verified);
+    words.map(|check| Warning::new("W_VERIFY_001", check.in_words())).into_iter().collect()
+}
+
+/// How a task whose agent completed and whose work was not verified is told by a command that answers for it.
+pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
+    let told = told(task, record, None).filter(|told| told["status"] != "verified")?;
+    let check = record.and_then(|record| record.check.as_ref());
+    let words = check.map_or_else(|| "not verified".to_owned(), delegator_engine::CheckRecord::in_words);
+    let error = AppError::new(ErrorCode::AgentFailed, format!("The agent completed its task; {words}."));
+    Some(error.context("failure_kind", told["status"].clone()).context("verification", told))
+}
+
+/// What the check printed, apart and labelled, where it matters.
+pub fn described(document: Document, data: &Value) -> Document {
+    let told = &data["verification"];
+    if told["status"].is_null() {
+        return document;
+    }
+    let mut facts = vec![("verification".to_owned(), scalar(&told["status"]))];
+    for (name, key) in [("because of", "reason"), ("which means", "detail"), ("its exit code", "exit_code")] {
+        if !told[key].is_null() {
+            facts.push((name.to_owned(), scalar(&told[key])));
+        }
+    }
+    let document = document.block(Block::Facts(facts));
+    match told["output_tail"].as_str().filter(|text| !text.is_empty() && told["status"] != "verified") {
+        Some(text) => document
+            .block(Block::Text("What the verify command printed last:".to_owned()))
+            .block(Block::Verbatim(text.to_owned())),
+        None => document,
+    }
+}
+
+fn tail(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}

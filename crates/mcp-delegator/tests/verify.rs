@@ -1,0 +1,271 @@
+//! A command that checks the agent's work, with an agent that has no sandbox and a user who allows that.
+//!
+//! What the sandbox of the real Codex does to it is in `codex.rs`; how it is held, timed and swept is in the
+//! supervisor's own tests.
+
+use std::os::unix::fs::PermissionsExt;
+
+use delegator_testkit::program::text_of;
+use delegator_testkit::stage::{Stage, processes_of, turn, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+/// What an agent says that is asked for a sandbox and has none.
+const NO_SANDBOX: &str = "if [ \"$1\" = sandbox ]; then echo 'bwrap: No permissions'; exit 1; fi";
+
+fn careful(prelude: &str) -> Stage {
+    Stage::playing_after(prelude, PROGRAM, turn(&[]))
+}
+
+fn stage() -> Stage {
+    careful(NO_SANDBOX).variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true")
+}
+
+fn checked_by(stage: &Stage, script: &str) -> (String, Value) {
+    let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", script]);
+    let answer = stage.wait(&id);
+    (id, answer)
+}
+
+#[test]
+fn work_that_stands_the_check_is_verified() {
+    let stage = stage();
+    let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo \"all  fine\"; pwd'"]);
+    let answer = run.json();
+    assert_eq!(run.exit, Some(0), "{answer}");
+    let data = &answer["data"];
+    assert_eq!(data["state"], "completed", "{answer}");
+    let told = &data["verification"];
+    assert_eq!((&told["status"], &told["exit_code"]), (&json!("verified"), &json!(0)), "{answer}");
+    assert_eq!(told["command"], json!(["sh", "-c", "echo \"all  fine\"; pwd"]));
+    assert_eq!(told["sandboxed"], false);
+    assert!(told.get("reason").is_none(), "{told}");
+    let project = std::fs::canonicalize(stage.world.project()).unwrap();
+    assert_eq!(told["output_tail"], format!("all  fine\n{}\n", project.display()));
+    assert!(data["summary"].as_str().unwrap().contains("; verified by `sh -c "), "{data}");
+    let id = data["task_id"].as_str().unwrap();
+    let log = stage.task_dir(id).join("verify.log");
+    assert_eq!(text_of(&log), told["output_tail"].as_str().unwrap());
+    assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    let results = stage.answer(&["local", "results", id]);
+    assert_eq!(results["data"]["verification"], *told);
+}
+
+#[test]
+fn work_that_fails_the_check_is_completed_and_not_verified() {
+    let stage = stage();
+    let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo broken; exit 3'"]);
+    let answer = run.json();
+    assert_eq!(run.exit, Some(80), "{answer}");
+    assert_eq!(answer["error"]["code"], "AGENT_FAILED", "{answer}");
+    let (id, answer) = checked_by(&stage, "echo broken >&2; exit 3");
+    let data = &answer["data"];
+    assert_eq!((&data["state"], &answer["ok"]), (&json!("completed"), &json!(true)), "{answer}");
+    assert_eq!(data["metadata"]["task_status"], "completed", "the agent's word stands");
+    let told = &data["verification"];
+    assert_eq!((&told["status"], &told["exit_code"]), (&json!("verify_failed"), &json!(3)), "{answer}");
+    assert_eq!(told["output_tail"], "broken\n");
+    assert!(data["summary"].as_str().unwrap().ends_with("exited with 3"), "{data}");
+    assert!(answer["warnings"].to_string().contains("W_VERIFY_001: verification failed: "), "{answer}");
+    let strict = stage.world.run(["local", "wait", &id, "--exit-status"]);
+    assert_eq!(strict.exit, Some(80), "{strict:?}");
+    let shown = stage.world.run(["local", "results", &id, "--format", "markdown"]).stdout;
+    assert!(shown.contains("verify_failed") && shown.contains("broken"), "{shown}");
+}
+
+#[test]
+fn a_program_that_is_not_there_verifies_nothing() {
+    let stage = stage();
+    let id = stage.exec(&["--verify", "no-such-program --flag"]);
+    let told = stage.wait(&id)["data"]["verification"].take();
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("verify_failed"), &json!("cannot_start")),
+        "{told}"
+    );
+    assert!(told["detail"].as_str().unwrap().contains("no-such-program"), "{told}");
+}
+
+#[test]
+fn without_a_sandbox_it_is_refused_and_nothing_is_started() {
+    let pretending =
+        "if [ \"$1\" = sandbox ]; then while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"; fi";
+    let silent = "if [ \"$1\" = --version ]; then exit 1; fi";
+    for (prelude, why) in [
+        (NO_SANDBOX, "bwrap: No permissions"),
+        (pretending, "its sandbox keeps nothing out"),
+        (silent, "has none"),
+    ] {
+        let stage = careful("");
+        let text = text_of(&stage.root().join("bin/codex"));
+        let agent = text.strip_prefix("#!/bin/sh\n").unwrap();
+        stage.program("bin/codex", &format!("#!/bin/sh\n{prelude}\n{agent}"));
+        for command in ["run", "exec"] {
+            let run = stage.world.run(["local", command, "do it", "--verify", "true"]);
+            let answer = run.json();
+            assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("UNSUPPORTED")), "{answer}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+            assert!(answer.to_string().contains("verify_unsandboxed"), "{answer}");
+        }
+        let status = stage.answer(&["local", "status"]);
+        assert!(!status.to_string().contains("T-local-"), "{status}");
+        // What asks for no check is as welcome as ever.
+        assert_eq!(stage.wait(&stage.exec(&[]))["data"]["state"], "completed");
+    }
+}
+
+#[test]
+fn a_mode_without_a_sandbox_needs_none_for_its_check() {
+    let stage = careful(NO_SANDBOX).variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+    let id = stage.exec(&["--mode", "danger-full-access", "--verify", "true"]);
+    let told = stage.wait(&id)["data"]["verification"].take();
+    assert_eq!((&told["status"], &told["sandboxed"]), (&json!("verified"), &json!(false)), "{told}");
+}
+
+#[test]
+fn an_agent_that_failed_is_not_checked() {
+    let stage = stage();
+    stage.play(json!([{"read_stdin": "all"}, {"exit": 7}]));
+    let (id, answer) = checked_by(&stage, "touch checked");
+    let told = &answer["data"]["verification"];
+    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("agent_failed")), "{answer}");
+    assert!(!stage.world.project().join("checked").exists());
+    assert!(!stage.task_dir(&id).join("verify.log").exists());
+}
+
+#[test]
+fn what_it_prints_is_bounded_and_redacted() {
+    let stage = stage()
+        .variable("SOME_API_KEY", "hunter2-hunter2")
+        .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576");
+    let script = "yes a line that comes again and again | head -c 10485760; echo; echo key hunter2-hunter2";
+    let (id, answer) = checked_by(&stage, script);
+    let told = &answer["data"]["verification"];
+    assert_eq!(told["status"], "verified", "{told}");
+    let tail = told["output_tail"].as_str().unwrap();
+    assert!(tail.len() <= 4096 && tail.ends_with("key [REDACTED:env]\n"), "{} {told}", tail.len());
+    assert!(told["output_bytes"].as_u64().unwrap() > 10_485_760, "{told}");
+    let log = std::fs::read(stage.task_dir(&id).join("verify.log")).unwrap();
+    assert!(log.len() <= 1 << 20 && !String::from_utf8_lossy(&log).contains("hunter2"), "{}", log.len());
+    let more = stage.answer(&["local", "results", &id, "--include-output"]);
+    let tail = more["data"]["verification"]["output_tail"].as_str().unwrap();
+    assert!(tail.len() > 4096 && tail.len() <= 64 << 10, "{}", tail.len());
+}
+
+#[test]
+fn a_cancel_during_the_check_ends_it_and_the_task() {
+    let stage = stage();
+    let script = "(trap '' TERM INT; sleep 300) & touch checking; sleep 300";
+    let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", script]);
+    stage.until_there("checking");
+    let status = stage.answer(&["local", "status"]);
+    assert!(status.to_string().contains("\"current_activity\":\"Verifying: sh -c "), "{status}");
+    let cancelled = stage.answer(&["local", "cancel", &id]);
+    assert_eq!(
+        (&cancelled["data"]["state"], &cancelled["data"]["survivors"]),
+        (&json!("cancelled"), &json!([])),
+        "{cancelled}"
+    );
+    let data = stage.wait(&id)["data"].take();
+    assert_eq!(data["state"], "cancelled");
+    let told = &data["verification"];
+    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("cancelled")), "{told}");
+    assert_eq!(data["final_message"], "All done.", "what the agent did is kept");
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
+}
+
+#[test]
+fn a_supervisor_that_is_lost_during_the_check_loses_its_tree() {
+    let stage = stage();
+    let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", "touch checking; sleep 300"]);
+    stage.until_there("checking");
+    let supervisor = Pid::from_raw(stage.supervisor_of(&id)).unwrap();
+    kill_process(supervisor, Signal::KILL).unwrap();
+    let data = stage.wait(&id)["data"].take();
+    assert_eq!(data["state"], "failed");
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
+    let told = &data["verification"];
+    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("supervisor_lost")), "{data}");
+    until("its tree is gone", || processes_of(&id).is_empty());
+}
+
+#[test]
+fn what_it_leaves_running_is_swept() {
+    let stage = stage();
+    let (id, answer) = checked_by(&stage, "setsid sleep 300 & (sleep 300 &); echo ok");
+    assert_eq!(answer["data"]["verification"]["status"], "verified", "{answer}");
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
+}
+
+#[test]
+fn it_sees_what_the_policy_leaves() {
+    for (policy, more, seen) in [
+        ("inherit-none", vec![], false),
+        ("inherit-all", vec![], false),
+        ("allow-list", vec!["--env-allow-list", "MY_FLAG"], true),
+    ] {
+        let stage = stage().variable("MY_FLAG", "up").variable("NO_PROXY", "here");
+        let id = stage.exec(&[vec!["--verify", "env", "--env-policy", policy], more].concat());
+        let told = stage.wait(&id)["data"]["verification"].take();
+        let shown = told["output_tail"].as_str().unwrap();
+        assert!(shown.contains(&format!("DELEGATOR_TASK={id}:0\n")) && shown.contains("PATH="), "{shown}");
+        assert_eq!(shown.contains("MY_FLAG=up"), seen, "{policy}: {shown}");
+        assert_eq!(shown.contains("NO_PROXY=here"), policy == "inherit-all", "{policy}: {shown}");
+    }
+}
+
+#[test]
+fn it_belongs_to_the_input() {
+    let stage = stage();
+    let check = ["--idempotency-key", "k", "--verify", "touch checked"];
+    let id = stage.exec(&check);
+    stage.wait(&id);
+    assert_eq!(stage.exec(&check), id, "the same again");
+    let other = stage.world.run(["local", "exec", "do it", "--idempotency-key", "k", "--verify", "touch it"]);
+    assert_eq!(other.json()["error"]["code"], "IDEMPOTENCY_MISMATCH");
+    let again = |words: &[&str]| {
+        std::fs::remove_file(stage.world.project().join("checked")).unwrap();
+        let answer = stage.answer(words);
+        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        assert_eq!(stage.wait(&id)["data"]["verification"]["status"], "verified");
+        assert!(stage.world.project().join("checked").exists());
+    };
+    again(&["retry", &id]);
+    again(&["local", "resume", "more", "--task-id", &id, "--verify", "touch checked"]);
+}
+
+#[test]
+fn a_secret_among_its_words_is_used_and_not_kept() {
+    let stage = stage().variable("SOME_API_KEY", "hunter2-hunter2");
+    let id = stage.exec(&["--verify", "test hunter2-hunter2 = hunter2-hunter2"]);
+    let told = stage.wait(&id)["data"]["verification"].take();
+    assert_eq!(told["status"], "verified", "{told}");
+    assert_eq!(told["command"][1], "[REDACTED:env]", "{told}");
+    for entry in std::fs::read_dir(stage.task_dir(&id)).unwrap().flatten() {
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "{}", entry.path().display());
+    }
+    let again = stage.answer(&["retry", &id]);
+    assert_eq!(again["error"]["code"], "WRONG_STATE", "{again}");
+    assert!(again["error"]["message"].as_str().unwrap().contains("verify"), "{again}");
+}
+
+#[test]
+fn one_text_is_split_into_words_and_nothing_is_expanded() {
+    let stage = stage();
+    for (given, words) in [
+        (vec!["--verify", "printf '%s|' \"a b\" $HOME *"], json!(["printf", "%s|", "a b", "$HOME", "*"])),
+        (vec!["--verify", "[\"printf\", \"x y\"]"], json!(["printf", "x y"])),
+        (vec!["--verify", "true"], json!(["true"])),
+        (vec!["--verify", "printf", "--verify", "two words"], json!(["printf", "two words"])),
+    ] {
+        let told = stage.wait(&stage.exec(&given))["data"]["verification"].take();
+        assert_eq!((&told["command"], &told["status"]), (&words, &json!("verified")), "{told}");
+    }
+    for (given, problem) in [("echo 'open", "not closed"), (" ", "blank")] {
+        let run = stage.world.run(["local", "exec", "do it", "--verify", given]);
+        assert_eq!(run.exit, Some(2), "{run:?}");
+        assert!(run.stdout.contains(problem), "{run:?}");
+    }
+}
