@@ -27,6 +27,8 @@ const MOST_RUNS: usize = 128;
 /// Runs that are listed, the last ones.
 const MOST_LISTED: usize = 32;
 const LONGEST_COMMAND: usize = 2 << 10;
+/// Bytes of output that cost more to search than the command costs to be taken apart.
+const WORTH_A_LOOK: u64 = 8 << 10;
 /// Of the command of a run that is listed.
 const LONGEST_SHOWN: usize = 300;
 
@@ -94,13 +96,21 @@ impl TestLog {
     pub(super) fn finish(&mut self, command: &CommandExecution<'_>, workdir: Option<&str>) {
         let rest = command.output_tail.as_ref();
         let has_failed = command.exit_code.is_some_and(|code| code != 0);
+        let take_apart = || {
+            let line = KeptText::of(&command.command, LONGEST_COMMAND).resolve();
+            (Command::new(&line, workdir), line)
+        };
+        // A long text is not even searched if it is only shown.
+        let known = (command.output_bytes > WORTH_A_LOOK).then(take_apart);
+        if known.as_ref().is_some_and(|(command, _)| command.only_shows_texts()) {
+            return;
+        }
         let may_be_told = test_runs::may_be_told(&command.output, rest);
         // Most commands end here.
         if !may_be_told && (self.runs.is_empty() || !has_failed) {
             return;
         }
-        let line = KeptText::of(&command.command, LONGEST_COMMAND).resolve();
-        let taken_apart = Command::new(&line, workdir);
+        let (taken_apart, line) = known.unwrap_or_else(take_apart);
         let read =
             if may_be_told { test_runs::read(&taken_apart, &command.output, rest) } else { Vec::new() };
         let is_silent = read.is_empty();

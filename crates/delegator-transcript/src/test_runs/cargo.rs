@@ -50,7 +50,7 @@ impl Binaries {
             if !name.starts_with(' ') {
                 listed.add(name);
             }
-        } else if line.trim_start().starts_with("Finished ") {
+        } else if line.starts_with("    Finished ") {
             self.saw_the_beginning = true;
         }
     }

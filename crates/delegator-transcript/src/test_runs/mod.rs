@@ -214,7 +214,7 @@ impl Output<'_> {
     fn lines(&self) -> impl Iterator<Item = &str> {
         self.text.split('\n').map(|line| {
             let line = line.strip_suffix('\r').unwrap_or(line);
-            line.rsplit('\r').next().unwrap_or(line)
+            memchr::memrchr(b'\r', line.as_bytes()).map_or(line, |at| &line[at + 1..])
         })
     }
 }

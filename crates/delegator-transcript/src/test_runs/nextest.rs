@@ -11,7 +11,7 @@ pub(super) fn is_summary(line: &str) -> bool {
 
 /// `     Summary [   0.329s] 9 tests run: 6 passed (1 slow), 3 failed, 1 skipped`
 fn figures(line: &str) -> Option<(u64, &str)> {
-    let rest = line.trim_start().strip_prefix("Summary [")?;
+    let rest = line.trim_start_matches(' ').strip_prefix("Summary [")?;
     let (_, rest) = rest.split_once("] ")?;
     let (run, rest) = leading(rest)?;
     // `3/9 tests run`: it stopped early.

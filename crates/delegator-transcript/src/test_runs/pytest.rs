@@ -46,6 +46,8 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
 
 /// `==== 2 failed, 7 passed, 1 skipped, 1 error in 0.05s =====`
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
+    // Looked at first because every line comes by here.
+    line.bytes().next().filter(|first| *first == b'=' || first.is_ascii_digit())?;
     let line = line.trim_matches('=').trim();
     let (figures, time) = line.rsplit_once(" in ")?;
     let is_time = time.split(' ').next()?.strip_suffix('s')?.parse::<f64>().is_ok();
@@ -75,18 +77,23 @@ fn is_node(name: &str) -> bool {
 
 /// `tests/test_a.py::test_x PASSED   [ 50%]`, `[gw0] [ 50%] FAILED tests/test_a.py::test_x`
 fn verbose(line: &str) -> Option<(&str, bool)> {
-    let passed_or_failed = |word: &str| match word {
-        "PASSED" => Some(true),
-        "FAILED" | "ERROR" => Some(false),
-        _ => None,
-    };
     if line.starts_with("[gw") {
         let (_, rest) = line.split_once("%] ")?;
         let (word, name) = rest.split_once(' ')?;
-        return Some((name.trim_end(), passed_or_failed(word)?)).filter(|(name, _)| name.contains("::"));
+        return Some((name.trim_end(), has_passed(word)?)).filter(|(name, _)| name.contains("::"));
     }
-    let line =
-        line.strip_suffix("%]").map_or(line, |line| line.rsplit_once('[').map_or(line, |(line, _)| line));
-    let (name, word) = line.trim_end().rsplit_once(' ')?;
-    Some((name, passed_or_failed(word)?)).filter(|(name, _)| name.contains(".py::"))
+    let line = match line.strip_suffix("%]") {
+        Some(line) => line.rsplit_once('[')?.0.trim_end(),
+        None => line,
+    };
+    let (name, word) = line.rsplit_once(' ')?;
+    Some((name, has_passed(word)?)).filter(|(name, _)| name.contains(".py::"))
+}
+
+fn has_passed(word: &str) -> Option<bool> {
+    match word {
+        "PASSED" => Some(true),
+        "FAILED" | "ERROR" => Some(false),
+        _ => None,
+    }
 }
