@@ -1,5 +1,7 @@
 //! Several runs in one session: which of them count in the end.
 
+#![expect(clippy::expect_used, reason = "tests that did not run are a failure")]
+
 use delegator_transcript::{FoldOptions, LineLimits, Report, Summarizer, TestReport};
 use serde_json::json;
 

@@ -1,5 +1,7 @@
 //! Outputs nobody meant to be read: no panic, and what is kept is bounded.
 
+#![expect(clippy::unwrap_used, reason = "a recording that cannot be read is a failure")]
+
 use std::path::Path;
 
 use delegator_transcript::{Summarizer, TestReport};

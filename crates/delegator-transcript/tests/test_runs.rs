@@ -1,5 +1,7 @@
 //! What real runners printed, against the truth beside it: see `test_runs/README.md`.
 
+#![expect(clippy::unwrap_used, reason = "a case that cannot be read is a failure")]
+
 use std::path::{Path, PathBuf};
 
 use delegator_transcript::{FoldOptions, LineLimits, Report, Summarizer};
@@ -99,6 +101,32 @@ fn a_summary_that_is_only_shown_is_no_run() {
         ] {
             let report = report(command, &output, 0, LineLimits::STANDARD);
             assert_eq!(report.tests, None, "{name} shown by {command}");
+        }
+    }
+}
+
+/// Cut anywhere, by `tail` or by `head`, an output never tells of more than there was. Left out: a test that prints a
+/// summary of its own, which only what stands before it gives away, and unittest, which counts failing subtests and
+/// needs its reports to see whose they are.
+#[test]
+fn what_is_cut_off_only_makes_less() {
+    for (name, output, truth) in cases() {
+        if name == "cargo/nocapture-forged" || name.starts_with("unittest/") {
+            continue;
+        }
+        let command = format!("{} | tail -n 50", truth["command"].as_str().unwrap());
+        let lines: Vec<&str> = output.lines().collect();
+        for at in (0..lines.len()).step_by(1 + lines.len() / 12) {
+            for part in [lines[..at].join("\n"), lines[at..].join("\n")] {
+                let got = read(&report(&command, &part, 0, LineLimits::STANDARD));
+                for figure in ["passed", "failed", "skipped"] {
+                    let (got, whole) = (got[figure].as_u64(), truth["expected"][figure].as_u64());
+                    assert!(
+                        got.unwrap_or(0) <= whole.unwrap_or(0),
+                        "{name} at line {at}: {figure} is {got:?}"
+                    );
+                }
+            }
         }
     }
 }

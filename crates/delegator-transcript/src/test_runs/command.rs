@@ -247,12 +247,13 @@ fn take_wrappers_off(words: &mut Vec<String>) {
         let second = words.get(1).map_or("", String::as_str);
         let taken = match program(words) {
             name if is_assignment(name) => 1,
-            "timeout" => 1 + words.iter().skip(1).take_while(|word| word.starts_with('-')).count() + 1,
             "uv" | "poetry" | "pipenv" | "hatch" | "pdm" if second == "run" => 2,
             "bundle" | "pnpm" | "npm" | "yarn" if second == "exec" => 2,
             name if name.starts_with("python") && second == "-m" => 2,
+            // With their flags, and the numbers that belong to them (`timeout -k 5 60`).
             name if WRAPPERS.contains(&name) && !second.is_empty() => {
-                1 + words.iter().skip(1).take_while(|word| word.starts_with('-')).count()
+                let is_theirs = |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+                1 + words.iter().skip(1).take_while(is_theirs).count()
             }
             "yarn" | "pnpm" | "bun" | "bunx" if matches!(second, "jest" | "vitest" | "mocha") => 1,
             _ => return,
@@ -308,7 +309,9 @@ fn is_short_flag(word: &str) -> bool {
     let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else { return false };
     let is_number = letters.strip_prefix(['j', 'n']).is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()));
     // `-rA`: which reasons pytest lists.
-    let is_reasons = letters.strip_prefix('r').is_some_and(|r| !r.is_empty() && r.len() <= 3);
+    let is_reasons = letters
+        .strip_prefix('r')
+        .is_some_and(|r| !r.is_empty() && r.chars().all(|c| "fEsxXpPaAwN".contains(c)));
     is_number || is_reasons || letters.chars().all(|letter| SHORT.contains(letter))
 }
 
@@ -326,4 +329,52 @@ fn changed_directory(pipeline: &Pipeline, workdir: Option<&str>) -> Option<Strin
         _ => path.trim_start_matches("./"),
     };
     Some(inside.to_owned()).filter(|inside| !inside.is_empty() && inside != ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str, runner: Runner) -> String {
+        Command::new(line, Some("/home/dev/shop")).asked_for(runner).join(" ")
+    }
+
+    #[test]
+    fn words_that_choose_tests_are_found() {
+        for (line, runner, expected) in [
+            ("cargo test", Runner::Cargo, ""),
+            ("/bin/bash -lc 'cd /home/dev/shop && A=1 cargo test -q 2>&1 | tail -5'", Runner::Cargo, ""),
+            ("cargo test -p till -- --nocapture adds", Runner::Cargo, "-p adds till"),
+            ("cargo build && timeout -k 5 60 cargo test --color always", Runner::Cargo, ""),
+            ("cargo nextest run -j 2 --no-fail-fast adds", Runner::Nextest, "adds"),
+            ("python3 -m pytest -xvs -n auto tests/a.py", Runner::Pytest, "tests/a.py"),
+            ("uv run pytest -rA --tb=short", Runner::Pytest, ""),
+            ("cd web && npx jest cart", Runner::Jest, "cart cd web"),
+            ("cd ./web/ && npm run test -- cart", Runner::Jest, "cart cd web"),
+            ("cd /home/dev/shop/web && npm test", Runner::Jest, "cd web"),
+            ("make test", Runner::Pytest, ""),
+            ("make unit", Runner::Pytest, "make unit"),
+            ("go test -v -count=1 ./...", Runner::Go, ""),
+            ("go test -run ^TestA$ ./till", Runner::Go, "-run ./till ^TestA$"),
+            ("./gradlew :till:test --console=plain", Runner::Gradle, ":till:test"),
+            ("git status; vendor/bin/phpunit tests/TillTest.php", Runner::Phpunit, "tests/TillTest.php"),
+        ] {
+            assert_eq!(asked(line, runner), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn commands_that_only_show_texts_are_told_from_those_that_run_something() {
+        let shows = |line: &str| Command::new(line, None).only_shows_texts();
+        for line in
+            ["cat log", "cd a && grep -rn passed . | head", "git show; ls", "sudo tail -f x", "/usr/bin/rg x"]
+        {
+            assert!(shows(line), "{line}");
+        }
+        for line in
+            ["cargo test | tail -3", "make", "yes | npm test", "ls && ./run.sh", "echo x | xargs pytest", ""]
+        {
+            assert!(!shows(line), "{line}");
+        }
+    }
 }

@@ -9,6 +9,8 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
     let mut reading = Reading::default();
     let mut is_told = false;
     let mut list = List::None;
+    // Told as they end and in the list; either may be cut off.
+    let (mut as_they_ended, mut listed_skips) = (0_u64, 0_u64);
     for line in output.lines() {
         if let Some((total, failed)) = figures(line) {
             reading.add_total(total, failed, 0);
@@ -22,16 +24,17 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             match (&list, why) {
                 (List::Failed, _) => reading.failed_tests.add(name),
                 (List::NotRun, "Disabled") => reading.add(0, 0, 1),
-                (List::NotRun, _) => {
-                    reading.passed = reading.passed.saturating_sub(1);
-                    reading.add(0, 0, 1);
-                }
+                (List::NotRun, _) => listed_skips += 1,
                 (List::None, _) => {}
             }
         } else {
             list = List::None;
+            as_they_ended += u64::from(line.contains("***Skipped "));
         }
     }
+    let skipped = as_they_ended.max(listed_skips).min(reading.passed);
+    reading.passed -= skipped;
+    reading.add(0, 0, skipped);
     is_told.then_some(reading)
 }
 
@@ -51,7 +54,7 @@ fn figures(line: &str) -> Option<(u64, u64)> {
     Some((leading(total)?.0, failed))
 }
 
-/// `	  2 - takes_away (Not Run)`, perhaps with labels behind it
+/// A tab, then `  2 - takes_away (Not Run)`, perhaps with labels behind it.
 fn listed(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = leading(line.strip_prefix('\t')?.trim_start())?;
     let (name, rest) = rest.strip_prefix(" - ")?.split_once(" (")?;

@@ -54,11 +54,10 @@ fn is_verdict(word: &str) -> bool {
 fn add(reading: &mut Reading, figures: &[(String, u64)], passed: &str) -> bool {
     let of = |name: &str| figure(figures, name);
     let Some(total) = of("total") else { return false };
-    let (failed, skipped) = (of("failed").unwrap_or(0), of("skipped").unwrap_or(0));
-    match of(passed) {
-        Some(passed) => reading.add(passed, failed, skipped),
-        None => reading.add_total(total, failed, skipped),
-    }
+    let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| of(name).unwrap_or(0));
+    reading.add(passed, failed, skipped);
+    // Figures of zero are left out, and others may be cut off.
+    reading.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
     true
 }
 

@@ -13,6 +13,10 @@ use super::{Output, Reading};
 pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
     let mut packages = Packages::default();
     for line in output.lines() {
+        if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
+            // From here on gotestsum tells it all again.
+            break;
+        }
         if line.starts_with('{') {
             packages.event(line);
         } else {
@@ -45,7 +49,8 @@ struct Event<'l> {
 }
 
 impl Packages {
-    /// `--- FAIL: TestSub/bad (0.00s)`, `ok  	example.org/shop	0.01s`, `FAIL	example.org/shop [build failed]`
+    /// `--- FAIL: TestSub/bad (0.00s)`; `ok` or `FAIL`, the package, and its time or what is wrong with it, with tabs
+    /// between them.
     fn line(&mut self, line: &str) {
         if let Some(rest) = line.trim_start().strip_prefix("--- ") {
             let Some((verdict, test)) = rest.split_once(": ") else { return };

@@ -17,13 +17,17 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
         } else if line.starts_with("There was ") || line.starts_with("There were ") {
             is_list =
                 [" error:", " errors:", " failure:", " failures:"].iter().any(|end| line.ends_with(end));
-        } else if let Some(name) = leading(line).and_then(|(_, rest)| rest.strip_prefix(") ")) {
-            if is_list && name.contains("::") {
-                reading.failed_tests.add(name);
-            }
+        } else if let Some(name) = numbered(line).filter(|_| is_list) {
+            reading.failed_tests.add(name);
         }
     }
     is_told.then_some(reading)
+}
+
+/// `1) BadTest::testThrows`
+fn numbered(line: &str) -> Option<&str> {
+    let (_, rest) = leading(line)?;
+    rest.strip_prefix(") ").filter(|name| name.contains("::"))
 }
 
 fn all_well(line: &str) -> Option<u64> {
