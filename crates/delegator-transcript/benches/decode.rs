@@ -2,7 +2,8 @@
 //! newlines with memchr, and `serde_json::from_slice::<Value>` per line. Then peak memory against input size.
 //!
 //! `cargo bench -p delegator-transcript [-- MEGABYTES]`; `-- --memory MEGABYTES` only folds that much and prints the
-//! peak, so that each size gets a process of its own; `-- --line MEGABYTES` does so with a single line of that size.
+//! peak, so that each size gets a process of its own; `-- --line MEGABYTES` does so with a single line of that size;
+//! `-- --tests MEGABYTES` folds commands that printed that much of what test runners print.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
@@ -201,12 +202,36 @@ fn one_line(megabytes: usize) {
     );
 }
 
+/// What test results cost: commands that printed megabytes of lines like those runners print.
+fn test_outputs(megabytes: usize) {
+    println!("| {megabytes} MB of | MB/s |");
+    println!("|---|---|");
+    for (name, lines) in [
+        ("cargo test", "test shop::cart::adds_up ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"),
+        ("coloured pytest", "\u{1b}[32mtests/test_a.py::test_x PASSED\u{1b}[0m\n3 passed in 0.01s\n"),
+        ("go test -json", "{\"Action\":\"pass\",\"Package\":\"a\",\"Test\":\"TestA\",\"Elapsed\":0}\n"),
+        ("failing unittest", "FAIL: test_x (a.b.C.test_x)\nRan 1 test in 0.1s\n\nFAILED (failures=1)\n"),
+        (
+            "all of them",
+            "--- FAIL: TestA (0.0s)\nTests: 1 passed, 1 total\n  1 passing (1s)\n  1 failing\n  1) a\nOK (1 test)\nTests run: 1, Failures: 0, Errors: 0\n1 example, 0 failures\nok  \ta\nDONE 1 tests in 1s\nℹ cancelled 0\n9 tests completed, 1 failed\n100% tests passed, 0 tests failed out of 1\nTotal tests: 1\n   Tests  1 passed (1)\n1 passed in 1s\nRan 1 test in 1s\ntest result: ok. 1 passed; 0 failed; 0 ignored\n",
+        ),
+    ] {
+        let output = serde_json::to_string(&lines.repeat((megabytes << 20) / lines.len())).expect("a string");
+        let line = format!(
+            "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_0\",\"type\":\"command_execution\",\"command\":\"make test\",\"aggregated_output\":{output},\"exit_code\":0,\"status\":\"completed\"}}}}\n"
+        );
+        let [speed] = speeds(line.as_bytes(), [fold]);
+        println!("| {name} | {speed:.0} |");
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let number = |text: Option<&String>| text.and_then(|text| text.parse().ok());
     let measure: Option<fn(usize)> = match arguments.first().map(String::as_str) {
         Some("--memory") => Some(memory),
         Some("--line") => Some(one_line),
+        Some("--tests") => Some(test_outputs),
         _ => None,
     };
     if let Some(measure) = measure {

@@ -26,6 +26,7 @@ mod normalize;
 mod protocol;
 mod rollout;
 pub mod shell;
+mod test_runs;
 
 pub use decode::{decode, decode_text};
 pub use event::{
@@ -34,8 +35,8 @@ pub use event::{
 };
 pub use fold::{
     Account, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, McpCalls, Notice,
-    OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer, ToolCalls, TurnState,
-    UsageReport,
+    OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer, TestReport, TestRunReport,
+    ToolCalls, TurnState, UsageReport,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;
@@ -45,3 +46,4 @@ pub use map::{Dialect, Effect, MapWarning, NoPlace, Translator};
 pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 pub use rollout::{RolloutHead, RolloutReader};
+pub use test_runs::Runner;

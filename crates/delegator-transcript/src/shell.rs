@@ -90,6 +90,92 @@ fn script_in(line: &str) -> Option<String> {
     }
 }
 
+/// Simple commands joined by pipes, each as its words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pipeline(pub(crate) Vec<Vec<String>>);
+
+/// The pipelines of a script, in order, whatever joins them. Redirections are left out. What a shell would expand
+/// stays as it is, and what it would refuse is taken as far as it goes: this is for recognising, not for running.
+pub(crate) fn pipelines(script: &str) -> Vec<Pipeline> {
+    let mut reader = ScriptReader::default();
+    let mut chars = script.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' => reader.end_word(),
+            '\'' => reader.word().extend(chars.by_ref().take_while(|c| *c != '\'')),
+            '"' => {
+                let word = reader.word();
+                while let Some(c) = chars.next().filter(|c| *c != '"') {
+                    word.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
+                }
+            }
+            '\\' => match chars.next() {
+                Some('\n') | None => {}
+                Some(c) => reader.word().push(c),
+            },
+            '|' if chars.next_if_eq(&'|').is_none() => {
+                chars.next_if_eq(&'&');
+                reader.end_command();
+            }
+            '>' | '<' => {
+                // `2>&1`, `>> file`, `&> file`: the file is no word of the command.
+                reader.begin_redirection();
+                while chars.next_if(|c| matches!(c, '>' | '<' | '&' | '|')).is_some() {}
+            }
+            '&' if chars.peek() == Some(&'>') => {}
+            '|' | '&' | ';' | '\n' | '(' | ')' => reader.end_pipeline(),
+            '#' if reader.word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
+            c => reader.word().push(c),
+        }
+    }
+    reader.end_pipeline();
+    reader.pipelines
+}
+
+#[derive(Default)]
+struct ScriptReader {
+    pipelines: Vec<Pipeline>,
+    pipeline: Pipeline,
+    words: Vec<String>,
+    word: Option<String>,
+    is_redirection: bool,
+}
+
+impl ScriptReader {
+    fn word(&mut self) -> &mut String {
+        self.word.get_or_insert_default()
+    }
+
+    fn begin_redirection(&mut self) {
+        // The number of a descriptor belongs to the redirection.
+        self.word.take_if(|word| word.chars().all(|c| c.is_ascii_digit()));
+        self.end_word();
+        self.is_redirection = true;
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        if !std::mem::take(&mut self.is_redirection) && !matches!(word.as_str(), "{" | "}" | "!") {
+            self.words.push(word);
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.is_redirection = false;
+        if !self.words.is_empty() {
+            self.pipeline.0.push(std::mem::take(&mut self.words));
+        }
+    }
+
+    fn end_pipeline(&mut self) {
+        self.end_command();
+        if !self.pipeline.0.is_empty() {
+            self.pipelines.push(std::mem::take(&mut self.pipeline));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -111,6 +197,24 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(unwrap(line), script, "{line}");
+        }
+    }
+
+    #[test]
+    fn scripts_are_taken_apart() {
+        let taken_apart = |script: &str| -> Vec<Vec<String>> {
+            let of = |pipeline: Pipeline| pipeline.0.iter().map(|words| words.join(" ")).collect();
+            pipelines(script).into_iter().map(of).collect()
+        };
+        for (script, expected) in [
+            ("cargo test 2>&1 | tail -5", vec![vec!["cargo test", "tail -5"]]),
+            ("cd a && A=1 pytest 'x y' > log; ls", vec![vec!["cd a"], vec!["A=1 pytest x y"], vec!["ls"]]),
+            ("a || b |& c &> d", vec![vec!["a"], vec!["b", "c"]]),
+            ("(cd a; b) # c\nd", vec![vec!["cd a"], vec!["b"], vec!["d"]]),
+            ("echo \"a\\\"b\" 'unclosed", vec![vec!["echo a\"b unclosed"]]),
+            ("", vec![]),
+        ] {
+            assert_eq!(taken_apart(script), expected, "{script}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Commands and how they ended.
 //!
 //! Counts are exact. The last [`MOST_COMMANDS`] are listed, the last [`MOST_OUTPUTS`] of them with both ends of what
-//! they printed, for whoever reads test results or errors out of it. Buffers go from the oldest to the newest, so a
+//! they printed, for whoever reads errors out of it. Test results are read at once, out of the whole output. Buffers go from the oldest to the newest, so a
 //! long session costs what a short one does.
 
 use std::collections::VecDeque;
@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::kept::{KeptEnds, KeptText};
+use super::test_log::{TestLog, TestReport};
 use crate::event::{CommandExecution, Status};
 use crate::shell;
 
@@ -56,6 +57,7 @@ pub(super) struct CommandLog {
     records: VecDeque<Record>,
     /// For the last of `records`, in the same order.
     outputs: VecDeque<KeptEnds>,
+    tests: TestLog,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,11 @@ struct Record {
 }
 
 impl CommandLog {
-    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status) {
+    /// `workdir` is where the agent works.
+    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status, workdir: Option<&str>) {
+        if status != Status::Declined {
+            self.tests.finish(command, workdir);
+        }
         self.finished += u64::from(status != Status::Declined);
         self.failed += u64::from(is_failure(status, command.exit_code));
         self.declined += u64::from(status == Status::Declined);
@@ -84,6 +90,10 @@ impl CommandLog {
         let mut output = reused.unwrap_or_default();
         output.set(&command.output, command.output_tail.as_ref(), OUTPUT_HEAD, OUTPUT_TAIL);
         self.outputs.push_back(output);
+    }
+
+    pub(super) fn tests(&self) -> Option<TestReport> {
+        self.tests.report()
     }
 
     pub(super) fn report(&self) -> Commands {

@@ -19,6 +19,7 @@ mod progress;
 mod recent;
 mod repeats;
 mod report;
+mod test_log;
 mod usage;
 
 pub use account::{Account, Seen, Summarizer};
@@ -30,6 +31,7 @@ pub use notices::Notice;
 pub use progress::Progress;
 pub use recent::RecentLine;
 pub use report::{FinalMessage, McpCalls, Outcome, PlanStep, Report, ToolCalls, TurnState};
+pub use test_log::{TestReport, TestRunReport};
 pub use usage::UsageReport;
 
 use crate::event::{Event, IdleEvent, Item, ItemDetails, Phase, Status, ThreadEvent, Todo, Usage};
@@ -215,7 +217,9 @@ impl Fold {
         self.tally.item(&item.details);
         let status = item.status.unwrap_or(Status::Completed);
         match &item.details {
-            ItemDetails::CommandExecution(command) => self.commands.finish(command, status),
+            ItemDetails::CommandExecution(command) => {
+                self.commands.finish(command, status, self.options.workdir.as_deref())
+            }
             ItemDetails::FileChange { changes } if status == Status::Completed => self.files.apply(changes),
             ItemDetails::FileChange { .. } => self.files.patch_failed(),
             ItemDetails::McpToolCall(call) => self.calls.mcp_call(call, status),
@@ -309,6 +313,7 @@ impl Fold {
             final_message,
             files: self.files.report(),
             commands: self.commands.report(),
+            tests: self.commands.tests(),
             mcp_calls: self.calls.mcp_report(),
             web_searches: self.calls.web_searches(),
             sub_agents: self.calls.sub_agents(),

@@ -9,6 +9,7 @@ use super::files::FileOperations;
 use super::notices::Notice;
 use super::progress::Progress;
 use super::recent::RecentLine;
+use super::test_log::TestReport;
 use super::usage::UsageReport;
 use crate::map::{Dialect, MapWarning};
 
@@ -36,6 +37,9 @@ pub struct Report {
     pub files: FileOperations,
     /// What was run.
     pub commands: Commands,
+    /// How its tests went; nothing when none ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestReport>,
     /// Calls of tools.
     pub mcp_calls: McpCalls,
     /// Web searches and pages opened.

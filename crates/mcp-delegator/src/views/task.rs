@@ -98,6 +98,9 @@ fn metadata(task: &Task, record: Option<&Record>) -> Value {
         "thread_info": thread_info(task, report),
         "error_context": error_context(task),
     });
+    if let Some(results) = report.and_then(|report| test_results(&report["tests"])) {
+        metadata["test_results"] = results;
+    }
     if let Some(containment) = &task.containment {
         metadata["containment"] = containment.clone().into();
     }
@@ -105,6 +108,19 @@ fn metadata(task: &Task, record: Option<&Record>) -> Value {
         metadata["task_status"] = task.state.name().into();
     }
     metadata
+}
+
+/// Nothing where no test was counted: tests that ran uncounted are not zero tests. What is not plain is told besides.
+pub fn test_results(tests: &Value) -> Option<Value> {
+    let names = ["passed", "failed", "skipped", "failed_tests"];
+    let mut told: Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), tests[*name].clone())).collect();
+    let counted: u64 = names.iter().filter_map(|name| tests[*name].as_u64()).fold(0, u64::saturating_add);
+    for name in ["failed_tests_not_listed", "incomplete", "ended_badly"] {
+        let is_plain = matches!(&tests[name], Value::Null | Value::Bool(false)) || tests[name] == json!(0);
+        told.extend((!is_plain).then(|| (name.to_owned(), tests[name].clone())));
+    }
+    (counted > 0).then_some(Value::Object(told))
 }
 
 fn thread_info(task: &Task, report: Option<&Value>) -> Value {

@@ -71,6 +71,7 @@ fn outline(data: &Value) -> Vec<(String, String)> {
             told.push((name.to_owned(), listed(&files)));
         }
     }
+    told.extend(tests(&data["metadata"]["test_results"]));
     let more = [
         ("thread", "/metadata/thread_info/thread_id"),
         ("input tokens", "/metadata/thread_info/token_usage/input_tokens"),
@@ -82,6 +83,28 @@ fn outline(data: &Value) -> Vec<(String, String)> {
     ];
     told.extend(facts(data, &more));
     told.retain(|(_, value)| value != "-");
+    told
+}
+
+/// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed ones.
+pub fn tests(results: &Value) -> Vec<(String, String)> {
+    let count = |name: &str| results[name].as_u64().unwrap_or(0);
+    if !results.is_object() {
+        return Vec::new();
+    }
+    let mut line =
+        format!("{} passed, {} failed, {} skipped", count("passed"), count("failed"), count("skipped"));
+    if results["incomplete"] == true {
+        line.push_str("; not all that ran are counted");
+    }
+    if results["ended_badly"] == true {
+        line.push_str("; a test command ended with an error though none of its tests failed");
+    }
+    let mut told = vec![("tests".to_owned(), line)];
+    let names = results["failed_tests"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !names.is_empty() {
+        told.push(("failed tests".to_owned(), listed(names)));
+    }
     told
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::outcome::Warning;
 use crate::views::document::{Block, Document, scalar};
+use crate::views::{task, task_document};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {
@@ -27,6 +28,10 @@ pub struct Summary {
     pub progress: Option<ProgressSummary>,
     pub file_operations: FileSummary,
     pub commands: CommandsSummary,
+    /// How the tests stood in the end: passed, failed, skipped, failed_tests; null when none was counted.
+    pub test_results: Option<Value>,
+    /// The test runs these are made of, oldest first.
+    pub test_runs: Vec<Value>,
     pub mcp_calls: Value,
     pub web_search_count: u64,
     pub sub_agent_count: u64,
@@ -143,6 +148,8 @@ impl Summary {
             }),
             file_operations: files(report, working_dir),
             commands: commands(report),
+            test_results: report.tests.as_ref().and_then(|tests| task::test_results(&json!(tests))),
+            test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
             mcp_calls: json!(report.mcp_calls),
             web_search_count: report.web_searches,
             sub_agent_count: report.sub_agents,
@@ -303,6 +310,9 @@ pub fn describe(data: &Value) -> Document {
         "commands",
         format!("{} run, {} failed", count("/commands/finished_count"), count("/commands/failed_count")),
     );
+    for (name, value) in task_document::tests(&data["test_results"]) {
+        fact(&name, value);
+    }
     fact("lines", format!("{} ({} events)", count("/counts/line_count"), count("/counts/event_count")));
     let mut document = Document::titled("What happened").block(Block::Facts(facts));
     for block in

@@ -1,0 +1,380 @@
+//! Command lines of test runs: whether it can be one, and which tests it asks for.
+//!
+//! What a command asks for is the set of its words that choose tests. Words that only say where and how to print, how
+//! many at a time or when to stop are left out, and so are those that name the runner itself: then `pytest -q` asks
+//! for what `python -m pytest` does. A project's own command (`npm test`, `make test`) asks for everything. A directory
+//! it is run in counts as a word, unless it is the one the agent works in anyway.
+
+use super::Runner;
+use crate::shell::{self, Pipeline};
+
+/// Programs that show texts or keep house; what they print was not run now.
+const SHOW_TEXTS: [&str; 58] = [
+    "[",
+    "ack",
+    "ag",
+    "apply_patch",
+    "awk",
+    "bat",
+    "cat",
+    "cd",
+    "chmod",
+    "cp",
+    "curl",
+    "cut",
+    "diff",
+    "echo",
+    "egrep",
+    "export",
+    "false",
+    "fd",
+    "fgrep",
+    "file",
+    "find",
+    "gh",
+    "git",
+    "grep",
+    "head",
+    "jq",
+    "journalctl",
+    "kill",
+    "less",
+    "ls",
+    "mkdir",
+    "more",
+    "mv",
+    "nl",
+    "popd",
+    "printf",
+    "ps",
+    "pushd",
+    "pwd",
+    "rg",
+    "rm",
+    "sed",
+    "set",
+    "sleep",
+    "sort",
+    "source",
+    "stat",
+    "tac",
+    "tail",
+    "test",
+    "touch",
+    "tree",
+    "true",
+    "uniq",
+    "wc",
+    "wget",
+    "which",
+    "xxd",
+];
+
+/// Programs that only run another one.
+const WRAPPERS: [&str; 15] = [
+    "bundle", "command", "env", "exec", "nice", "nohup", "npx", "poetry", "pipenv", "stdbuf", "sudo", "time",
+    "timeout", "xargs", "xvfb-run",
+];
+
+/// Words that choose no tests; with `true`, the next word is theirs.
+const ABOUT_PRINTING: [(&str, bool); 43] = [
+    ("--", false),
+    ("--all", false),
+    ("--all-features", false),
+    ("--all-targets", false),
+    ("--ci", false),
+    ("--color", true),
+    ("--colors", false),
+    ("--colour", true),
+    ("--console", true),
+    ("--failfast", false),
+    ("--fail-fast", false),
+    ("--features", true),
+    ("--force-color", false),
+    ("--format", true),
+    ("--jobs", true),
+    ("--locked", false),
+    ("--maxWorkers", true),
+    ("--no-capture", false),
+    ("--no-color", false),
+    ("--no-daemon", false),
+    ("--no-fail-fast", false),
+    ("--no-header", false),
+    ("--no-summary", false),
+    ("--nocapture", false),
+    ("--offline", false),
+    ("--output-on-failure", false),
+    ("--quiet", false),
+    ("--release", false),
+    ("--reporter", true),
+    ("--rerun-tasks", false),
+    ("--runInBand", false),
+    ("--show-output", false),
+    ("--silent", false),
+    ("--tb", true),
+    ("--test-reporter", true),
+    ("--test-threads", true),
+    ("--verbose", false),
+    ("--watch=false", false),
+    ("--workspace", false),
+    ("-B", false),
+    ("-count=1", false),
+    ("-json", false),
+    ("-race", false),
+];
+
+/// Short flags of the same kind, alone or run together (`-xvs`); a number may follow `-j` and `-n`.
+const SHORT: &str = "qvsxi";
+
+/// A command line, taken apart.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pipelines: Vec<Pipeline>,
+    directory: Option<String>,
+}
+
+impl Command {
+    /// Of a command line as the agent gave it, run by an agent that works in `workdir`.
+    pub(crate) fn new(line: &str, workdir: Option<&str>) -> Self {
+        let mut pipelines = shell::pipelines(&shell::unwrap(line));
+        for words in pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.0) {
+            take_wrappers_off(words);
+        }
+        let directory =
+            pipelines.iter().filter_map(|pipeline| changed_directory(pipeline, workdir)).next_back();
+        Self { pipelines, directory }
+    }
+
+    /// Whether nothing in it runs anything.
+    pub(crate) fn only_shows_texts(&self) -> bool {
+        let shows = |pipeline: &Pipeline| {
+            let first = pipeline.0.first().map_or("", |words| program(words));
+            let runs =
+                pipeline.0.iter().any(|words| Runner::ALL.iter().any(|(runner, _)| runner.is_run_by(words)));
+            SHOW_TEXTS.contains(&first) && !runs
+        };
+        !self.pipelines.is_empty() && self.pipelines.iter().all(shows)
+    }
+
+    /// Whether only a part of what was printed is shown.
+    pub(crate) fn is_shortened(&self) -> bool {
+        self.pipelines
+            .iter()
+            .any(|pipeline| pipeline.0.iter().skip(1).any(|words| matches!(program(words), "tail" | "head")))
+    }
+
+    /// The runner it names itself.
+    pub(crate) fn names_runner(&self) -> Option<Runner> {
+        let words = self.pipelines.iter().flat_map(|pipeline| &pipeline.0);
+        words
+            .flat_map(|words| Runner::ALL.iter().find(|(runner, _)| runner.is_run_by(words)))
+            .map(|(r, _)| *r)
+            .next()
+    }
+
+    /// The words that choose tests, for a runner that ran, sorted.
+    pub(crate) fn asked_for(&self, runner: Runner) -> Vec<String> {
+        let simple: Vec<&Vec<String>> =
+            self.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).collect();
+        let own: Vec<&Vec<String>> = simple.iter().copied().filter(|words| runner.is_run_by(words)).collect();
+        let mut asked: Vec<String> = match own.as_slice() {
+            [] => simple
+                .into_iter()
+                .filter(|words| !is_housekeeping(words))
+                .flat_map(|w| of_project(w))
+                .collect(),
+            own => {
+                own.iter().flat_map(|words| choosing(words.iter().skip(runner.own_words(words)))).collect()
+            }
+        };
+        asked.extend(self.directory.iter().map(|directory| format!("cd {directory}")));
+        asked.sort();
+        asked.dedup();
+        asked
+    }
+}
+
+impl Runner {
+    /// Whether these words call the runner by its name.
+    fn is_run_by(self, words: &[String]) -> bool {
+        let second = words.get(1).map_or("", String::as_str);
+        match (self, program(words)) {
+            (Runner::Cargo, "cargo") => matches!(second, "test" | "t"),
+            (Runner::Nextest, "cargo") => second == "nextest",
+            (Runner::Nextest, "cargo-nextest") => true,
+            (Runner::Pytest, "pytest" | "py.test") => true,
+            (Runner::Unittest, "unittest") => true,
+            (Runner::Jest, "jest") | (Runner::Vitest, "vitest") | (Runner::Mocha, "mocha" | "_mocha") => true,
+            (Runner::Go, "go") => second == "test",
+            (Runner::Gotestsum, "gotestsum") => true,
+            (Runner::Node, "node") => words.iter().any(|word| word == "--test"),
+            (Runner::Maven, "mvn" | "mvnw" | "mvnd") => words.iter().any(|word| is_goal(word)),
+            (Runner::Gradle, "gradle" | "gradlew") => words.iter().any(|word| is_goal(word)),
+            (Runner::Rspec, "rspec") | (Runner::Phpunit, "phpunit") | (Runner::Ctest, "ctest") => true,
+            (Runner::Dotnet, "dotnet") => second == "test",
+            _ => false,
+        }
+    }
+
+    /// How many words name the runner and its verb.
+    fn own_words(self, words: &[String]) -> usize {
+        match (self, program(words)) {
+            (Runner::Nextest, "cargo") => 3.min(words.len()),
+            (Runner::Cargo | Runner::Go | Runner::Dotnet, _) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// `test`, `verify`, `:shop:test`, `check`
+fn is_goal(word: &str) -> bool {
+    let goal = word.rsplit(':').next().unwrap_or_default();
+    matches!(goal, "test" | "verify" | "check" | "build" | "install" | "package" | "integration-test")
+}
+
+fn program(words: &[String]) -> &str {
+    let path = words.first().map_or("", String::as_str);
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+fn is_housekeeping(words: &[String]) -> bool {
+    SHOW_TEXTS.contains(&program(words))
+}
+
+/// Assignments, `timeout 60`, `npx`, `uv run`, `python -m`: what stands before the program that counts.
+fn take_wrappers_off(words: &mut Vec<String>) {
+    loop {
+        let second = words.get(1).map_or("", String::as_str);
+        let taken = match program(words) {
+            name if is_assignment(name) => 1,
+            "uv" | "poetry" | "pipenv" | "hatch" | "pdm" if second == "run" => 2,
+            "bundle" | "pnpm" | "npm" | "yarn" if second == "exec" => 2,
+            name if name.starts_with("python") && second == "-m" => 2,
+            // With their flags, and the numbers that belong to them (`timeout -k 5 60`).
+            name if WRAPPERS.contains(&name) && !second.is_empty() => {
+                let is_theirs = |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+                1 + words.iter().skip(1).take_while(is_theirs).count()
+            }
+            "yarn" | "pnpm" | "bun" | "bunx" if matches!(second, "jest" | "vitest" | "mocha") => 1,
+            _ => return,
+        };
+        words.drain(..taken.min(words.len()));
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The words of a project's own command that choose tests.
+fn of_project(words: &[String]) -> Vec<String> {
+    let at = |index: usize| words.get(index).map_or("", String::as_str);
+    let own = match (program(words), at(1), at(2)) {
+        ("npm" | "yarn" | "pnpm" | "bun", "run", "test") => 3,
+        ("npm" | "yarn" | "pnpm" | "bun", "test" | "t", _) => 2,
+        ("make" | "just" | "task" | "rake" | "ninja" | "tox" | "composer", "test" | "check" | "tests", _) => {
+            2
+        }
+        ("test" | "test.sh" | "runtests" | "run-tests", ..) => 1,
+        _ => 0,
+    };
+    choosing(words.iter().skip(own))
+}
+
+fn choosing<'w>(words: impl Iterator<Item = &'w String>) -> Vec<String> {
+    let mut chosen = Vec::new();
+    let mut is_value = false;
+    for word in words {
+        if std::mem::take(&mut is_value) && !word.starts_with('-') {
+            continue;
+        }
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        if let Some((known, takes_value)) =
+            ABOUT_PRINTING.iter().find(|(known, _)| *known == name || known == word)
+        {
+            is_value = *takes_value && known == word;
+            continue;
+        }
+        if matches!(word.as_str(), "-j" | "-n") {
+            is_value = true;
+        } else if !is_short_flag(word) && word != "./..." {
+            chosen.push(word.clone());
+        }
+    }
+    chosen
+}
+
+fn is_short_flag(word: &str) -> bool {
+    let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else { return false };
+    let is_number = letters.strip_prefix(['j', 'n']).is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()));
+    // `-rA`: which reasons pytest lists.
+    let is_reasons = letters
+        .strip_prefix('r')
+        .is_some_and(|r| !r.is_empty() && r.chars().all(|c| "fEsxXpPaAwN".contains(c)));
+    is_number || is_reasons || letters.chars().all(|letter| SHORT.contains(letter))
+}
+
+/// Where a `cd` leads, unless it is where the agent works anyway. Without knowing where that is, an absolute path is
+/// taken for it.
+fn changed_directory(pipeline: &Pipeline, workdir: Option<&str>) -> Option<String> {
+    let [words] = pipeline.0.as_slice() else { return None };
+    let (true, Some(path)) = (matches!(program(words), "cd" | "pushd"), words.get(1)) else { return None };
+    let path = path.trim_end_matches('/');
+    let inside = match (workdir, path.starts_with('/')) {
+        (Some(workdir), true) => {
+            path.strip_prefix(workdir.trim_end_matches('/')).map_or(path, |rest| rest.trim_start_matches('/'))
+        }
+        (None, true) => "",
+        _ => path.trim_start_matches("./"),
+    };
+    Some(inside.to_owned()).filter(|inside| !inside.is_empty() && inside != ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str, runner: Runner) -> String {
+        Command::new(line, Some("/home/dev/shop")).asked_for(runner).join(" ")
+    }
+
+    #[test]
+    fn words_that_choose_tests_are_found() {
+        for (line, runner, expected) in [
+            ("cargo test", Runner::Cargo, ""),
+            ("/bin/bash -lc 'cd /home/dev/shop && A=1 cargo test -q 2>&1 | tail -5'", Runner::Cargo, ""),
+            ("cargo test -p till -- --nocapture adds", Runner::Cargo, "-p adds till"),
+            ("cargo build && timeout -k 5 60 cargo test --color always", Runner::Cargo, ""),
+            ("cargo nextest run -j 2 --no-fail-fast adds", Runner::Nextest, "adds"),
+            ("python3 -m pytest -xvs -n auto tests/a.py", Runner::Pytest, "tests/a.py"),
+            ("uv run pytest -rA --tb=short", Runner::Pytest, ""),
+            ("cd web && npx jest cart", Runner::Jest, "cart cd web"),
+            ("cd ./web/ && npm run test -- cart", Runner::Jest, "cart cd web"),
+            ("cd /home/dev/shop/web && npm test", Runner::Jest, "cd web"),
+            ("make test", Runner::Pytest, ""),
+            ("make unit", Runner::Pytest, "make unit"),
+            ("go test -v -count=1 ./...", Runner::Go, ""),
+            ("go test -run ^TestA$ ./till", Runner::Go, "-run ./till ^TestA$"),
+            ("./gradlew :till:test --console=plain", Runner::Gradle, ":till:test"),
+            ("git status; vendor/bin/phpunit tests/TillTest.php", Runner::Phpunit, "tests/TillTest.php"),
+        ] {
+            assert_eq!(asked(line, runner), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn commands_that_only_show_texts_are_told_from_those_that_run_something() {
+        let shows = |line: &str| Command::new(line, None).only_shows_texts();
+        for line in
+            ["cat log", "cd a && grep -rn passed . | head", "git show; ls", "sudo tail -f x", "/usr/bin/rg x"]
+        {
+            assert!(shows(line), "{line}");
+        }
+        for line in
+            ["cargo test | tail -3", "make", "yes | npm test", "ls && ./run.sh", "echo x | xargs pytest", ""]
+        {
+            assert!(!shows(line), "{line}");
+        }
+    }
+}

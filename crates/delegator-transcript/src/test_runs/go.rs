@@ -1,0 +1,112 @@
+//! `go test`: plain, `-v` and `-json`.
+//!
+//! Tests and subtests count alike, as gotestsum counts them. Plain, a package says only which tests failed: the
+//! passed ones are not counted, and the reading is partial. A package that failed without a failed test (it does not
+//! build, it ran out of time) is a failure of its own.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::{Output, Reading};
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut packages = Packages::default();
+    for line in output.lines() {
+        if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
+            // From here on gotestsum tells it all again.
+            break;
+        }
+        if line.starts_with('{') {
+            packages.event(line);
+        } else {
+            packages.line(line);
+        }
+    }
+    let Packages { mut reading, is_told, .. } = packages;
+    reading.is_partial |= output.is_cut || output.may_be_shortened;
+    is_told.then_some(reading)
+}
+
+#[derive(Default)]
+struct Packages {
+    reading: Reading,
+    is_told: bool,
+    /// Of the package under way.
+    passed: u64,
+    failed: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Event<'l> {
+    #[serde(borrow)]
+    action: Cow<'l, str>,
+    #[serde(borrow)]
+    package: Cow<'l, str>,
+    #[serde(borrow)]
+    test: Option<Cow<'l, str>>,
+}
+
+impl Packages {
+    /// `--- FAIL: TestSub/bad (0.00s)`; `ok` or `FAIL`, the package, and its time or what is wrong with it, with tabs
+    /// between them.
+    fn line(&mut self, line: &str) {
+        if let Some(rest) = line.trim_start().strip_prefix("--- ") {
+            let Some((verdict, test)) = rest.split_once(": ") else { return };
+            let name = test.rsplit_once(" (").map_or(test, |(name, _)| name);
+            self.test(verdict, name);
+        } else if let Some(package) = line.strip_prefix("ok  \t") {
+            self.is_told = true;
+            self.reading.is_partial |= self.passed == 0 && !package.contains("[no tests to run]");
+            (self.passed, self.failed) = (0, 0);
+        } else if let Some(package) = line.strip_prefix("FAIL\t") {
+            let name = package.split('\t').next().unwrap_or(package);
+            self.reading.is_partial |= self.passed == 0 && !package.contains(" failed]");
+            self.package_failed(name);
+        }
+    }
+
+    fn event(&mut self, line: &str) {
+        // Most events are lines of output.
+        if line.contains(r#""Action":"output""#) || line.contains(r#""Action":"run""#) {
+            return;
+        }
+        let Ok(event) = serde_json::from_str::<Event<'_>>(line) else { return };
+        match (&*event.action, event.test) {
+            ("pass", Some(test)) => self.test("PASS", &test),
+            ("fail", Some(test)) => self.test("FAIL", &test),
+            ("skip", Some(test)) => self.test("SKIP", &test),
+            ("fail", None) => self.package_failed(&event.package),
+            ("pass" | "skip", None) => (self.passed, self.failed) = (0, 0),
+            _ => {}
+        }
+    }
+
+    fn test(&mut self, verdict: &str, name: &str) {
+        match verdict {
+            "PASS" => {
+                self.passed += 1;
+                self.reading.add(1, 0, 0);
+                self.reading.passed_test(name);
+            }
+            "FAIL" => {
+                self.failed += 1;
+                self.reading.add(0, 1, 0);
+                self.reading.failed_tests.add(name);
+            }
+            "SKIP" => self.reading.add(0, 0, 1),
+            _ => return,
+        }
+        self.is_told = true;
+    }
+
+    fn package_failed(&mut self, package: &str) {
+        self.is_told = true;
+        if self.failed == 0 {
+            self.reading.add(0, 1, 0);
+            self.reading.failed_tests.add(package);
+        }
+        (self.passed, self.failed) = (0, 0);
+    }
+}

@@ -1,0 +1,52 @@
+//! `jest`: the line `Tests: … total` of each run; `● name` under the files that failed.
+
+use super::figures::counted;
+use super::{Output, Reading};
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut reading = Reading::default();
+    let mut is_told = false;
+    let mut failed_file = None;
+    let mut broken_files = Vec::new();
+    for line in output.lines() {
+        // Coloured, the word stands in a box with a space on either side.
+        let heading = line.strip_prefix(' ').unwrap_or(line);
+        if let Some(file) = heading.strip_prefix("FAIL ") {
+            failed_file = Some(file.split(" (").next().unwrap_or(file).trim());
+        } else if heading.starts_with("PASS ") {
+            failed_file = None;
+        } else if let (Some(name), Some(file)) = (line.strip_prefix("  ● "), failed_file) {
+            match name {
+                "Test suite failed to run" if broken_files.contains(&file) => {}
+                "Test suite failed to run" => {
+                    reading.failed_tests.add(file);
+                    broken_files.push(file);
+                }
+                "Console" => {}
+                _ => reading.failed_tests.add(name),
+            }
+        } else if let Some((passed, failed, skipped)) = figures(line) {
+            reading.add(passed, failed, skipped);
+            is_told = true;
+        }
+    }
+    // A file that does not load is not among the tests.
+    reading.add(0, broken_files.len() as u64, 0);
+    is_told.then_some(reading)
+}
+
+/// `Tests:       2 failed, 1 skipped, 1 todo, 3 passed, 7 total`
+fn figures(line: &str) -> Option<(u64, u64, u64)> {
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0_u64);
+    let figures = counted(line.strip_prefix("Tests:")?, ',')?;
+    figures.iter().find(|(_, word)| *word == "total")?;
+    for (count, word) in figures {
+        match word {
+            "passed" => passed = count,
+            "failed" => failed = count,
+            "skipped" | "todo" | "pending" => skipped = skipped.saturating_add(count),
+            _ => {}
+        }
+    }
+    Some((passed, failed, skipped))
+}

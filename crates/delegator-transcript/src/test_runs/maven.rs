@@ -1,0 +1,70 @@
+//! Maven with surefire or failsafe: `Tests run: …` once for each class, with its time, and once for each module,
+//! without. The modules are summed and the classes are not; where an output ends before a module does, its classes
+//! are all there is and the reading is partial.
+
+use super::figures::{figure, named};
+use super::{Output, Reading};
+
+/// Headings of the lists before a module's sum, new and old.
+const LISTS: [&str; 4] = ["Failures:", "Errors:", "Failed tests:", "Tests in error:"];
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let (mut modules, mut classes) = (Reading::default(), Reading::default());
+    let (mut is_told, mut classes_open) = (false, false);
+    let mut is_list = false;
+    for line in output.lines() {
+        let line = without_level(line);
+        if let Some((total, failed, skipped, is_class)) = figures(line) {
+            is_list = false;
+            if is_class {
+                classes_open = true;
+                classes.add_total(total, failed, skipped);
+            } else {
+                (is_told, classes_open) = (true, false);
+                classes = Reading::default();
+                modules.add_total(total, failed, skipped);
+            }
+        } else if let Some(heading) = LISTS.iter().find(|heading| line.starts_with(**heading)) {
+            is_list = true;
+            // The old form begins on the same line.
+            failed_test(&mut modules, &line[heading.len()..]);
+        } else if is_list && line.starts_with("  ") {
+            failed_test(&mut modules, line);
+        } else if is_list && !line.trim().is_empty() {
+            is_list = false;
+        }
+    }
+    if classes_open {
+        modules.add(classes.passed, classes.failed, classes.skipped);
+        modules.is_partial = true;
+    }
+    modules.is_partial |= output.is_cut || output.may_be_shortened;
+    (is_told || classes_open).then_some(modules)
+}
+
+/// `[ERROR] Tests run: 3, …` → `Tests run: 3, …`; the space that belongs to a list stays.
+fn without_level(line: &str) -> &str {
+    ["[INFO] ", "[ERROR] ", "[WARNING] "].iter().find_map(|level| line.strip_prefix(level)).unwrap_or(line)
+}
+
+fn figures(line: &str) -> Option<(u64, u64, u64, bool)> {
+    let rest = line.strip_prefix("Tests run:")?;
+    let figures = named(line, ',', ':');
+    let of = |name: &str| figure(&figures, name);
+    let failed = of("failures")?.saturating_add(of("errors")?);
+    Some((of("tests run")?, failed, of("skipped").unwrap_or(0), rest.contains("Time elapsed")))
+}
+
+/// `  BadTest.wrong:8 expected: <1> but was: <2>`, old `  wrong(shop.BadTest): expected…`
+fn failed_test(reading: &mut Reading, line: &str) {
+    // What is told of a test goes on over further lines, which are indented more.
+    if line.starts_with("    ") {
+        return;
+    }
+    let name = line.trim();
+    let end = name.find([':', ' ']).unwrap_or(name.len());
+    let name = &name[..end];
+    if name.contains(['.', '(']) {
+        reading.failed_tests.add(name);
+    }
+}

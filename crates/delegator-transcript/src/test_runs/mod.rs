@@ -1,0 +1,253 @@
+//! Test results, read out of what commands printed.
+//!
+//! No agent tells in a structured way how its tests went; the runners' own summaries do. Each runner has a reader
+//! that knows the lines it prints and takes nothing else for a result:
+//!
+//! - Counts are what the runner says. Where it says a total and not the passed ones, they are the rest.
+//! - *Failed* are tests that failed or broke, and what could not be run at all (a file that does not load, a package
+//!   that does not build), named by its file or package, where the runner goes on and says so. A build that stops
+//!   before any test is no test run.
+//! - *Skipped* are skipped, ignored, pending, disabled, incomplete, to-do and expectedly failing ones. Those a filter
+//!   left out are not, where the runner can tell.
+//! - Where tests ran that the output does not count (plain `go test`, an output cut by `tail`), the reading is
+//!   *partial*: its figures are at least so many.
+//!
+//! Which reader is asked is decided by what was printed: a single search for [`markers`] over the output as it stands
+//! in the line, escapes and all, so that other commands cost no more than that. Commands that only show texts (`cat`,
+//! `grep`, `git`, …) are never test runs, see [`command`].
+//!
+//! Work is linear in the output, and what is kept is bounded: at most [`MOST_NAMES`] names of at most
+//! [`LONGEST_NAME`] bytes.
+
+mod cargo;
+pub(crate) mod command;
+mod ctest;
+mod dotnet;
+mod figures;
+mod go;
+mod gotestsum;
+mod gradle;
+mod jest;
+mod junit;
+mod markers;
+mod maven;
+mod mocha;
+mod nextest;
+mod node;
+mod phpunit;
+mod pytest;
+mod rspec;
+mod unittest;
+mod vitest;
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::control;
+use crate::json::Text;
+use command::Command;
+
+/// Names of failed tests that are kept.
+pub(crate) const MOST_NAMES: usize = 100;
+/// Names of passed tests that are looked at when an earlier failure may have been mended.
+const MOST_PASSED_NAMES: usize = 1_000;
+const LONGEST_NAME: usize = 300;
+
+/// Whose output it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runner {
+    /// `cargo test`
+    Cargo,
+    /// `cargo nextest`
+    Nextest,
+    /// `pytest`
+    Pytest,
+    /// `python -m unittest`
+    Unittest,
+    /// `jest`
+    Jest,
+    /// `vitest`
+    Vitest,
+    /// `mocha`
+    Mocha,
+    /// `go test`
+    Go,
+    /// `gotestsum`
+    Gotestsum,
+    /// `node --test`
+    Node,
+    /// JUnit's own console runners.
+    Junit,
+    /// `mvn test`
+    Maven,
+    /// `gradle test`
+    Gradle,
+    /// `rspec`
+    Rspec,
+    /// `phpunit`
+    Phpunit,
+    /// `ctest`
+    Ctest,
+    /// `dotnet test`
+    Dotnet,
+}
+
+/// A reader: what its runner told, if it told anything.
+type Reader = fn(&Output<'_>) -> Option<Reading>;
+
+impl Runner {
+    const ALL: [(Runner, Reader); 17] = [
+        (Runner::Cargo, cargo::read),
+        (Runner::Nextest, nextest::read),
+        (Runner::Pytest, pytest::read),
+        (Runner::Unittest, unittest::read),
+        (Runner::Jest, jest::read),
+        (Runner::Vitest, vitest::read),
+        (Runner::Mocha, mocha::read),
+        (Runner::Go, go::read),
+        (Runner::Gotestsum, gotestsum::read),
+        (Runner::Node, node::read),
+        (Runner::Junit, junit::read),
+        (Runner::Maven, maven::read),
+        (Runner::Gradle, gradle::read),
+        (Runner::Rspec, rspec::read),
+        (Runner::Phpunit, phpunit::read),
+        (Runner::Ctest, ctest::read),
+        (Runner::Dotnet, dotnet::read),
+    ];
+
+    /// Whether the other one runs the same tests.
+    pub(crate) fn is_kin_of(self, other: Runner) -> bool {
+        let family = |runner: Runner| match runner {
+            Runner::Nextest => Runner::Cargo,
+            Runner::Gotestsum => Runner::Go,
+            runner => runner,
+        };
+        family(self) == family(other)
+    }
+
+    /// Runners whose output holds, as a part of it, what this one would print alone.
+    fn is_inside(self, other: Runner) -> bool {
+        matches!(
+            (self, other),
+            (Runner::Go, Runner::Gotestsum) | (Runner::Junit, Runner::Maven | Runner::Phpunit)
+        )
+    }
+}
+
+/// What one run of a runner told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) failed_tests: Names,
+    /// Where the runner names them; only some of many.
+    pub(crate) passed_tests: Vec<String>,
+    /// Tests ran that are not counted.
+    pub(crate) is_partial: bool,
+}
+
+impl Reading {
+    fn passed_test(&mut self, name: &str) {
+        if self.passed_tests.len() < MOST_PASSED_NAMES {
+            self.passed_tests.push(bounded(name));
+        }
+    }
+
+    /// Adds figures where a total is told and the passed ones are the rest.
+    fn add_total(&mut self, total: u64, failed: u64, skipped: u64) {
+        let passed = total.saturating_sub(failed).saturating_sub(skipped);
+        self.add(passed, failed, skipped);
+    }
+
+    fn add(&mut self, passed: u64, failed: u64, skipped: u64) {
+        self.passed = self.passed.saturating_add(passed);
+        self.failed = self.failed.saturating_add(failed);
+        self.skipped = self.skipped.saturating_add(skipped);
+    }
+
+    pub(crate) fn counts_nothing(&self) -> bool {
+        (self.passed, self.failed, self.skipped) == (0, 0, 0)
+    }
+
+    fn some_if_told(self) -> Option<Reading> {
+        (!self.counts_nothing() || self.is_partial).then_some(self)
+    }
+}
+
+/// Names of tests, each once, the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Names(pub(crate) Vec<String>);
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        let name = name.trim();
+        if self.0.len() >= MOST_NAMES || name.is_empty() {
+            return;
+        }
+        let name = bounded(name);
+        if !self.0.contains(&name) {
+            self.0.push(name);
+        }
+    }
+}
+
+fn bounded(name: &str) -> String {
+    name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default().to_owned()
+}
+
+/// What a command printed, plain.
+#[derive(Debug)]
+struct Output<'t> {
+    text: Cow<'t, str>,
+    /// A `tail` or `head` stands between the runner and us.
+    may_be_shortened: bool,
+    /// The middle is missing: the line was over-long.
+    is_cut: bool,
+}
+
+impl Output<'_> {
+    /// Line by line, as a terminal would show it in the end.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.split('\n').map(|line| {
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            memchr::memrchr(b'\r', line.as_bytes()).map_or(line, |at| &line[at + 1..])
+        })
+    }
+}
+
+/// Whether a runner may have told anything in the output of a command; `rest` is its end where the middle is missing.
+pub(crate) fn may_be_told(output: &Text<'_>, rest: Option<&Text<'_>>) -> bool {
+    !wanted(output, rest).is_empty()
+}
+
+fn wanted(output: &Text<'_>, rest: Option<&Text<'_>>) -> markers::Wanted {
+    let mut wanted = markers::found_in(output.stored().0);
+    wanted.merge(rest.map(|rest| markers::found_in(rest.stored().0)).unwrap_or_default());
+    wanted
+}
+
+/// What runners told in the output of a command.
+pub(crate) fn read(command: &Command, output: &Text<'_>, rest: Option<&Text<'_>>) -> Vec<(Runner, Reading)> {
+    if command.only_shows_texts() {
+        return Vec::new();
+    }
+    let wanted = wanted(output, rest);
+    let text = match rest {
+        None => output.resolve(),
+        Some(rest) => Cow::Owned(format!("{}\n{}", output.resolve(), rest.resolve())),
+    };
+    let output = Output {
+        text: control::without_sequences(&text),
+        may_be_shortened: command.is_shortened(),
+        is_cut: rest.is_some(),
+    };
+    let asked = Runner::ALL.iter().filter(|(runner, _)| wanted.contains(*runner));
+    let told: Vec<(Runner, Reading)> =
+        asked.filter_map(|(runner, reader)| Some((*runner, reader(&output)?.some_if_told()?))).collect();
+    let runners: Vec<Runner> = told.iter().map(|(runner, _)| *runner).collect();
+    told.into_iter().filter(|(runner, _)| !runners.iter().any(|other| runner.is_inside(*other))).collect()
+}

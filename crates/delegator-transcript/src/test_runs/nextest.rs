@@ -1,0 +1,81 @@
+//! `cargo nextest run`: one `Summary` line, and after it every test that failed.
+//!
+//! What it calls skipped are ignored tests and those a filter left out; it does not tell them apart.
+
+use super::figures::{counted, leading};
+use super::{Output, Reading};
+
+pub(super) fn is_summary(line: &str) -> bool {
+    figures(line).is_some()
+}
+
+/// `     Summary [   0.329s] 9 tests run: 6 passed (1 slow), 3 failed, 1 skipped`
+fn figures(line: &str) -> Option<(u64, &str)> {
+    let rest = line.trim_start_matches(' ').strip_prefix("Summary [")?;
+    let (_, rest) = rest.split_once("] ")?;
+    let (run, rest) = leading(rest)?;
+    // `3/9 tests run`: it stopped early.
+    let rest = rest.strip_prefix('/').and_then(leading).map_or(rest, |(_, rest)| rest);
+    let figures = rest.strip_prefix(" tests run: ").or_else(|| rest.strip_prefix(" test run: "))?;
+    Some((run, figures))
+}
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut reading = Reading::default();
+    let mut is_told = false;
+    for line in output.lines() {
+        if let Some((run, figures)) = figures(line) {
+            is_told = true;
+            if run > 0 {
+                add(&mut reading, figures);
+            }
+        } else if let Some((status, name)) = ended(line) {
+            match status {
+                "PASS" => reading.passed_test(name),
+                _ if is_told && is_failure(status) => reading.failed_tests.add(name),
+                _ => {}
+            }
+        }
+    }
+    is_told.then_some(reading)
+}
+
+fn add(reading: &mut Reading, figures: &str) {
+    // `6 passed (1 slow, 2 flaky), 3 failed`: the commas in brackets are not between figures.
+    let mut plain = String::with_capacity(figures.len());
+    let mut is_inside = false;
+    for character in figures.chars() {
+        match character {
+            '(' => is_inside = true,
+            ')' => is_inside = false,
+            _ if !is_inside => plain.push(character),
+            _ => {}
+        }
+    }
+    for (count, word) in counted(&plain, ',').unwrap_or_default() {
+        match word {
+            "passed" => reading.add(count, 0, 0),
+            "failed" | "timed out" | "exec failed" => reading.add(0, count, 0),
+            "skipped" => reading.add(0, 0, count),
+            _ => {}
+        }
+    }
+}
+
+/// `        FAIL [   0.166s] (4/9) alpha tests::deep::fails_too`
+fn ended(line: &str) -> Option<(&str, &str)> {
+    let (status, rest) = line.trim_start().split_once(" [")?;
+    let is_status = status.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || " -/".contains(c));
+    let (time, name) = rest.split_once("] ")?;
+    let name = name.trim_start();
+    let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
+        Some((place, name)) if place.contains('/') => name.trim_start(),
+        _ => name,
+    };
+    (is_status && time.ends_with('s') && !name.is_empty()).then_some((status, name))
+}
+
+fn is_failure(status: &str) -> bool {
+    let word = status.rsplit(' ').next().unwrap_or_default();
+    !(status.starts_with("FLAKY") || matches!(word, "PASS" | "SLOW" | "LEAK" | "SKIP"))
+}

@@ -1,0 +1,74 @@
+//! `node --test`, reporters `spec` (`ℹ pass 3`) and `tap` (`# pass 3`).
+//!
+//! Suites are not tests: a suite that failed because of its tests is not named beside them.
+
+use super::{Output, Reading};
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut reading = Reading::default();
+    let mut figures = Figures::default();
+    let mut is_told = false;
+    let mut lists_failures = false;
+    let mut tap_failure: Option<&str> = None;
+    for line in output.lines() {
+        if let Some(figure) = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# ")) {
+            if figures.take(figure) {
+                is_told = true;
+                let Figures { passed, failed, skipped, .. } = std::mem::take(&mut figures);
+                reading.add(passed, failed, skipped);
+            }
+        } else if line == "✖ failing tests:" {
+            lists_failures = true;
+        } else if let Some(name) = line.strip_prefix("✖ ").filter(|_| lists_failures) {
+            reading.failed_tests.add(name.rsplit_once(" (").map_or(name, |(name, _)| name));
+        } else if let Some(name) = line.trim_start().strip_prefix("not ok ") {
+            add(&mut reading, tap_failure.take());
+            tap_failure = name.split_once(" - ").map(|(_, name)| name);
+        } else if tap_failure.is_some() {
+            match line.trim() {
+                "type: 'suite'" | "failureType: 'subtestsFailed'" => tap_failure = None,
+                "..." => add(&mut reading, tap_failure.take()),
+                _ => {}
+            }
+        }
+    }
+    is_told.then_some(reading)
+}
+
+fn add(reading: &mut Reading, name: Option<&str>) {
+    if let Some(name) = name {
+        reading.failed_tests.add(name);
+    }
+}
+
+#[derive(Default)]
+struct Figures {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    /// Only node tells of cancelled tests; other printers of TAP do not.
+    is_node: bool,
+}
+
+impl Figures {
+    /// Takes a figure; whether it was the last one.
+    fn take(&mut self, figure: &str) -> bool {
+        let Some((name, count)) = figure.split_once(' ') else { return false };
+        if name == "duration_ms" {
+            return self.is_node;
+        }
+        let Ok(count) = count.trim().parse::<u64>() else { return false };
+        match name {
+            "tests" => *self = Figures::default(),
+            "pass" => self.passed = count,
+            "fail" => self.failed = self.failed.saturating_add(count),
+            "cancelled" => {
+                self.failed = self.failed.saturating_add(count);
+                self.is_node = true;
+            }
+            "skipped" | "todo" => self.skipped = self.skipped.saturating_add(count),
+            _ => {}
+        }
+        false
+    }
+}

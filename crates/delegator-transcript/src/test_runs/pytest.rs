@@ -1,0 +1,99 @@
+//! `pytest`: the last line counts, with its `===` or, quiet, without; the short summary names what failed.
+//!
+//! Expected failures are skipped and unexpected passes passed, as pytest's own JUnit report has them.
+
+use super::figures::counted;
+use super::{Names, Output, Reading};
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut sessions = 0;
+    let mut told: Option<Reading> = None;
+    let (mut summed_up, mut as_they_ended) = (Names::default(), Names::default());
+    let mut passed = Reading::default();
+    for line in output.lines() {
+        if line.starts_with("===") && line.contains(" test session starts ") {
+            sessions += 1;
+        } else if line.starts_with("===") && line.contains(" short test summary info ") {
+            // What looked like it before was printed by a test.
+            if sessions < 2 {
+                summed_up = Names::default();
+            }
+        } else if let Some((passed, failed, skipped)) = figures(line) {
+            // One session has one last line; several sessions in one output are added up.
+            let told = told.get_or_insert_default();
+            if sessions < 2 {
+                *told = Reading::default();
+            }
+            told.add(passed, failed, skipped);
+        } else if let Some(name) = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")) {
+            if is_node(name) {
+                summed_up.add(name.split(" - ").next().unwrap_or(name));
+            }
+        } else if let Some((name, has_passed)) = verbose(line) {
+            match has_passed {
+                true => passed.passed_test(name),
+                false => as_they_ended.add(name),
+            }
+        }
+    }
+    let mut reading = told?;
+    if reading.failed > 0 {
+        reading.failed_tests = if summed_up.0.is_empty() { as_they_ended } else { summed_up };
+    }
+    reading.passed_tests = passed.passed_tests;
+    Some(reading)
+}
+
+/// `==== 2 failed, 7 passed, 1 skipped, 1 error in 0.05s =====`
+fn figures(line: &str) -> Option<(u64, u64, u64)> {
+    // Looked at first because every line comes by here.
+    line.bytes().next().filter(|first| *first == b'=' || first.is_ascii_digit())?;
+    let line = line.trim_matches('=').trim();
+    let (figures, time) = line.rsplit_once(" in ")?;
+    let is_time = time.split(' ').next()?.strip_suffix('s')?.parse::<f64>().is_ok();
+    if !is_time || !line.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let (mut passed, mut failed, mut skipped) = (0_u64, 0_u64, 0_u64);
+    for (count, word) in counted(figures, ',')? {
+        let sum = match word {
+            "passed" | "xpassed" => &mut passed,
+            "failed" | "error" | "errors" => &mut failed,
+            "skipped" | "xfailed" => &mut skipped,
+            "deselected" | "warning" | "warnings" | "rerun" | "subtests passed" | "subtests failed" => {
+                continue;
+            }
+            _ => return None,
+        };
+        *sum = sum.saturating_add(count);
+    }
+    Some((passed, failed, skipped))
+}
+
+/// Whether this can be the name of a test or of a file with tests; a captured log line is not.
+fn is_node(name: &str) -> bool {
+    !name.starts_with(' ') && (name.contains("::") || name.contains(".py"))
+}
+
+/// `tests/test_a.py::test_x PASSED   [ 50%]`, `[gw0] [ 50%] FAILED tests/test_a.py::test_x`
+fn verbose(line: &str) -> Option<(&str, bool)> {
+    if line.starts_with("[gw") {
+        let (_, rest) = line.split_once("%] ")?;
+        let (word, name) = rest.split_once(' ')?;
+        return Some((name.trim_end(), has_passed(word)?)).filter(|(name, _)| name.contains("::"));
+    }
+    let line = match line.strip_suffix("%]") {
+        Some(line) => line.rsplit_once('[')?.0.trim_end(),
+        None => line,
+    };
+    let (name, word) = line.rsplit_once(' ')?;
+    Some((name, has_passed(word)?)).filter(|(name, _)| name.contains(".py::"))
+}
+
+fn has_passed(word: &str) -> Option<bool> {
+    match word {
+        "PASSED" => Some(true),
+        "FAILED" | "ERROR" => Some(false),
+        _ => None,
+    }
+}

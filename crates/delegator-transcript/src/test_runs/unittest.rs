@@ -1,0 +1,101 @@
+//! `python -m unittest` (and what builds on it): `Ran N tests`, then `OK` or `FAILED` with figures.
+//!
+//! A test with several failing subtests is one failed test, though the runner counts each: failed tests are counted
+//! by the headings of their reports where all of them are there. What breaks in a fixture of a class or a module is a
+//! failure, but not one of the tests that ran.
+
+use super::figures::{figure, leading, named};
+use super::{Names, Output, Reading};
+
+const HEADINGS: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut reading = Reading::default();
+    let mut reports = Reports::default();
+    let mut ran = None;
+    let mut is_told = false;
+    for line in output.lines() {
+        if let Some(count) = line.strip_prefix("Ran ").and_then(leading).filter(|(_, rest)| is_ran(rest)) {
+            ran = Some(count.0);
+        } else if let Some((ran, figures)) = ran.zip(verdict(line)) {
+            std::mem::take(&mut reports).add_to(&mut reading, ran, &figures);
+            is_told = true;
+        } else if let Some(heading) = HEADINGS.iter().find_map(|heading| line.strip_prefix(heading)) {
+            reports.heading(heading);
+        } else if let Some(name) = line.strip_suffix(" ... ok") {
+            reading.passed_test(&name_of(name));
+        }
+        if verdict(line).is_some() {
+            ran = None;
+        }
+    }
+    is_told.then_some(reading)
+}
+
+fn is_ran(rest: &str) -> bool {
+    rest.starts_with(" test in ") || rest.starts_with(" tests in ")
+}
+
+fn verdict(line: &str) -> Option<Vec<(String, u64)>> {
+    match line.split_once(" (") {
+        None if line == "OK" => Some(Vec::new()),
+        Some(("OK" | "FAILED", figures)) if figures.ends_with(')') => Some(named(figures, ',', '=')),
+        _ => None,
+    }
+}
+
+/// The reports of what failed, by their headings.
+#[derive(Default)]
+struct Reports {
+    count: u64,
+    tests: Names,
+    distinct: std::collections::BTreeSet<u64>,
+    outside: u64,
+}
+
+impl Reports {
+    fn heading(&mut self, heading: &str) {
+        self.count += 1;
+        let name = name_of(heading);
+        let is_new = self.distinct.insert(print_of(&name));
+        let is_fixture = ["setUp", "tearDown"].iter().any(|fixture| {
+            heading
+                .strip_prefix(fixture)
+                .is_some_and(|rest| rest.starts_with("Class ") || rest.starts_with("Module "))
+        });
+        self.outside += u64::from(is_fixture && is_new);
+        self.tests.add(&name);
+    }
+
+    fn add_to(self, reading: &mut Reading, ran: u64, figures: &[(String, u64)]) {
+        let of = |name: &str| figure(figures, name).unwrap_or(0);
+        let reported = of("failures").saturating_add(of("errors"));
+        let unexpected = of("unexpected successes");
+        // Older versions report unexpected successes in the figures only.
+        let failed = match self.distinct.len() as u64 {
+            tests if self.count == reported.saturating_add(unexpected) => tests,
+            tests if self.count == reported => tests.saturating_add(unexpected),
+            _ => reported.saturating_add(unexpected),
+        };
+        let skipped = of("skipped").saturating_add(of("expected failures"));
+        let failed_inside = failed.saturating_sub(self.outside);
+        let passed = ran.saturating_sub(failed_inside).saturating_sub(skipped);
+        reading.add(passed, failed, skipped);
+        self.tests.0.iter().for_each(|name| reading.failed_tests.add(name));
+    }
+}
+
+/// `test_x (package.module.Class.test_x)`, before 3.11 `test_x (package.module.Class)`, perhaps with a subtest.
+fn name_of(heading: &str) -> String {
+    let Some((name, rest)) = heading.split_once(" (") else { return heading.to_owned() };
+    let path = rest.split(')').next().unwrap_or_default();
+    if path.rsplit('.').next() == Some(name) { path.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// Tells names apart without keeping them.
+fn print_of(name: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}

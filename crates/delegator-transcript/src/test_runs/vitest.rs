@@ -1,0 +1,46 @@
+//! `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for what failed, a file alone if it does
+//! not load.
+
+use super::figures::counted;
+use super::{Output, Reading};
+
+pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+    let mut reading = Reading::default();
+    let mut broken = 0_u64;
+    let mut is_told = false;
+    for line in output.lines() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix("FAIL ") {
+            // `broken.test.js [ broken.test.js ]`
+            let file = name.strip_suffix(" ]").and_then(|name| name.split_once(" [ "));
+            let known = reading.failed_tests.0.len();
+            reading.failed_tests.add(file.map_or(name, |(file, _)| file));
+            broken += u64::from(file.is_some() && reading.failed_tests.0.len() > known);
+        } else if let Some((passed, failed, skipped)) = figures(line) {
+            reading.add(passed, failed, skipped);
+            is_told = true;
+        }
+    }
+    reading.add(0, broken, 0);
+    is_told.then_some(reading)
+}
+
+fn figures(line: &str) -> Option<(u64, u64, u64)> {
+    let figures = line.strip_prefix("Tests ")?.trim();
+    if figures == "no tests" {
+        return Some((0, 0, 0));
+    }
+    let (figures, total) = figures.rsplit_once(" (")?;
+    total.strip_suffix(')')?.parse::<u64>().ok()?;
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0_u64);
+    for (count, word) in counted(figures, '|')? {
+        match word {
+            "passed" => passed = count,
+            "failed" => failed = count,
+            "skipped" | "todo" => skipped = skipped.saturating_add(count),
+            "expected fail" => passed += count,
+            _ => return None,
+        }
+    }
+    Some((passed, failed, skipped))
+}
