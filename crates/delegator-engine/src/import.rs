@@ -136,5 +136,7 @@ fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
         elapsed_ms: 0,
         quiet_ms: 0,
         limits: None,
+        evidence: None,
+        findings: Vec::new(),
     }
 }

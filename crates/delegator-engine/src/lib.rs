@@ -15,6 +15,7 @@ mod cancel;
 mod clean;
 mod clock;
 mod error;
+mod evidence;
 mod import;
 mod insist;
 mod launch;
@@ -33,6 +34,7 @@ pub mod resident;
 mod restore;
 mod restore_point;
 mod submit;
+mod summary;
 mod wait;
 mod wake;
 mod watch;
@@ -47,6 +49,9 @@ pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning};
 pub use delegator_git::RestoreError;
 pub use error::EngineError;
+pub use evidence::{
+    Artifact, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
+};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;

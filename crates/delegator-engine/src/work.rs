@@ -18,12 +18,13 @@ use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
 use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::Record;
 use crate::submit::is_within;
-use crate::{Engine, look, restore_point, wake};
+use crate::{Engine, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -76,9 +77,14 @@ pub(crate) fn work_under(
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         Ok(Prepared { spec, mode, limits }) => {
-            if mode.writes() {
-                restore_point::keep(id, &dir, &spec.workdir, &spec.environment);
-            }
+            let around = Circumstances {
+                task: id,
+                dir: &dir,
+                workdir: &spec.workdir,
+                environment: &spec.environment,
+                writes: mode.writes(),
+            };
+            let (watch, redactor) = (evidence::look(around), spec.redactor.clone());
             let ports = TaskPorts {
                 registry: RefCell::new(registry),
                 id: id.clone(),
@@ -90,7 +96,12 @@ pub(crate) fn work_under(
             };
             let ended = run(spec, &ports);
             registry = ports.registry.into_inner();
-            recorded(&dir, &ended, limits)
+            let mut record = Record::of(&ended, limits);
+            if let Some(watch) = watch {
+                let beside = || registry.writers_beside(id).unwrap_or_default();
+                record.add_evidence(watch.finish(&ended.report, beside), &redactor);
+            }
+            recorded(&dir, &ended, &record)
         }
     };
     crash_point(CrashPoint::ReportWritten);
@@ -223,9 +234,8 @@ fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), Engine
     Ok((fd, real))
 }
 
-fn recorded(dir: &TaskDir, ended: &Ended, limits: Limits) -> Finish {
-    let record = Record::of(ended, limits);
-    if let Ok(bytes) = serde_json::to_vec(&record) {
+fn recorded(dir: &TaskDir, ended: &Ended, record: &Record) -> Finish {
+    if let Ok(bytes) = serde_json::to_vec(record) {
         // On a full disk the end itself is worth more than its record: it has held-back space, this has none.
         let _ = dir.write_report(&bytes);
     }
@@ -234,7 +244,7 @@ fn recorded(dir: &TaskDir, ended: &Ended, limits: Limits) -> Finish {
         end: ended.end.clone(),
         exit: ended.exit,
         ran_ms: Some(record.elapsed_ms),
-        summary: Some(look::summary(&ended.end, &record)),
+        summary: Some(look::summary(&ended.end, record)),
         kill_incomplete: survivors,
     }
 }

@@ -6,6 +6,7 @@ pub mod document;
 pub mod envelope_schema;
 pub mod failure;
 pub mod fields;
+pub mod files;
 pub mod github_guide;
 pub mod human;
 pub mod lines;

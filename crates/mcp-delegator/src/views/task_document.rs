@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar};
+use super::files;
 
 /// Names that are listed before the rest is only counted.
 const MOST_FILES: usize = 20;
@@ -61,6 +62,7 @@ fn outline(data: &Value) -> Vec<(String, String)> {
             told.push((name.to_owned(), listed(&files)));
         }
     }
+    told.extend(files::outline(data));
     let more = [
         ("thread", "/metadata/thread_info/thread_id"),
         ("input tokens", "/metadata/thread_info/token_usage/input_tokens"),

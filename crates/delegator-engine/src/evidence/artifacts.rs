@@ -1,0 +1,102 @@
+//! The changed files as they are at the end: how long, and what digest.
+//!
+//! A path is walked from the working directory one name at a time, without following a link, and what it leads to is
+//! looked at before it is opened: a pipe, a device or a link somebody put there is never touched.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+const MOST_LISTED: usize = 200;
+const LONGEST_FILE: u64 = 10 << 20;
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A changed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub path: String,
+    pub size: u64,
+    pub sha256: Option<String>,
+    pub not_hashed: Option<NotHashed>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotHashed {
+    TooLarge,
+    /// The files before it were enough.
+    TooMuch,
+    Unreadable,
+}
+
+/// The regular files among these paths below the working directory, and how many of them are not in the list.
+pub(super) fn artifacts<'a>(
+    workdir: &OwnedFd,
+    paths: impl Iterator<Item = &'a Path>,
+    shown: impl Fn(&Path) -> String,
+) -> (Vec<Artifact>, u64) {
+    let (mut found, mut not_listed, mut bytes_left) = (Vec::new(), 0, MOST_BYTES);
+    for path in paths.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))) {
+        if found.len() >= MOST_LISTED {
+            not_listed += 1;
+            continue;
+        }
+        let Ok((place, size)) = regular(workdir, path) else { continue };
+        let digest = if size > LONGEST_FILE {
+            Err(NotHashed::TooLarge)
+        } else if size > bytes_left {
+            Err(NotHashed::TooMuch)
+        } else {
+            bytes_left -= size;
+            sha256(&place, size).map_err(|_| NotHashed::Unreadable)
+        };
+        let (sha256, not_hashed) = match digest {
+            Ok(digest) => (Some(digest), None),
+            Err(why) => (None, Some(why)),
+        };
+        found.push(Artifact { path: shown(path), size, sha256, not_hashed });
+    }
+    (found, not_listed)
+}
+
+/// A place in the file system, not yet opened, that holds a regular file.
+fn regular(workdir: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut place = workdir.try_clone()?;
+    for name in path.components() {
+        place = openat(place.as_fd(), name.as_os_str(), flags, Mode::empty())?;
+    }
+    let found = fstat(&place)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Ok((place, u64::try_from(found.st_size).unwrap_or(0))),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Of exactly that many bytes: a file that grows meanwhile is not followed.
+fn sha256(place: &OwnedFd, size: u64) -> io::Result<String> {
+    let name = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut file = File::from(open(name, flags, Mode::empty())?).take(size);
+    let mut digest = Sha256::new();
+    let mut part = vec![0; 64 << 10];
+    let mut seen = 0;
+    loop {
+        match file.read(&mut part)? {
+            0 => break,
+            count => {
+                seen += count as u64;
+                digest.update(&part[..count]);
+            }
+        }
+    }
+    if seen != size {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
