@@ -164,7 +164,7 @@ impl Baseline {
         if self.head.commit.as_deref() == Some(after) {
             return Ok(Commits::default());
         }
-        let since = format!("--since=@{since}");
+        let since = format!("--max-age={since}");
         let not_before = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
         let range: Vec<&str> = [since.as_str(), after].into_iter().chain(not_before.as_deref()).collect();
         let count =

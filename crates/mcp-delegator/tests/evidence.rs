@@ -73,7 +73,7 @@ fn command(text: &str) -> Value {
 
 /// The agent says so; nothing is done.
 fn claim(path: &str) -> Value {
-    let item = json!({"id": "item_claim", "type": "file_change", "status": "completed",
+    let item = json!({"id": format!("claim-{path}"), "type": "file_change", "status": "completed",
                       "changes": [{"path": path, "kind": "update"}]});
     json!({"raw": {"text": format!("{}\n", json!({"type": "item.completed", "item": item}))}})
 }
