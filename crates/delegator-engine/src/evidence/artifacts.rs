@@ -100,3 +100,75 @@ fn sha256(place: &OwnedFd, size: u64) -> io::Result<String> {
     }
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn told(root: &Path, paths: &[&str]) -> (Vec<(String, u64, bool)>, u64) {
+        let workdir =
+            open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+        let shown = |path: &Path| path.display().to_string();
+        let (found, not_listed) = artifacts(&workdir, paths.iter().map(PathBuf::as_path), shown);
+        let facts = |file: Artifact| (file.path, file.size, file.sha256.is_some());
+        (found.into_iter().map(facts).collect(), not_listed)
+    }
+
+    #[test]
+    fn only_regular_files_below_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        std::fs::create_dir_all(root.join("dir")).unwrap();
+        std::fs::write(folder.path().join("outside"), "secret").unwrap();
+        std::fs::write(root.join("dir/file"), "text").unwrap();
+        std::fs::write(root.join("empty"), "").unwrap();
+        std::os::unix::fs::symlink("../outside", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("..", root.join("way-out")).unwrap();
+        // Who opened this would wait for ever for a writer.
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("fifo"), 0o600.into()).unwrap();
+        let asked = [
+            "dir/file",
+            "empty",
+            "dir",
+            "link",
+            "way-out/outside",
+            "../outside",
+            "/etc/passwd",
+            "fifo",
+            "none",
+        ];
+        let (found, _) = told(&root, &asked);
+        assert_eq!(found, [("dir/file".to_owned(), 4, true), ("empty".to_owned(), 0, true)]);
+    }
+
+    #[test]
+    fn neither_a_giant_nor_a_crowd_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let sparse = |name: &str, size: u64| File::create(root.join(name)).unwrap().set_len(size).unwrap();
+        sparse("giant", 1 << 40);
+        assert_eq!(told(root, &["giant"]).0, [("giant".to_owned(), 1 << 40, false)]);
+        let names: Vec<String> = (0..8).map(|n| format!("large{n}")).collect();
+        names.iter().for_each(|name| sparse(name, LONGEST_FILE));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let hashed = told(root, &names).0.iter().filter(|(_, _, hashed)| *hashed).count() as u64;
+        assert_eq!(hashed, MOST_BYTES / LONGEST_FILE);
+        let many: Vec<String> = (0..MOST_LISTED + 3).map(|n| format!("f{n}")).collect();
+        many.iter().for_each(|name| sparse(name, 1));
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let (found, not_listed) = told(root, &many);
+        assert_eq!((found.len(), not_listed), (MOST_LISTED, 3));
+    }
+
+    #[test]
+    fn a_file_that_changes_its_length_has_no_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f"), "text").unwrap();
+        let place = open(folder.path().join("f"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        assert!(sha256(&place, 5).is_err(), "it is shorter by now");
+        assert_eq!(sha256(&place, 4).unwrap().len(), 64);
+        assert_eq!(sha256(&place, 2).unwrap().len(), 64, "what it grew by is not followed");
+    }
+}

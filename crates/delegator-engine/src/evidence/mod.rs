@@ -16,11 +16,22 @@ mod scan;
 mod watch;
 
 use delegator_git::LeftOut;
+use delegator_registry::TaskDir;
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::{Artifact, NotHashed};
 pub use reconcile::{Finding, FindingKind};
 pub(crate) use watch::{Circumstances, look};
+
+/// Removes what a supervisor that was lost in between had put into its task's directory for comparing.
+pub(crate) fn remove_leftovers(dir: &TaskDir) {
+    for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
+        // Nothing else there is a directory.
+        if entry.file_type().is_ok_and(|found| found.is_dir()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
 
 /// Paths that are listed; more are counted.
 const MOST_LISTED: usize = 2_000;

@@ -186,3 +186,115 @@ fn walk(
     }
     Ok(is_whole)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+    use tempfile::TempDir;
+
+    /// Before everything that is written here.
+    const LONG_AGO: i64 = 0;
+    const NEVER: i64 = i64::MAX;
+
+    struct World {
+        folder: TempDir,
+    }
+
+    impl World {
+        fn new() -> World {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("root")).unwrap();
+            World { folder }
+        }
+
+        fn root(&self) -> PathBuf {
+            self.folder.path().join("root")
+        }
+
+        /// Written at a second of its own, whatever the clock says.
+        fn write(&self, path: &str, text: &str, second: u64) {
+            let path = self.root().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        }
+
+        fn take(&self, bounds: Bounds) -> Scan {
+            Scan::take(&self.root(), self.folder.path(), bounds).unwrap()
+        }
+    }
+
+    fn at_most(entries: usize) -> Bounds {
+        Bounds { entries, ..Bounds::default() }
+    }
+
+    fn told(scanned: &Scanned) -> Vec<String> {
+        let letter = |kind: &ChangeKind| match kind {
+            ChangeKind::Added => 'A',
+            ChangeKind::Modified => 'M',
+            ChangeKind::Deleted => 'D',
+            ChangeKind::Renamed { .. } => 'R',
+        };
+        let files = scanned.files.iter();
+        files.map(|file| format!("{} {}", letter(&file.kind), String::from_utf8_lossy(&file.path))).collect()
+    }
+
+    #[test]
+    fn what_came_went_and_was_written_is_seen() {
+        let world = World::new();
+        for (path, text) in
+            [("same", "1"), ("size", "1"), ("time", "1"), ("gone/x", "1"), ("node_modules/m", "1")]
+        {
+            world.write(path, text, 1_000);
+        }
+        let scan = world.take(Bounds::default());
+        world.write("size", "22", 1_000);
+        world.write("time", "2", 2_000);
+        world.write("new/n", "1", 1_000);
+        world.write("node_modules/m", "2", 2_000);
+        std::fs::remove_dir_all(world.root().join("gone")).unwrap();
+        std::os::unix::fs::symlink("/etc", world.root().join("link")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, world.root().join("fifo"), 0o600.into()).unwrap();
+        let scanned = scan.compare(Bounds::default(), LONG_AGO).unwrap();
+        assert_eq!(told(&scanned), ["D gone/x", "A link", "A new/n", "M size", "M time"]);
+        assert!(scanned.is_whole);
+        let left: Vec<_> = std::fs::read_dir(world.folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing is left of the looking");
+    }
+
+    #[test]
+    fn beyond_the_bounds_nothing_is_made_up() {
+        let world = World::new();
+        for n in 0..6 {
+            world.write(&format!("f{n}"), "1", 1_000);
+        }
+        let scan = world.take(at_most(4));
+        world.write("f5", "2", 2_000);
+        let scanned = scan.compare(Bounds::default(), 1_500_000).unwrap();
+        assert_eq!(told(&scanned), ["M f5"], "f4 was out of sight, and nobody wrote it");
+        assert!(!scanned.is_whole);
+        // A file that comes pushes others out of sight: they are not gone.
+        let scan = world.take(at_most(6));
+        world.write("a", "new", 1_000);
+        let scanned = scan.compare(at_most(6), NEVER).unwrap();
+        assert_eq!(told(&scanned), ["A a"]);
+        assert!(!scanned.is_whole);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let world = World::new();
+        world.write("a/b/c/x", "1", 1_000);
+        let scan = world.take(Bounds { depth: 2, ..Bounds::default() });
+        assert!(!scan.is_whole);
+        assert!(world.take(Bounds { depth: 3, ..Bounds::default() }).is_whole);
+    }
+
+    #[test]
+    fn folders_of_tools_are_known_by_their_names() {
+        assert!(is_passed_over(Path::new("a/node_modules/b")));
+        assert!(!is_passed_over(Path::new("node_modules")), "a file of that name is a file");
+    }
+}
