@@ -310,3 +310,33 @@ fn nothing_the_agent_plants_in_the_configuration_is_run_by_looking() {
     project.stage.world.run_as(&PathBuf::from("/usr/bin/git"), ["add", "-A"]);
     assert!(root.join("canary").exists(), "an ordinary git takes it");
 }
+
+#[test]
+fn without_git_times_tell_and_a_warning_says_so() {
+    let project = Project::repository(&[write("code.txt", "changed\n")]);
+    let blind = Project { stage: project.stage.variable("PATH", "/nowhere") };
+    let results = blind.results(&WRITING);
+    assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
+    assert_eq!(results["data"]["metadata"]["file_operations"]["source"], "scan");
+    let told = warnings(&results);
+    assert!(told.iter().any(|(code, words)| code == "W_FILES_008" && words.contains("git")), "{told:?}");
+}
+
+#[test]
+fn a_lost_supervisor_leaves_a_task_that_ends_and_nothing_of_its_looking() {
+    let project =
+        Project::repository(&[write("begun.txt", "x\n"), command("while [ ! -e go ]; do sleep 0.02; done")]);
+    let id = project.stage.exec(&WRITING);
+    project.stage.until_there("begun.txt");
+    let folders = || {
+        let entries = std::fs::read_dir(project.stage.task_dir(&id)).unwrap().flatten();
+        entries.filter(|entry| entry.path().is_dir()).count()
+    };
+    assert_eq!(folders(), 1, "what it compares with");
+    let supervisor = rustix::process::Pid::from_raw(project.stage.supervisor_of(&id)).unwrap();
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+    let data = project.stage.wait(&id)["data"].clone();
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
+    assert_eq!(data["metadata"]["file_operations"]["source"], "agent");
+    assert_eq!(folders(), 0);
+}

@@ -12,9 +12,19 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-const MOST_LISTED: usize = 200;
-const LONGEST_FILE: u64 = 10 << 20;
-const MOST_BYTES: u64 = 64 << 20;
+/// How much is listed and read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    files: usize,
+    file_bytes: u64,
+    total_bytes: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { files: 200, file_bytes: 10 << 20, total_bytes: 64 << 20 }
+    }
+}
 
 /// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,15 +49,16 @@ pub(super) fn artifacts<'a>(
     workdir: &OwnedFd,
     paths: impl Iterator<Item = &'a Path>,
     shown: impl Fn(&Path) -> String,
+    budget: Budget,
 ) -> (Vec<Artifact>, u64) {
-    let (mut found, mut not_listed, mut bytes_left) = (Vec::new(), 0, MOST_BYTES);
+    let (mut found, mut not_listed, mut bytes_left) = (Vec::new(), 0, budget.total_bytes);
     for path in paths.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))) {
-        if found.len() >= MOST_LISTED {
+        if found.len() >= budget.files {
             not_listed += 1;
             continue;
         }
         let Ok((place, size)) = regular(workdir, path) else { continue };
-        let digest = if size > LONGEST_FILE {
+        let digest = if size > budget.file_bytes {
             Err(NotHashed::TooLarge)
         } else if size > bytes_left {
             Err(NotHashed::TooMuch)
@@ -106,12 +117,14 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
+    const SMALL: Budget = Budget { files: 9, file_bytes: 100, total_bytes: 350 };
+
     fn told(root: &Path, paths: &[&str]) -> (Vec<(String, u64, bool)>, u64) {
         let workdir =
             open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
         let shown = |path: &Path| path.display().to_string();
-        let (found, not_listed) = artifacts(&workdir, paths.iter().map(PathBuf::as_path), shown);
+        let (found, not_listed) = artifacts(&workdir, paths.iter().map(PathBuf::as_path), shown, SMALL);
         let facts = |file: Artifact| (file.path, file.size, file.sha256.is_some());
         (found.into_iter().map(facts).collect(), not_listed)
     }
@@ -150,16 +163,13 @@ mod tests {
         let sparse = |name: &str, size: u64| File::create(root.join(name)).unwrap().set_len(size).unwrap();
         sparse("giant", 1 << 40);
         assert_eq!(told(root, &["giant"]).0, [("giant".to_owned(), 1 << 40, false)]);
-        let names: Vec<String> = (0..8).map(|n| format!("large{n}")).collect();
-        names.iter().for_each(|name| sparse(name, LONGEST_FILE));
+        let names: Vec<String> = (0..12).map(|n| format!("f{n:02}")).collect();
+        names.iter().for_each(|name| sparse(name, 100));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let hashed = told(root, &names).0.iter().filter(|(_, _, hashed)| *hashed).count() as u64;
-        assert_eq!(hashed, MOST_BYTES / LONGEST_FILE);
-        let many: Vec<String> = (0..MOST_LISTED + 3).map(|n| format!("f{n}")).collect();
-        many.iter().for_each(|name| sparse(name, 1));
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        let (found, not_listed) = told(root, &many);
-        assert_eq!((found.len(), not_listed), (MOST_LISTED, 3));
+        let (found, not_listed) = told(root, &names);
+        let hashed: Vec<bool> = found.iter().map(|(_, _, hashed)| *hashed).collect();
+        assert_eq!(hashed, [true, true, true, false, false, false, false, false, false]);
+        assert_eq!(not_listed, 3);
     }
 
     #[test]

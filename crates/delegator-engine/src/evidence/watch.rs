@@ -11,7 +11,7 @@ use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 use delegator_transcript::Report;
 
-use super::artifacts::artifacts;
+use super::artifacts::{Budget, artifacts};
 use super::paths::{Viewpoint, shown};
 use super::reconcile::{Claim, Claims, Finding, FindingKind, Lies, Sight, reconcile};
 use super::scan::{Bounds, Scan, is_passed_over};
@@ -32,6 +32,8 @@ pub(crate) struct Watch {
     view: Viewpoint,
     before: Before,
     problem: Option<String>,
+    /// Whether something of that name was in sight; an empty folder is no repository.
+    has_git: bool,
     writes: bool,
     since_ms: i64,
     took: Duration,
@@ -60,7 +62,8 @@ pub(crate) fn look(around: Circumstances<'_>) -> Option<Watch> {
     let since_ms = now_ms();
     let fd = around.workdir.try_clone().ok()?;
     let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
-    let in_git = match workdir.ancestors().any(|above| above.join(".git").exists()) {
+    let has_git = workdir.ancestors().any(|above| above.join(".git").exists());
+    let in_git = match has_git {
         true if around.writes => restore_point::keep(around.task, around.dir, &workdir, around.environment),
         true => baseline(around, &workdir),
         false => Ok(None),
@@ -81,7 +84,7 @@ pub(crate) fn look(around: Circumstances<'_>) -> Option<Watch> {
     };
     let view = Viewpoint { workdir, top };
     let writes = around.writes;
-    Some(Watch { workdir: fd, view, before, problem, writes, since_ms, took: began.elapsed() })
+    Some(Watch { workdir: fd, view, before, problem, has_git, writes, since_ms, took: began.elapsed() })
 }
 
 fn baseline(around: Circumstances<'_>, workdir: &Path) -> Result<Option<Baseline>, String> {
@@ -154,7 +157,7 @@ impl Watch {
         let there = seen.files.iter().filter(|file| file.kind != ChangeKind::Deleted);
         let there: Vec<PathBuf> = there.map(|file| self.view.of_tree(&file.path)).collect();
         let (artifacts, artifacts_not_listed) =
-            artifacts(&self.workdir, there.iter().map(PathBuf::as_path), shown);
+            artifacts(&self.workdir, there.iter().map(PathBuf::as_path), shown, Budget::default());
         let left_out = seen.compared.as_ref().map_or(&[][..], |compared| &compared.left_out);
         let told =
             |one: &LeftOut| LeftOut { path: shown(&self.view.of_tree(one.path.as_bytes())), ..one.clone() };
@@ -263,7 +266,7 @@ impl Watch {
             );
         }
         let Some(compared) = &seen.compared else {
-            if self.problem.is_none() && self.view.workdir.join(".git").exists() && self.writes {
+            if !self.has_git && self.view.workdir.join(".git").exists() {
                 note(FindingKind::Repository, "the working directory is a git repository now".to_owned());
             }
             return remarks;
