@@ -32,7 +32,7 @@ pub(crate) struct Watch {
     view: Viewpoint,
     before: Before,
     problem: Option<String>,
-    /// Whether something of that name was in sight; an empty folder is no repository.
+    /// Whether there was a repository, readable or not.
     has_git: bool,
     writes: bool,
     since_ms: i64,
@@ -62,7 +62,7 @@ pub(crate) fn look(around: Circumstances<'_>) -> Option<Watch> {
     let since_ms = now_ms();
     let fd = around.workdir.try_clone().ok()?;
     let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
-    let has_git = workdir.ancestors().any(|above| above.join(".git").exists());
+    let has_git = workdir.ancestors().any(is_top_level);
     let in_git = match has_git {
         true if around.writes => restore_point::keep(around.task, around.dir, &workdir, around.environment),
         true => baseline(around, &workdir),
@@ -266,7 +266,7 @@ impl Watch {
             );
         }
         let Some(compared) = &seen.compared else {
-            if !self.has_git && self.view.workdir.join(".git").exists() {
+            if !self.has_git && is_top_level(&self.view.workdir) {
                 note(FindingKind::Repository, "the working directory is a git repository now".to_owned());
             }
             return remarks;
@@ -293,6 +293,12 @@ impl Watch {
         }
         remarks
     }
+}
+
+/// Whether a repository begins here, by names alone. An empty `.git` is none: sandboxes leave such directories about.
+fn is_top_level(dir: &Path) -> bool {
+    let git = dir.join(".git");
+    git.is_file() || git.join("HEAD").exists()
 }
 
 /// Below a `.git`: not a file of the work tree.
