@@ -19,6 +19,7 @@ update-generated:
 bench:
     cargo bench -p delegator-domain --bench redact
     cargo bench -p delegator-transcript --bench decode
+    cargo bench -p delegator-git --bench evidence
     cargo bench -p mcp-delegator --bench tasks
     cargo bench -p mcp-delegator --bench serve
 

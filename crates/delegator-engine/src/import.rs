@@ -138,5 +138,7 @@ fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
         quiet_ms: 0,
         limits: None,
         check: None,
+        evidence: None,
+        findings: Vec::new(),
     }
 }

@@ -16,6 +16,7 @@ mod clean;
 mod clock;
 mod error;
 mod estimate;
+mod evidence;
 mod import;
 mod insist;
 mod launch;
@@ -34,6 +35,7 @@ pub mod resident;
 mod restore;
 mod restore_point;
 mod submit;
+mod summary;
 mod verification;
 mod wait;
 mod wake;
@@ -50,6 +52,9 @@ pub use clean::{Cleaned, Cleaning};
 pub use delegator_git::RestoreError;
 pub use error::EngineError;
 pub use estimate::Expected;
+pub use evidence::{
+    Artifact, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
+};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;

@@ -13,6 +13,7 @@ use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::record::Record;
 use crate::restore_point::KeptPoint;
+use crate::summary::{Happened, sentence};
 
 /// What is known of a task beyond its row.
 #[derive(Debug, Default)]
@@ -119,19 +120,11 @@ impl Engine {
 
 /// One sentence from what is known, not from what was claimed.
 pub(crate) fn summary(end: &End, record: &Record) -> String {
-    let count = |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
-    let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-    let files = count("/files/added") + count("/files/modified") + count("/files/deleted");
-    let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let did = format!(
-        "changed {}, ran {}",
-        plural(files as u64, "file"),
-        plural(number("/commands/finished"), "command")
-    );
+    let did = Happened::of(record).words();
     match end {
         End::Completed => match &record.check {
-            Some(check) => format!("Completed: {did}; {}", check.in_words()),
-            None => format!("Completed: {did}"),
+            Some(check) => format!("{}; {}", sentence(&did), check.in_words()),
+            None => sentence(&did),
         },
         End::Failed { message, .. } => {
             let first = message.lines().next().unwrap_or_default();

@@ -1,11 +1,13 @@
 //! What is kept of a run when it is over: the report, the tails, and how it was ended.
 
+use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
 use delegator_supervisor::run::{Ended, StreamSummary};
 use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::evidence::{Evidence, Finding};
 use crate::launch::Limits;
 use crate::verification::CheckRecord;
 
@@ -31,6 +33,11 @@ pub struct Record {
     /// What became of the check, if one was begun.
     #[serde(default)]
     pub check: Option<CheckRecord>,
+    /// What the files themselves say; records of earlier versions do not tell, nor do those of tasks that never ran.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +54,14 @@ impl From<&StreamSummary> for StreamRecord {
 }
 
 impl Record {
+    /// Adds what was seen, redacted: a file's name, or a commit's first line, may be anything.
+    pub(crate) fn add_evidence(&mut self, seen: (Option<Evidence>, Vec<Finding>), redactor: &Redactor) {
+        let clean = serde_json::to_string(&seen)
+            .ok()
+            .and_then(|text| serde_json::from_str(&redactor.redact_str(&text)).ok());
+        (self.evidence, self.findings) = clean.unwrap_or_default();
+    }
+
     pub(crate) fn of(ended: &Ended, limits: Limits) -> Record {
         let milliseconds =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -64,6 +79,8 @@ impl Record {
             quiet_ms: milliseconds(ended.quiet),
             limits: Some(limits),
             check: None,
+            evidence: None,
+            findings: Vec::new(),
         }
     }
 }

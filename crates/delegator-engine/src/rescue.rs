@@ -19,7 +19,7 @@ use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::other_tasks::supervises_another;
 use crate::watch::Watch;
-use crate::{Engine, wake};
+use crate::{Engine, evidence, wake};
 
 /// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
 const LOCKING_MAY_TAKE_MS: i64 = 2_000;
@@ -105,6 +105,7 @@ impl Engine {
         })?;
         crash_point(CrashPoint::RescueCommitted);
         wake::remove(&dir);
+        evidence::remove_leftovers(&dir);
         if let delegator_registry::Cas::Applied(claimed) = claimed {
             self.start_all(registry, claimed)?;
         }

@@ -4,12 +4,11 @@
 //! what went wrong is written down where the restore point would be, and told with the result.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{Git, Limits, RestorePoint, drop_ref, keep_restore_point};
+use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_ref, keep_restore_point};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
@@ -60,38 +59,37 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, may_take: Duration) -
     Ok(Git::new(located.program, given, may_take))
 }
 
-/// Keeps the state of the work tree the task is going to write in, or the reason why not.
-pub(crate) fn keep(task: &TaskId, dir: &TaskDir, workdir: &OwnedFd, environment: &Variables) {
-    let made = make(task, dir, workdir, environment);
-    let kept = match made {
-        Ok(None) => return,
-        Ok(point) => KeptPoint { point, ..KeptPoint::default() },
-        // git may say much; the first line says what.
+/// Keeps the state of the work tree the task is going to write in, or the reason why not. The same state is given, for
+/// comparing later.
+pub(crate) fn keep(
+    task: &TaskId,
+    dir: &TaskDir,
+    workdir: &Path,
+    environment: &Variables,
+) -> Result<Option<Baseline>, String> {
+    let made = git(environment, workdir, MAY_TAKE).map_err(|error| error.to_string()).and_then(|git| {
+        keep_restore_point(&git, workdir, dir.path(), &reference(task), Limits::default())
+            .map_err(|error| error.to_string())
+    });
+    let (kept, baseline) = match made {
+        Ok(None) => return Ok(None),
+        Ok(Some(Kept { point, baseline })) => {
+            let baseline = baseline.map_err(|error| first_line(&error.to_string()));
+            (KeptPoint { point: Some(point), ..KeptPoint::default() }, baseline)
+        }
         Err(problem) => {
-            let first = problem.lines().next().unwrap_or_default().chars().take(300).collect();
-            KeptPoint { problem: Some(first), ..KeptPoint::default() }
+            let problem = first_line(&problem);
+            (KeptPoint { problem: Some(problem.clone()), ..KeptPoint::default() }, Err(problem))
         }
     };
     // On a full disk the task is worth more than this.
     let _ = kept.write(dir);
+    baseline.map(Some)
 }
 
-fn make(
-    task: &TaskId,
-    dir: &TaskDir,
-    workdir: &OwnedFd,
-    environment: &Variables,
-) -> Result<Option<RestorePoint>, String> {
-    let name = format!("/proc/self/fd/{}", workdir.as_raw_fd());
-    let workdir = std::fs::read_link(name).map_err(|error| error.to_string())?;
-    let git = match git(environment, &workdir, MAY_TAKE) {
-        Ok(git) => git,
-        // Without git nobody can tell; where no repository is in sight, nobody has to.
-        Err(_) if !workdir.ancestors().any(|above| above.join(".git").exists()) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    keep_restore_point(&git, &workdir, dir.path(), &reference(task), Limits::default())
-        .map_err(|error| error.to_string())
+/// git may say much; the first line says what.
+pub(crate) fn first_line(words: &str) -> String {
+    words.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
 impl Engine {

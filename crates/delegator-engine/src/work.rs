@@ -18,13 +18,14 @@ use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
 use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
 use crate::submit::is_within;
 use crate::verification::{CheckRecord, Verify};
-use crate::{Engine, look, restore_point, wake};
+use crate::{Engine, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -77,9 +78,14 @@ pub(crate) fn work_under(
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         Ok(Prepared { spec, mode, limits, verify }) => {
-            if mode.writes() {
-                restore_point::keep(id, &dir, &spec.workdir, &spec.environment);
-            }
+            let around = Circumstances {
+                task: id,
+                dir: &dir,
+                workdir: &spec.workdir,
+                environment: &spec.environment,
+                writes: mode.writes(),
+            };
+            let (watch, redactor) = (evidence::look(around), spec.redactor.clone());
             let ports = TaskPorts {
                 registry: RefCell::new(registry),
                 id: id.clone(),
@@ -89,14 +95,18 @@ pub(crate) fn work_under(
                 engine: engine.clone(),
                 looked_at: Cell::new(None),
             };
-            let redactor = spec.redactor.clone();
             let ended = run(spec, &ports);
             registry = ports.registry.into_inner();
             let check = ended.checked.as_ref().zip(verify.as_ref());
             let check = check.map(|(checked, verify)| {
                 CheckRecord::of(checked, verify, |text| redactor.redact_str(text).into_owned())
             });
-            recorded(&dir, &ended, Record { check, ..Record::of(&ended, limits) })
+            let mut record = Record { check, ..Record::of(&ended, limits) };
+            if let Some(watch) = watch {
+                let beside = || registry.writers_beside(id).unwrap_or_default();
+                record.add_evidence(watch.finish(&ended.report, beside), &redactor);
+            }
+            recorded(&dir, &ended, &record)
         }
     };
     crash_point(CrashPoint::ReportWritten);
@@ -231,8 +241,8 @@ fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), Engine
     Ok((fd, real))
 }
 
-fn recorded(dir: &TaskDir, ended: &Ended, record: Record) -> Finish {
-    if let Ok(bytes) = serde_json::to_vec(&record) {
+fn recorded(dir: &TaskDir, ended: &Ended, record: &Record) -> Finish {
+    if let Ok(bytes) = serde_json::to_vec(record) {
         // On a full disk the end itself is worth more than its record: it has held-back space, this has none.
         let _ = dir.write_report(&bytes);
     }
@@ -241,7 +251,7 @@ fn recorded(dir: &TaskDir, ended: &Ended, record: Record) -> Finish {
         end: ended.end.clone(),
         exit: ended.exit,
         ran_ms: Some(record.elapsed_ms),
-        summary: Some(look::summary(&ended.end, &record)),
+        summary: Some(look::summary(&ended.end, record)),
         kill_incomplete: survivors,
         tokens: tokens(&ended.report),
     }

@@ -4,16 +4,17 @@
 //! does not ignore, is added as it lies there. A file git converts on its way in (line ends, Git LFS) is found by its
 //! length, which then differs from that of the object, and is added as it lies there, too.
 
-use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
 
-use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
-use crate::listing::{GITLINK, RepoPath, changes, joined, line, on_disk, records, shown};
+use crate::gather::Gatherer;
+use crate::listing::{Change, GITLINK, RepoPath, changes, joined, line, on_disk, records};
 use crate::scratch::Scratch;
+use crate::stamp::Stamp;
 
 /// How much of what git does not know is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,18 @@ pub enum LeftOutReason {
     Repository,
 }
 
+/// What a work tree is taken up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be written back: every byte as it lies there.
+    Keep,
+    /// Like `Keep`, and what git deliberately keeps off the disk is told.
+    Restore,
+    /// To be compared with what is there later: what git holds to be unchanged is believed, and no file is so important
+    /// that it is read whatever its size.
+    Compare,
+}
+
 /// What was found.
 #[derive(Debug)]
 pub(crate) struct Captured {
@@ -59,6 +72,8 @@ pub(crate) struct Captured {
     pub(crate) modified: usize,
     pub(crate) untracked: usize,
     pub(crate) left_out: Vec<LeftOut>,
+    /// The same files, as they could be seen from outside.
+    pub(crate) unread: BTreeMap<RepoPath, Stamp>,
     /// Known to git and deliberately not on disk.
     pub(crate) sparse: BTreeSet<RepoPath>,
 }
@@ -68,49 +83,99 @@ pub(crate) const WORK: &str = "index";
 /// What differs between an index and the work tree; a submodule is not asked.
 pub(crate) const RAW: [&str; 6] =
     ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
-const FILES_AT_ONCE: usize = 1000;
-const BYTES_AT_ONCE: u64 = 32 << 20;
+/// How the work tree differs from an index.
+#[derive(Debug)]
+pub(crate) struct Differences {
+    pub(crate) changed: Vec<Change>,
+    /// Neither known to the index nor ignored; another repository ends in a slash.
+    pub(crate) untracked: BTreeSet<RepoPath>,
+}
+
+impl Differences {
+    pub(crate) fn of(scratch: &Scratch) -> Result<Differences, GitError> {
+        let mut changed = changes(&scratch.run(WORK, RAW, b"")?, "diff-files")?;
+        changed.retain(|change| change.old_mode != GITLINK);
+        let untracked = scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"")?;
+        Ok(Differences { changed, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
+    }
+
+    pub(crate) fn gone(&self) -> impl Iterator<Item = &RepoPath> {
+        self.changed.iter().filter(|change| change.status == b'D').map(|change| &change.path)
+    }
+
+    pub(crate) fn still_there(&self) -> impl Iterator<Item = &RepoPath> {
+        self.changed.iter().filter(|change| change.status != b'D').map(|change| &change.path)
+    }
+}
 
 /// `needed` are added whatever their size, ignored or not, if they are on disk.
 pub(crate) fn capture(
     scratch: &Scratch,
     limits: Limits,
     needed: &BTreeSet<RepoPath>,
+    purpose: Purpose,
 ) -> Result<Captured, GitError> {
     scratch.copy_index(WORK)?;
     let index_tree = index_tree(scratch, WORK)?;
-    let changed = changes(&scratch.run(WORK, RAW, b"")?, "diff-files")?;
-    let known = Known::of(scratch)?;
-    let untracked = scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"")?;
-    let untracked: BTreeSet<RepoPath> = records(&untracked).map(<[u8]>::to_vec).collect();
+    let found = Differences::of(scratch)?;
+    let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(scratch)?);
+    let known = match converts || purpose == Purpose::Restore {
+        true => Known::of(scratch)?,
+        false => Known::default(),
+    };
+    let converted = if converts { known.converted(scratch)? } else { Vec::new() };
+    remove_from_index(scratch, found.gone())?;
     let mut gatherer = Gatherer::new(scratch, limits, needed);
-    let mut gone = BTreeSet::new();
-    let mut modified = BTreeSet::new();
-    for change in changed.into_iter().filter(|change| change.old_mode != GITLINK) {
-        modified.insert(change.path.clone());
-        match change.status {
-            b'D' => drop(gone.insert(change.path)),
-            _ => gatherer.take_known(change.path)?,
+    let modified: BTreeSet<&RepoPath> = found.changed.iter().map(|change| &change.path).collect();
+    for path in found.still_there() {
+        match purpose {
+            Purpose::Compare => gatherer.take_if_small(path)?,
+            Purpose::Keep | Purpose::Restore => gatherer.take_known(path)?,
         }
     }
-    if !gone.is_empty() {
-        let gone = joined(gone.iter().map(Vec::as_slice));
-        scratch.run(WORK, ["update-index", "-z", "--force-remove", "--stdin"], &gone)?;
-    }
-    let converted =
-        if scratch.converts || known.has_attributes { known.converted(scratch)? } else { Vec::new() };
-    let ignored = needed.iter().filter(|path| !known.paths.contains(*path) && !untracked.contains(*path));
     for path in converted.iter().filter(|path| !modified.contains(*path)) {
-        gatherer.disguised.push(path.clone());
-        gatherer.take_if_small(path.clone())?;
+        gatherer.take_disguised(path)?;
     }
-    for path in untracked.iter().chain(ignored) {
-        gatherer.take_if_small(path.clone())?;
+    let is_ignored = |path: &&RepoPath| !known.paths.contains(*path) && !found.untracked.contains(*path);
+    for path in found.untracked.iter().chain(needed.iter().filter(is_ignored)) {
+        gatherer.take_if_small(path)?;
     }
-    let left_out = gatherer.done()?;
-    let tree = line(&scratch.run(WORK, ["write-tree", "--missing-ok"], b"")?);
-    let (modified, untracked) = (modified.len(), untracked.len());
-    Ok(Captured { tree, index_tree, modified, untracked, left_out, sparse: known.sparse })
+    let gathered = gatherer.done()?;
+    let tree = match (&index_tree, gathered.count == 0 && found.changed.is_empty()) {
+        (Some(tree), true) => tree.clone(),
+        _ => work_tree(scratch)?,
+    };
+    Ok(Captured {
+        tree,
+        index_tree,
+        modified: modified.len(),
+        untracked: found.untracked.len(),
+        left_out: gathered.left_out,
+        unread: gathered.unread,
+        sparse: known.sparse,
+    })
+}
+
+pub(crate) fn remove_from_index<'a>(
+    scratch: &Scratch,
+    paths: impl Iterator<Item = &'a RepoPath>,
+) -> Result<(), GitError> {
+    let paths = joined(paths.map(Vec::as_slice));
+    if paths.is_empty() {
+        return Ok(());
+    }
+    scratch.run(WORK, ["update-index", "-z", "--force-remove", "--stdin"], &paths).map(drop)
+}
+
+/// What was taken up, as a tree.
+pub(crate) fn work_tree(scratch: &Scratch) -> Result<String, GitError> {
+    Ok(line(&scratch.run(WORK, ["write-tree", "--missing-ok"], b"")?))
+}
+
+/// Whether the repository says anywhere how files are converted.
+fn has_attributes(scratch: &Scratch) -> Result<bool, GitError> {
+    let listed = scratch.run(WORK, ["ls-files", "-z", "--", ":(top,glob)**/.gitattributes"], b"")?;
+    Ok(!listed.is_empty())
 }
 
 /// An index as a tree; `None` while it has conflicts.
@@ -125,24 +190,19 @@ pub(crate) fn index_tree(scratch: &Scratch, index: &str) -> Result<Option<String
 }
 
 /// What the index knows.
+#[derive(Default)]
 struct Known {
     paths: BTreeSet<RepoPath>,
     sparse: BTreeSet<RepoPath>,
     /// Object and path of every plain file.
     files: Vec<(String, RepoPath)>,
-    has_attributes: bool,
 }
 
 impl Known {
     fn of(scratch: &Scratch) -> Result<Known, GitError> {
         let unreadable = || GitError::Unreadable { command: "ls-files" };
         let listed = scratch.run(WORK, ["ls-files", "-z", "-t", "--stage"], b"")?;
-        let mut known = Known {
-            paths: BTreeSet::new(),
-            sparse: BTreeSet::new(),
-            files: Vec::new(),
-            has_attributes: false,
-        };
+        let mut known = Known::default();
         // `H 100644 <id> 0<TAB>path`
         for record in records(&listed) {
             let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
@@ -155,7 +215,6 @@ impl Known {
             } else if mode.starts_with("100") && *stage == "0" {
                 known.files.push(((*id).to_owned(), path.clone()));
             }
-            known.has_attributes |= path == b".gitattributes" || path.ends_with(b"/.gitattributes");
             known.paths.insert(path);
         }
         Ok(known)
@@ -177,119 +236,5 @@ impl Known {
         };
         let files = sizes.lines().zip(&self.files);
         Ok(files.filter(|(size, (_, path))| differs(size, path)).map(|(_, (_, path))| path.clone()).collect())
-    }
-}
-
-/// Adds files to the work tree's index, some at a time.
-struct Gatherer<'a> {
-    scratch: &'a Scratch,
-    limits: Limits,
-    needed: &'a BTreeSet<RepoPath>,
-    began: Instant,
-    total: u64,
-    waiting: Vec<RepoPath>,
-    waiting_bytes: u64,
-    /// Of those, files the index holds in another form and believes to be unchanged.
-    disguised: Vec<RepoPath>,
-    left_out: Vec<LeftOut>,
-}
-
-impl<'a> Gatherer<'a> {
-    fn new(scratch: &'a Scratch, limits: Limits, needed: &'a BTreeSet<RepoPath>) -> Gatherer<'a> {
-        Gatherer {
-            scratch,
-            limits,
-            needed,
-            began: Instant::now(),
-            total: 0,
-            waiting: Vec::new(),
-            waiting_bytes: 0,
-            disguised: Vec::new(),
-            left_out: Vec::new(),
-        }
-    }
-
-    fn leave_out(&mut self, path: &[u8], reason: LeftOutReason, bytes: u64) {
-        self.left_out.push(LeftOut { path: shown(path), reason, bytes });
-    }
-
-    /// The file, if it can be read.
-    fn readable(&mut self, path: &[u8]) -> Option<Metadata> {
-        let place = on_disk(&self.scratch.repository.top_level, path);
-        let found = fs::symlink_metadata(&place).ok()?;
-        if found.is_symlink() || (found.is_file() && access(&place, Access::READ_OK).is_ok()) {
-            return Some(found);
-        }
-        self.leave_out(path, LeftOutReason::Unreadable, found.len());
-        None
-    }
-
-    /// A change of a file git knows is always taken.
-    fn take_known(&mut self, path: RepoPath) -> Result<(), GitError> {
-        match self.readable(&path) {
-            Some(found) => self.take(path, found.len()),
-            None => Ok(()),
-        }
-    }
-
-    fn take_if_small(&mut self, path: RepoPath) -> Result<(), GitError> {
-        if path.ends_with(b"/") {
-            self.leave_out(&path, LeftOutReason::Repository, 0);
-            return Ok(());
-        }
-        let Some(found) = self.readable(&path) else { return Ok(()) };
-        let size = found.len();
-        let refused = if self.needed.contains(&path) {
-            None
-        } else if size > self.limits.file_bytes {
-            Some(LeftOutReason::TooLarge)
-        } else if self.total + size > self.limits.total_bytes {
-            Some(LeftOutReason::TooMuch)
-        } else if self.began.elapsed() > self.limits.time {
-            Some(LeftOutReason::TooLate)
-        } else {
-            None
-        };
-        match refused {
-            Some(reason) => {
-                self.leave_out(&path, reason, size);
-                Ok(())
-            }
-            None => {
-                self.total += size;
-                self.take(path, size)
-            }
-        }
-    }
-
-    fn take(&mut self, path: RepoPath, size: u64) -> Result<(), GitError> {
-        self.waiting.push(path);
-        self.waiting_bytes += size;
-        if self.waiting.len() >= FILES_AT_ONCE || self.waiting_bytes >= BYTES_AT_ONCE {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), GitError> {
-        // What is left out stays in the form the index has.
-        let disguised = self.disguised.iter().filter(|path| self.waiting.contains(path));
-        let disguised = joined(disguised.map(Vec::as_slice));
-        self.disguised.clear();
-        if !disguised.is_empty() {
-            self.scratch.run(WORK, ["update-index", "-z", "--force-remove", "--stdin"], &disguised)?;
-        }
-        let paths = joined(self.waiting.iter().map(Vec::as_slice));
-        self.waiting.clear();
-        self.waiting_bytes = 0;
-        let add = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-        self.scratch.run(WORK, add, &paths).map(drop)
-    }
-
-    fn done(mut self) -> Result<Vec<LeftOut>, GitError> {
-        if !self.waiting.is_empty() {
-            self.flush()?;
-        }
-        Ok(self.left_out)
     }
 }

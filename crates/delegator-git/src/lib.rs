@@ -15,21 +15,30 @@
 //! ```text
 //! find ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
 //!                               restore: look ─▶ Prospect ─▶ keep_undo ─▶ apply
+//!                   └▶ Baseline ── somebody works ──▶ compare ─▶ Comparison
 //! ```
 
 mod apply;
+mod baseline;
 mod capture;
+mod compare;
+mod diff;
 mod error;
+mod gather;
 mod listing;
 mod look;
 mod point;
 mod repository;
 mod run;
 mod scratch;
+mod stamp;
 
+pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};
+pub use compare::{Commits, Comparison};
+pub use diff::{ChangeKind, FileChange};
 pub use error::{GitError, RestoreError};
 pub use look::{Plan, Prospect, look};
-pub use point::{RestorePoint, drop_ref, keep_restore_point};
+pub use point::{Kept, RestorePoint, drop_ref, keep_restore_point};
 pub use repository::{Head, Repository, find, top_level};
 pub use run::Git;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use crate::capture::{Captured, Limits, capture};
+use crate::capture::{Captured, Limits, Purpose, capture};
 use crate::error::{GitError, RestoreError};
 use crate::listing::{GITLINK, RepoPath, changes, joined, on_disk, records, shown};
 use crate::point::{RestorePoint, record};
@@ -73,7 +73,7 @@ pub fn look(
     let scratch = Scratch::make(git, &repository, place, objects)?;
     let kept = scratch.run("none", ["ls-tree", "-r", "-z", "--name-only", &point.tree], b"")?;
     let kept: BTreeSet<RepoPath> = records(&kept).map(<[u8]>::to_vec).collect();
-    let captured = capture(&scratch, Limits::default(), &kept)?;
+    let captured = capture(&scratch, Limits::default(), &kept, Purpose::Restore)?;
     fs::copy(scratch.path("index"), scratch.path(TARGET))
         .map_err(GitError::io("copy", scratch.path("index")))?;
     scratch.run(TARGET, ["read-tree", "--reset", &point.tree], b"")?;
@@ -98,14 +98,7 @@ pub fn look(
 impl Prospect {
     /// Keeps the present state, so that the restore can itself be undone.
     pub fn keep_undo(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
-        let captured = Captured {
-            tree: self.captured.tree.clone(),
-            index_tree: self.captured.index_tree.clone(),
-            left_out: std::mem::take(&mut self.captured.left_out),
-            sparse: BTreeSet::new(),
-            ..self.captured
-        };
-        record(&self.scratch, captured, self.plan.head.clone(), reference)
+        record(&self.scratch, &mut self.captured, self.plan.head.clone(), reference)
     }
 }
 

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture::{Captured, LeftOut, Limits, capture};
+use crate::baseline::Baseline;
+use crate::capture::{Captured, LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::listing::line;
 use crate::repository::{Head, find};
 use crate::run::{Call, Git};
 use crate::scratch::{Objects, Scratch};
+use crate::stamp::Stamp;
 
 /// Nobody can read a longer list, and a record has to be written.
 const MOST_LEFT_OUT: usize = 100_000;
@@ -50,26 +52,38 @@ impl RestorePoint {
     }
 }
 
+/// A restore point, and the same state for comparing later.
+#[derive(Debug)]
+pub struct Kept {
+    pub point: RestorePoint,
+    /// Why there is none may be asked, but the point is there all the same.
+    pub baseline: Result<Baseline, GitError>,
+}
+
 /// Keeps the state of the work tree `dir` lies in; `None` where there is none. `place` is a directory of ours for
-/// passing files, `reference` a name that is not taken.
+/// passing files, which has to stay as long as the baseline; `reference` a name that is not taken.
 pub fn keep_restore_point(
     git: &Git,
     dir: &Path,
     place: &Path,
     reference: &str,
     limits: Limits,
-) -> Result<Option<RestorePoint>, GitError> {
+) -> Result<Option<Kept>, GitError> {
     let Some(repository) = find(git, dir)? else { return Ok(None) };
     let head = repository.head(git)?;
     let scratch = Scratch::make(git, &repository, place, Objects::Kept)?;
-    let captured = capture(&scratch, limits, &BTreeSet::new())?;
-    record(&scratch, captured, head, reference).map(Some)
+    let index = Stamp::at(&repository.index());
+    let mut captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Keep)?;
+    let unread = std::mem::take(&mut captured.unread);
+    let point = record(&scratch, &mut captured, head.clone(), reference)?;
+    let baseline = Baseline::of(scratch, &captured, unread, (head, index));
+    Ok(Some(Kept { point, baseline }))
 }
 
-/// Turns what was captured into commits, and keeps them.
+/// Turns what was captured into commits, and keeps them. The list of what was left out goes with them.
 pub(crate) fn record(
     scratch: &Scratch,
-    captured: Captured,
+    captured: &mut Captured,
     head: Head,
     reference: &str,
 ) -> Result<RestorePoint, GitError> {
@@ -99,14 +113,14 @@ pub(crate) fn record(
     Ok(RestorePoint {
         reference: reference.to_owned(),
         commit: kept,
-        tree: captured.tree,
+        tree: captured.tree.clone(),
         staged: captured.index_tree.as_ref().is_some_and(|tree| Some(tree) != committed.as_ref()),
-        index_tree: captured.index_tree,
+        index_tree: captured.index_tree.clone(),
         head: head.commit,
         branch: head.branch,
         modified: captured.modified,
         untracked: captured.untracked,
-        left_out: captured.left_out,
+        left_out: std::mem::take(&mut captured.left_out),
         top_level: repository.top_level.clone(),
         repository: repository.common_dir.clone(),
     })

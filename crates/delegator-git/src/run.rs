@@ -87,6 +87,11 @@ impl Git {
         Git { program, user, until: Instant::now() + limit, limit }
     }
 
+    /// The same, with time of its own.
+    pub(crate) fn within(&self, limit: Duration) -> Git {
+        Git { until: Instant::now() + limit, limit, ..self.clone() }
+    }
+
     /// Runs git in `dir` and gives what it wrote; anything but success is an error.
     pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
         let mut command = self.command(dir, call);

@@ -70,6 +70,11 @@ impl Scratch {
         Ok(Scratch { git: git.clone(), repository: repository.clone(), dir, objects, options, converts })
     }
 
+    /// From now on new objects go there.
+    pub(crate) fn storing(self, objects: Objects) -> Scratch {
+        Scratch { objects, ..self }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

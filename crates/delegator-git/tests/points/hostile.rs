@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use delegator_git::{Baseline, Limits};
+
 use crate::world::World;
 
 /// Everything that git has been known to run.
@@ -73,6 +75,34 @@ fn canaries(world: &World) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn nothing_is_run_by_comparing_whoever_planted_it_and_when() {
+    let world = World::new();
+    world.write("x.evil", "1\n");
+    world.write("x.long", "1\n");
+    world.git(&["add", "."]);
+    world.commit("bait");
+    let take = || {
+        let taken = Baseline::take(&world.runner(), &world.tree, &world.place(), Limits::default());
+        taken.unwrap().unwrap()
+    };
+    let clean = take();
+    planted(&world);
+    let hostile = take();
+    world.write("x.evil", "2\n");
+    world.write("x.long", "2\n");
+    world.write("new.evil", "untracked\n");
+    std::fs::rename(world.tree.join("a"), world.tree.join("a.evil")).unwrap();
+    for (baseline, files) in [(clean, 5), (hostile, 4)] {
+        let compared = baseline.compare(Limits::default(), 0).unwrap();
+        assert_eq!(compared.files.len(), files, "{compared:?}");
+        assert_eq!(baseline.ignored(&[b"new.evil"]).unwrap().len(), 0);
+    }
+    assert_eq!(canaries(&world), Vec::<String>::new());
+    world.in_tree(&["add", "-A"], &world.tree);
+    assert_ne!(canaries(&world), Vec::<String>::new(), "the bait is good");
 }
 
 #[test]

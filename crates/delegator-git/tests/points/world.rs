@@ -101,7 +101,8 @@ impl World {
     }
 
     pub(crate) fn try_keep(&self, dir: &Path, reference: &str) -> Result<Option<RestorePoint>, GitError> {
-        keep_restore_point(&self.runner(), dir, &self.place(), reference, Limits::default())
+        let kept = keep_restore_point(&self.runner(), dir, &self.place(), reference, Limits::default())?;
+        Ok(kept.map(|kept| kept.point))
     }
 
     /// Keeps a restore point, and holds that neither index nor work tree noticed.

@@ -8,6 +8,7 @@ pub(crate) mod forget;
 pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;
+pub(crate) mod meanwhile;
 pub(crate) mod notes;
 #[cfg(test)]
 mod plans;

@@ -5,7 +5,7 @@ use delegator_domain::task::State;
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, ended, queries, usage};
+use super::{claim, ended, meanwhile, queries, usage};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -44,6 +44,9 @@ fn questions_use_their_index() {
         (queries::QUEUE, "SEARCH tasks USING INDEX tasks_state"),
         (claim::WAITING, "SEARCH tasks USING INDEX tasks_state"),
         (claim::RUNNING, "SEARCH tasks USING INDEX tasks_state"),
+        (meanwhile::WRITING, "SEARCH tasks USING INDEX tasks_state"),
+        (meanwhile::WROTE, "INDEX tasks_ended"),
+        (meanwhile::BEGAN, "INDEX transitions_task"),
         (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
         (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),

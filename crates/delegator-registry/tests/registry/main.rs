@@ -8,6 +8,7 @@ mod full_disk;
 mod law;
 mod lifecycle;
 mod listing;
+mod meanwhile;
 mod queue;
 mod races;
 mod state_dir;

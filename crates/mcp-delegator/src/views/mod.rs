@@ -7,6 +7,7 @@ pub mod envelope_schema;
 pub mod estimate;
 pub mod failure;
 pub mod fields;
+pub mod files;
 pub mod github_guide;
 pub mod human;
 pub mod lines;

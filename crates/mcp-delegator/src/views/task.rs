@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::failure::quoted;
-use super::{output, restore_point, rfc3339, verification};
+use super::{files, output, restore_point, rfc3339, verification};
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
 const MESSAGE_CHARS: usize = 8_000;
@@ -37,23 +37,20 @@ pub fn exit_code(task: &Task) -> Option<i32> {
 }
 
 /// What wait and results have in common.
-pub fn result(
-    task: &Task,
-    files: &TaskFiles,
-    streams: Option<(String, String, usize)>,
-) -> Map<String, Value> {
+pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, usize)>) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
     data.insert("state".into(), task.state.shown().into());
     let summary = task.ended.as_ref().and_then(|ended| ended.summary.clone());
     data.insert("summary".into(), summary.unwrap_or_else(|| format!("Task {}", task.state.shown())).into());
-    let record = files.record.as_ref();
+    let record = kept.record.as_ref();
     data.insert("final_message".into(), final_message(record, streams.is_some()));
     if let (Some(text), true) = (final_text(record), task.input.get("output_schema").is_some()) {
         data.insert("structured_output".into(), serde_json::from_str(text).unwrap_or_default());
     }
     data.insert("metadata".into(), metadata(task, record));
-    if let Some(told) = restore_point::told(&task.id, files.restore_point.as_ref()) {
+    files::add_to(&mut data, record);
+    if let Some(told) = restore_point::told(&task.id, kept.restore_point.as_ref()) {
         data.insert("restore_point".into(), told);
     }
     let budget = streams.as_ref().map(|(.., budget)| *budget);
@@ -85,16 +82,9 @@ fn final_message(record: Option<&Record>, whole: bool) -> Value {
 
 fn metadata(task: &Task, record: Option<&Record>) -> Value {
     let report = record.map(|record| &record.report);
-    let list =
-        |path: &str| report.and_then(|report| report.pointer(path)).cloned().unwrap_or_else(|| json!([]));
     let mut metadata = json!({
         "duration": ran_ms(task) / 1000,
-        "file_operations": {
-            "modified_files": list("/files/modified"),
-            "added_files": list("/files/added"),
-            "deleted_files": list("/files/deleted"),
-            "lines_changed": null,
-        },
+        "file_operations": files::operations(record),
         "thread_info": thread_info(task, report),
         "error_context": error_context(task),
     });

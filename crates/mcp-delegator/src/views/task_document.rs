@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar};
-use super::verification;
+use super::{files, verification};
 
 /// Names that are listed before the rest is only counted.
 const MOST_FILES: usize = 20;
@@ -71,6 +71,7 @@ fn outline(data: &Value) -> Vec<(String, String)> {
             told.push((name.to_owned(), listed(&files)));
         }
     }
+    told.extend(files::outline(data));
     told.extend(tests(&data["metadata"]["test_results"]));
     let more = [
         ("thread", "/metadata/thread_info/thread_id"),

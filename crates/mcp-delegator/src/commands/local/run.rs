@@ -20,7 +20,7 @@ use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
 use crate::run::Context;
 use crate::views::failure::told;
-use crate::views::{restore_point, task as view, verification};
+use crate::views::{files as files_view, restore_point, task as view, verification};
 
 /// How far the agent may go; `preview` plans and does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -147,6 +147,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
         Some(error) => Answer::new(Completion::Failed(Box::new(error), Some(data))),
     };
     answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
+    answer.warnings.extend(files_view::warnings(files.record.as_ref()));
     answer.child =
         task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
     Ok(answer)

@@ -19,7 +19,7 @@ use crate::outcome::{Answer, ChildExit, Completion};
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, refused};
 use crate::run::Context;
-use crate::views::{restore_point, task as view, verification};
+use crate::views::{files as files_view, restore_point, task as view, verification};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -162,6 +162,7 @@ fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError
     };
     let mut answer = with_times(Answer::new(completion), &task);
     answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
+    answer.warnings.extend(files_view::warnings(files.record.as_ref()));
     answer.warnings.extend(verification::warnings(&task, files.record.as_ref()));
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(answer)

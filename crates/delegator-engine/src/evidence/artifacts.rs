@@ -1,0 +1,184 @@
+//! The changed files as they are at the end: how long, and what digest.
+//!
+//! A path is walked from the working directory one name at a time, without following a link, and what it leads to is
+//! looked at before it is opened: a pipe, a device or a link somebody put there is never touched.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// How much is listed and read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    files: usize,
+    file_bytes: u64,
+    total_bytes: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { files: 200, file_bytes: 10 << 20, total_bytes: 64 << 20 }
+    }
+}
+
+/// A changed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub path: String,
+    pub size: u64,
+    pub sha256: Option<String>,
+    pub not_hashed: Option<NotHashed>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotHashed {
+    TooLarge,
+    /// The files before it were enough.
+    TooMuch,
+    Unreadable,
+}
+
+/// The regular files among these paths below the working directory, and how many of them are not in the list.
+pub(super) fn artifacts<'a>(
+    workdir: &OwnedFd,
+    paths: impl Iterator<Item = &'a Path>,
+    shown: impl Fn(&Path) -> String,
+    budget: Budget,
+) -> (Vec<Artifact>, u64) {
+    let (mut found, mut not_listed, mut bytes_left) = (Vec::new(), 0, budget.total_bytes);
+    for path in paths.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))) {
+        if found.len() >= budget.files {
+            not_listed += 1;
+            continue;
+        }
+        let Ok((place, size)) = regular(workdir, path) else { continue };
+        let digest = if size > budget.file_bytes {
+            Err(NotHashed::TooLarge)
+        } else if size > bytes_left {
+            Err(NotHashed::TooMuch)
+        } else {
+            bytes_left -= size;
+            sha256(&place, size).map_err(|_| NotHashed::Unreadable)
+        };
+        let (sha256, not_hashed) = match digest {
+            Ok(digest) => (Some(digest), None),
+            Err(why) => (None, Some(why)),
+        };
+        found.push(Artifact { path: shown(path), size, sha256, not_hashed });
+    }
+    (found, not_listed)
+}
+
+/// A place in the file system, not yet opened, that holds a regular file.
+fn regular(workdir: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut place = workdir.try_clone()?;
+    for name in path.components() {
+        place = openat(place.as_fd(), name.as_os_str(), flags, Mode::empty())?;
+    }
+    let found = fstat(&place)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Ok((place, u64::try_from(found.st_size).unwrap_or(0))),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Of exactly that many bytes: a file that grows meanwhile is not followed.
+fn sha256(place: &OwnedFd, size: u64) -> io::Result<String> {
+    let name = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut file = File::from(open(name, flags, Mode::empty())?).take(size);
+    let mut digest = Sha256::new();
+    let mut part = vec![0; 64 << 10];
+    let mut seen = 0;
+    loop {
+        match file.read(&mut part)? {
+            0 => break,
+            count => {
+                seen += count as u64;
+                digest.update(&part[..count]);
+            }
+        }
+    }
+    if seen != size {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const SMALL: Budget = Budget { files: 9, file_bytes: 100, total_bytes: 350 };
+
+    fn told(root: &Path, paths: &[&str]) -> (Vec<(String, u64, bool)>, u64) {
+        let workdir =
+            open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+        let shown = |path: &Path| path.display().to_string();
+        let (found, not_listed) = artifacts(&workdir, paths.iter().map(PathBuf::as_path), shown, SMALL);
+        let facts = |file: Artifact| (file.path, file.size, file.sha256.is_some());
+        (found.into_iter().map(facts).collect(), not_listed)
+    }
+
+    #[test]
+    fn only_regular_files_below_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        std::fs::create_dir_all(root.join("dir")).unwrap();
+        std::fs::write(folder.path().join("outside"), "secret").unwrap();
+        std::fs::write(root.join("dir/file"), "text").unwrap();
+        std::fs::write(root.join("empty"), "").unwrap();
+        std::os::unix::fs::symlink("../outside", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("..", root.join("way-out")).unwrap();
+        // Who opened this would wait for ever for a writer.
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("fifo"), 0o600.into()).unwrap();
+        let asked = [
+            "dir/file",
+            "empty",
+            "dir",
+            "link",
+            "way-out/outside",
+            "../outside",
+            "/etc/passwd",
+            "fifo",
+            "none",
+        ];
+        let (found, _) = told(&root, &asked);
+        assert_eq!(found, [("dir/file".to_owned(), 4, true), ("empty".to_owned(), 0, true)]);
+    }
+
+    #[test]
+    fn neither_a_giant_nor_a_crowd_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let sparse = |name: &str, size: u64| File::create(root.join(name)).unwrap().set_len(size).unwrap();
+        sparse("giant", 1 << 40);
+        assert_eq!(told(root, &["giant"]).0, [("giant".to_owned(), 1 << 40, false)]);
+        let names: Vec<String> = (0..12).map(|n| format!("f{n:02}")).collect();
+        names.iter().for_each(|name| sparse(name, 100));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (found, not_listed) = told(root, &names);
+        let hashed: Vec<bool> = found.iter().map(|(_, _, hashed)| *hashed).collect();
+        assert_eq!(hashed, [true, true, true, false, false, false, false, false, false]);
+        assert_eq!(not_listed, 3);
+    }
+
+    #[test]
+    fn a_file_that_changes_its_length_has_no_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f"), "text").unwrap();
+        let place = open(folder.path().join("f"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        assert!(sha256(&place, 5).is_err(), "it is shorter by now");
+        assert_eq!(sha256(&place, 4).unwrap().len(), 64);
+        assert_eq!(sha256(&place, 2).unwrap().len(), 64, "what it grew by is not followed");
+    }
+}

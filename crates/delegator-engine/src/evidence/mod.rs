@@ -1,0 +1,113 @@
+//! What a task did to the files, by looking and not by asking.
+//!
+//! ```text
+//! look ─▶ Watch ── the agent works, all it left is swept ──▶ finish ─▶ Evidence, Findings
+//!   in a git work tree: its baseline            compare ─┐
+//!   elsewhere: a bounded scan of names and times    scan ─┴▶ reconcile with what the agent says
+//! ```
+//!
+//! Nothing here can fail a task, and nothing delays it beyond its bounds: what cannot be found out is said instead. All
+//! paths are told from the working directory; a file of the same work tree beside it begins with `../`.
+
+mod artifacts;
+mod paths;
+mod reconcile;
+mod scan;
+mod watch;
+
+use delegator_git::LeftOut;
+use delegator_registry::TaskDir;
+use serde::{Deserialize, Serialize};
+
+pub use artifacts::{Artifact, NotHashed};
+pub use reconcile::{Finding, FindingKind};
+pub(crate) use watch::{Circumstances, look};
+
+/// Removes what a supervisor that was lost in between had put into its task's directory for comparing.
+pub(crate) fn remove_leftovers(dir: &TaskDir) {
+    for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
+        // Nothing else there is a directory.
+        if entry.file_type().is_ok_and(|found| found.is_dir()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Paths that are listed; more are counted.
+const MOST_LISTED: usize = 2_000;
+const MOST_LEFT_OUT: usize = 100;
+
+/// How the files were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Git,
+    /// Outside of git: sizes and times of modification.
+    Scan,
+}
+
+/// What is known of the files after a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub source: Source,
+    /// Why not everything could be looked at.
+    pub partial: Option<String>,
+    pub files: Files,
+    /// `None` where lines were not counted.
+    pub lines: Option<Lines>,
+    pub history: Option<History>,
+    /// Changed, and not read.
+    pub left_out: Vec<LeftOut>,
+    pub left_out_count: usize,
+    pub artifacts: Vec<Artifact>,
+    /// Changed files beyond those.
+    pub artifacts_not_listed: u64,
+    /// How long looking took, before and after.
+    pub took_ms: [u64; 2],
+}
+
+/// Which files are not as they were. A renamed one is among the added and the deleted, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    pub modified: Vec<String>,
+    pub added: Vec<String>,
+    pub deleted: Vec<String>,
+    pub renamed: Vec<Renamed>,
+    /// Changes that are not in the lists because there were too many.
+    pub not_listed: u64,
+}
+
+impl Files {
+    /// Files that are not as they were, a renamed one counted once.
+    pub fn count(&self) -> u64 {
+        let listed = self.modified.len() + self.added.len() + self.deleted.len() - self.renamed.len();
+        listed as u64 + self.not_listed
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renamed {
+    pub from: String,
+    pub to: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    pub added: u64,
+    pub deleted: u64,
+}
+
+/// What became of the repository itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    pub head_before: Option<String>,
+    pub head_after: Option<String>,
+    pub branch_before: Option<String>,
+    pub branch_after: Option<String>,
+    /// It is not there any more, or another one is.
+    pub repository_gone: bool,
+    pub index_changed: bool,
+    pub commits: u64,
+    /// First lines of the newest commits.
+    pub subjects: Vec<String>,
+}

@@ -1,0 +1,300 @@
+//! Outside of git: which files are there, how long they are and when they were last written.
+//!
+//! Bounded in number, depth and time, because a working directory may be anything, a home or a file system among others.
+//! What was found before is kept in a file without a name, not in the memory of a process that waits. Directories that
+//! only tools fill, links and other file systems are not entered.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use delegator_git::{ChangeKind, FileChange};
+
+/// Filled by tools, and of no interest to whoever asked for a change.
+const NOT_ENTERED: [&str; 12] = [
+    ".git",
+    ".hg",
+    ".svn",
+    "node_modules",
+    "target",
+    ".venv",
+    "venv",
+    "__pycache__",
+    ".cache",
+    ".tox",
+    ".mypy_cache",
+    ".pytest_cache",
+];
+
+/// Where a scan ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) entries: usize,
+    pub(super) depth: usize,
+    pub(super) time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { entries: 20_000, depth: 32, time: Duration::from_secs(2) }
+    }
+}
+
+/// A file as it can be seen without opening it: inode, size, seconds and nanoseconds of its last change.
+type Stamp = [u64; 4];
+
+fn stamp(found: &Metadata) -> Stamp {
+    [found.ino(), found.size(), found.mtime().cast_unsigned(), found.mtime_nsec().cast_unsigned()]
+}
+
+/// What was there.
+#[derive(Debug)]
+pub(super) struct Scan {
+    root: PathBuf,
+    found: File,
+    is_whole: bool,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) struct Scanned {
+    pub(super) files: Vec<FileChange>,
+    pub(super) is_whole: bool,
+}
+
+impl Scan {
+    /// `place` is where the file without a name is made.
+    pub(super) fn take(root: &Path, place: &Path, bounds: Bounds) -> io::Result<Scan> {
+        let mut found = BufWriter::new(tempfile::tempfile_in(place)?);
+        let is_whole = walk(root, bounds, &mut |path, stamp| {
+            let length = u32::try_from(path.len()).map_err(io::Error::other)?;
+            found.write_all(&length.to_le_bytes())?;
+            found.write_all(path)?;
+            stamp.iter().try_for_each(|part| found.write_all(&part.to_le_bytes()))
+        })?;
+        let mut found = found.into_inner().map_err(io::IntoInnerError::into_error)?;
+        found.rewind()?;
+        Ok(Scan { root: root.to_owned(), found, is_whole })
+    }
+
+    /// Compares with what is there now; `since` is when the scan was taken, in milliseconds since 1970.
+    pub(super) fn compare(self, bounds: Bounds, since: i64) -> io::Result<Scanned> {
+        let mut before = read_back(self.found)?;
+        let mut files = Vec::new();
+        let mut note = |kind, path: &[u8]| files.push(FileChange { kind, path: path.to_vec(), lines: None });
+        let is_whole = walk(&self.root, bounds, &mut |path, now| {
+            match before.remove(path) {
+                Some(then) if then == now => {}
+                Some(_) => note(ChangeKind::Modified, path),
+                None if self.is_whole => note(ChangeKind::Added, path),
+                // It may have been there, out of sight; whoever wrote it since changed it.
+                None if milliseconds(now) >= since => note(ChangeKind::Modified, path),
+                None => {}
+            }
+            Ok(())
+        })?;
+        for (path, then) in before {
+            match fs::symlink_metadata(self.root.join(std::ffi::OsStr::from_bytes(&path))) {
+                Ok(now) if stamp(&now) == then => {}
+                // What could not be looked at is not known to be gone.
+                Err(error)
+                    if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                Ok(_) => note(ChangeKind::Modified, &path),
+                Err(_) => note(ChangeKind::Deleted, &path),
+            }
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Scanned { files, is_whole: is_whole && self.is_whole })
+    }
+}
+
+/// Whether a path lies where a scan does not look.
+pub(super) fn is_passed_over(path: &Path) -> bool {
+    let folders = path.parent().into_iter().flat_map(Path::components);
+    let mut folders = folders.map(|folder| folder.as_os_str());
+    folders.any(|folder| NOT_ENTERED.iter().any(|name| *name == folder))
+}
+
+fn milliseconds(stamp: Stamp) -> i64 {
+    let [_, _, seconds, nanoseconds] = stamp.map(u64::cast_signed);
+    seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+}
+
+fn read_back(found: File) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
+    let mut found = BufReader::new(found);
+    let mut read = BTreeMap::new();
+    let mut length = [0; 4];
+    loop {
+        match found.read_exact(&mut length) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(read),
+            outcome => outcome?,
+        }
+        let mut path = vec![0; u32::from_le_bytes(length) as usize];
+        found.read_exact(&mut path)?;
+        let mut stamp = Stamp::default();
+        for part in &mut stamp {
+            let mut bytes = [0; 8];
+            found.read_exact(&mut bytes)?;
+            *part = u64::from_le_bytes(bytes);
+        }
+        read.insert(path, stamp);
+    }
+}
+
+/// Visits files and links in a fixed order; false when not all of them were seen.
+fn walk(
+    root: &Path,
+    bounds: Bounds,
+    visit: &mut dyn FnMut(&[u8], Stamp) -> io::Result<()>,
+) -> io::Result<bool> {
+    let until = Instant::now() + bounds.time;
+    let device = fs::metadata(root)?.dev();
+    let mut left = bounds.entries;
+    let mut is_whole = true;
+    let mut folders = vec![(PathBuf::new(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let Ok(entries) = fs::read_dir(root.join(&folder)) else {
+            is_whole = false;
+            continue;
+        };
+        // One more than may be visited is enough to know that it was not all.
+        let mut names: Vec<Vec<u8>> =
+            entries.take(left + 1).flatten().map(|entry| entry.file_name().into_vec()).collect();
+        names.sort_unstable();
+        for name in names {
+            if left == 0 || Instant::now() >= until {
+                return Ok(false);
+            }
+            left -= 1;
+            let path = folder.join(std::ffi::OsStr::from_bytes(&name));
+            // Gone meanwhile: then it is not there.
+            let Ok(found) = fs::symlink_metadata(root.join(&path)) else { continue };
+            if found.is_file() || found.is_symlink() {
+                visit(path.as_os_str().as_bytes(), stamp(&found))?;
+            } else if found.is_dir() && !NOT_ENTERED.iter().any(|not| not.as_bytes() == name) {
+                if found.dev() == device && depth < bounds.depth {
+                    folders.push((path, depth + 1));
+                } else {
+                    is_whole = false;
+                }
+            }
+        }
+    }
+    Ok(is_whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+    use tempfile::TempDir;
+
+    /// Before everything that is written here.
+    const LONG_AGO: i64 = 0;
+    const NEVER: i64 = i64::MAX;
+
+    struct World {
+        folder: TempDir,
+    }
+
+    impl World {
+        fn new() -> World {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("root")).unwrap();
+            World { folder }
+        }
+
+        fn root(&self) -> PathBuf {
+            self.folder.path().join("root")
+        }
+
+        /// Written at a second of its own, whatever the clock says.
+        fn write(&self, path: &str, text: &str, second: u64) {
+            let path = self.root().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        }
+
+        fn take(&self, bounds: Bounds) -> Scan {
+            Scan::take(&self.root(), self.folder.path(), bounds).unwrap()
+        }
+    }
+
+    fn at_most(entries: usize) -> Bounds {
+        Bounds { entries, ..Bounds::default() }
+    }
+
+    fn told(scanned: &Scanned) -> Vec<String> {
+        let letter = |kind: &ChangeKind| match kind {
+            ChangeKind::Added => 'A',
+            ChangeKind::Modified => 'M',
+            ChangeKind::Deleted => 'D',
+            ChangeKind::Renamed { .. } => 'R',
+        };
+        let files = scanned.files.iter();
+        files.map(|file| format!("{} {}", letter(&file.kind), String::from_utf8_lossy(&file.path))).collect()
+    }
+
+    #[test]
+    fn what_came_went_and_was_written_is_seen() {
+        let world = World::new();
+        for (path, text) in
+            [("same", "1"), ("size", "1"), ("time", "1"), ("gone/x", "1"), ("node_modules/m", "1")]
+        {
+            world.write(path, text, 1_000);
+        }
+        let scan = world.take(Bounds::default());
+        world.write("size", "22", 1_000);
+        world.write("time", "2", 2_000);
+        world.write("new/n", "1", 1_000);
+        world.write("node_modules/m", "2", 2_000);
+        std::fs::remove_dir_all(world.root().join("gone")).unwrap();
+        std::os::unix::fs::symlink("/etc", world.root().join("link")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, world.root().join("fifo"), 0o600.into()).unwrap();
+        let scanned = scan.compare(Bounds::default(), LONG_AGO).unwrap();
+        assert_eq!(told(&scanned), ["D gone/x", "A link", "A new/n", "M size", "M time"]);
+        assert!(scanned.is_whole);
+        let left: Vec<_> = std::fs::read_dir(world.folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing is left of the looking");
+    }
+
+    #[test]
+    fn beyond_the_bounds_nothing_is_made_up() {
+        let world = World::new();
+        for n in 0..6 {
+            world.write(&format!("f{n}"), "1", 1_000);
+        }
+        let scan = world.take(at_most(4));
+        world.write("f5", "2", 2_000);
+        let scanned = scan.compare(Bounds::default(), 1_500_000).unwrap();
+        assert_eq!(told(&scanned), ["M f5"], "f4 was out of sight, and nobody wrote it");
+        assert!(!scanned.is_whole);
+        // A file that comes pushes others out of sight: they are not gone.
+        let scan = world.take(at_most(6));
+        world.write("a", "new", 1_000);
+        let scanned = scan.compare(at_most(6), NEVER).unwrap();
+        assert_eq!(told(&scanned), ["A a"]);
+        assert!(!scanned.is_whole);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let world = World::new();
+        world.write("a/b/c/x", "1", 1_000);
+        let scan = world.take(Bounds { depth: 2, ..Bounds::default() });
+        assert!(!scan.is_whole);
+        assert!(world.take(Bounds { depth: 3, ..Bounds::default() }).is_whole);
+    }
+
+    #[test]
+    fn folders_of_tools_are_known_by_their_names() {
+        assert!(is_passed_over(Path::new("a/node_modules/b")));
+        assert!(!is_passed_over(Path::new("node_modules")), "a file of that name is a file");
+    }
+}

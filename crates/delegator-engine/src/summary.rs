@@ -1,0 +1,140 @@
+//! One sentence about what a task did: from what was seen, else from what the agent says. Pure.
+
+use serde_json::Value;
+
+use crate::evidence::Lines;
+use crate::record::Record;
+
+/// What there is to tell of a task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Happened {
+    pub(crate) modified: u64,
+    /// Without those that were renamed, as are the deleted.
+    pub(crate) added: u64,
+    pub(crate) deleted: u64,
+    pub(crate) renamed: u64,
+    /// Files of which is only known that they changed.
+    pub(crate) more: u64,
+    pub(crate) lines: Option<Lines>,
+    pub(crate) commits: u64,
+    pub(crate) commands: u64,
+}
+
+impl Happened {
+    pub(crate) fn of(record: &Record) -> Happened {
+        let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let commands = number("/commands/finished");
+        let Some(evidence) = &record.evidence else {
+            let count =
+                |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
+            return Happened {
+                modified: count("/files/modified") as u64,
+                added: count("/files/added") as u64,
+                deleted: count("/files/deleted") as u64,
+                more: number("/files/not_listed"),
+                commands,
+                ..Happened::default()
+            };
+        };
+        let files = &evidence.files;
+        let renamed = files.renamed.len();
+        Happened {
+            modified: files.modified.len() as u64,
+            added: files.added.len().saturating_sub(renamed) as u64,
+            deleted: files.deleted.len().saturating_sub(renamed) as u64,
+            renamed: renamed as u64,
+            more: files.not_listed,
+            lines: evidence.lines,
+            commits: evidence.history.as_ref().map_or(0, |history| history.commits),
+            commands,
+        }
+    }
+
+    /// In words, without a capital letter at the beginning.
+    pub(crate) fn words(&self) -> String {
+        let mut parts = vec![self.files()];
+        if self.commits > 0 {
+            parts.push(format!("made {}", plural(self.commits, "commit")));
+        }
+        if self.commands > 0 {
+            parts.push(format!("ran {}", plural(self.commands, "command")));
+        }
+        parts.join(", ")
+    }
+
+    /// The files: "modified 2 files and added 1 (+12 −3)".
+    fn files(&self) -> String {
+        let counts = [
+            ("modified", self.modified),
+            ("added", self.added),
+            ("deleted", self.deleted),
+            ("renamed", self.renamed),
+        ];
+        let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+        let mut told: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
+        match (told.first_mut(), self.more) {
+            (None, 0) => return "changed nothing".to_owned(),
+            (None, more) => return format!("changed {}", plural(more, "file")),
+            (Some(first), _) => *first = format!("{} {}", counts[0].0, plural(counts[0].1, "file")),
+        }
+        if self.more > 0 {
+            told.push(format!("changed {} more", self.more));
+        }
+        let last = told.pop().unwrap_or_default();
+        let told = if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) };
+        match self.lines {
+            Some(Lines { added: 0, deleted: 0 }) | None => told,
+            Some(Lines { added, deleted }) => format!("{told} (+{added} −{deleted})"),
+        }
+    }
+}
+
+/// With a capital letter at the beginning.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn plural(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_one_sentence() {
+        let nothing = Happened::default();
+        let lines = |added, deleted| Some(Lines { added, deleted });
+        for (happened, expected) in [
+            (nothing, "Changed nothing"),
+            (Happened { lines: lines(0, 0), ..nothing }, "Changed nothing"),
+            (Happened { commands: 2, ..nothing }, "Changed nothing, ran 2 commands"),
+            (Happened { modified: 9, lines: lines(342, 17), ..nothing }, "Modified 9 files (+342 −17)"),
+            (
+                Happened { modified: 2, added: 1, lines: lines(12, 3), ..nothing },
+                "Modified 2 files and added 1 (+12 −3)",
+            ),
+            (Happened { deleted: 1, ..nothing }, "Deleted 1 file"),
+            (Happened { added: 1, deleted: 3, ..nothing }, "Added 1 file and deleted 3"),
+            (
+                Happened { modified: 1, added: 2, deleted: 3, renamed: 4, ..nothing },
+                "Modified 1 file, added 2, deleted 3 and renamed 4",
+            ),
+            (Happened { renamed: 1, lines: lines(0, 0), ..nothing }, "Renamed 1 file"),
+            (
+                Happened { modified: 1, commits: 1, lines: lines(1, 0), ..nothing },
+                "Modified 1 file (+1 −0), made 1 commit",
+            ),
+            (
+                Happened { commits: 2, commands: 1, ..nothing },
+                "Changed nothing, made 2 commits, ran 1 command",
+            ),
+            (Happened { more: 1, ..nothing }, "Changed 1 file"),
+            (Happened { added: 2_000, more: 7, ..nothing }, "Added 2000 files and changed 7 more"),
+        ] {
+            assert_eq!(sentence(&happened.words()), expected);
+        }
+    }
+}

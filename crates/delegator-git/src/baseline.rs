@@ -1,0 +1,83 @@
+//! How a work tree was before somebody worked in it, for comparing later.
+//!
+//! What is kept is an index of our own, with the state of every file git does not ignore: how it looks from outside, and
+//! a digest of its content. Later a question to that index tells what has been changed since, whatever has been done
+//! meanwhile to the repository's own index, its settings or its history. The objects that comparing makes go with us.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::capture::{Captured, Limits, Purpose, capture};
+use crate::error::GitError;
+use crate::listing::{RepoPath, joined, records};
+use crate::repository::{Head, Repository, find};
+use crate::run::{Call, Git};
+use crate::scratch::{Objects, Scratch};
+use crate::stamp::Stamp;
+
+/// Without having read these, nobody can say what became of them.
+const MOST_UNREAD: usize = 10_000;
+
+/// The state of a work tree at one moment.
+#[derive(Debug)]
+pub struct Baseline {
+    pub(crate) scratch: Scratch,
+    pub(crate) tree: String,
+    pub(crate) index_tree: Option<String>,
+    pub(crate) index: Option<Stamp>,
+    pub(crate) head: Head,
+    /// Files that were there and whose content is not in the tree.
+    pub(crate) unread: BTreeMap<RepoPath, Stamp>,
+}
+
+impl Baseline {
+    /// Takes the state of the work tree `dir` lies in; `None` where there is none. Nothing is added to the repository.
+    /// `place` is a directory of ours that stays until the comparison.
+    pub fn take(git: &Git, dir: &Path, place: &Path, limits: Limits) -> Result<Option<Baseline>, GitError> {
+        let Some(repository) = find(git, dir)? else { return Ok(None) };
+        let head = repository.head(git)?;
+        let scratch = Scratch::make(git, &repository, place, Objects::Passing)?;
+        let index = Stamp::at(&repository.index());
+        let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
+        Baseline::of(scratch, &captured, captured.unread.clone(), (head, index)).map(Some)
+    }
+
+    pub(crate) fn of(
+        scratch: Scratch,
+        captured: &Captured,
+        unread: BTreeMap<RepoPath, Stamp>,
+        (head, index): (Head, Option<Stamp>),
+    ) -> Result<Baseline, GitError> {
+        if unread.len() > MOST_UNREAD {
+            return Err(GitError::TooManyLeftOut { count: unread.len() });
+        }
+        let (tree, index_tree) = (captured.tree.clone(), captured.index_tree.clone());
+        // What is made from now on is of no use to the repository.
+        let scratch = scratch.storing(Objects::Passing);
+        Ok(Baseline { scratch, tree, index_tree, index, head, unread })
+    }
+
+    pub fn repository(&self) -> &Repository {
+        &self.scratch.repository
+    }
+
+    /// Gives git this long from now on.
+    pub fn allow(&mut self, time: Duration) {
+        self.scratch.git = self.scratch.git.within(time);
+    }
+
+    /// Which of the paths, relative to the top of the work tree, the ignore files hide now.
+    pub fn ignored(&self, paths: &[&[u8]]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        // It takes patterns; one that begins so is only a name.
+        let asked: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
+        let asked = joined(asked.iter().map(Vec::as_slice));
+        if asked.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let top = &self.scratch.repository.top_level;
+        let call = self.scratch.call("none", ["check-ignore", "-z", "--no-index", "--stdin"], top);
+        let told = self.scratch.git.ask(top, &Call { input: &asked, ..call })?.unwrap_or_default();
+        Ok(records(&told).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
+    }
+}

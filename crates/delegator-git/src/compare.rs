@@ -1,0 +1,180 @@
+//! What was done to a work tree since its [`Baseline`] was taken.
+//!
+//! ```text
+//! our index ─▶ differs on disk? ─▶ taken up ─▶ a tree ─▶ compared with the tree before: renames, lines
+//!                    └─▶ nothing: done
+//! ```
+//!
+//! Work trees are compared, not commits: what was dirty before and was left alone is no change, and what was changed and
+//! then committed is one. Where trees cannot be compared (the repository is gone, or there is too much) the names remain.
+
+use std::collections::BTreeSet;
+
+use crate::baseline::Baseline;
+use crate::capture::{Differences, LeftOut, Limits, index_tree, remove_from_index, work_tree};
+use crate::diff::{ChangeKind, FileChange, file_changes};
+use crate::error::GitError;
+use crate::gather::{Gathered, Gatherer};
+use crate::listing::{RepoPath, line, on_disk};
+use crate::repository::{Head, find};
+use crate::stamp::Stamp;
+
+/// More files than these are named, but not read.
+const MOST_READ: usize = 10_000;
+/// Of what went and what came, git compares at most the square of this.
+const RENAMES: &str = "-l300";
+const MOST_SUBJECTS: usize = 20;
+const LONGEST_SUBJECT: usize = 200;
+
+/// What became of a work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comparison {
+    pub files: Vec<FileChange>,
+    /// Changed, or possibly changed, and not read.
+    pub left_out: Vec<LeftOut>,
+    /// Why there are no renames and no lines.
+    pub names_only: Option<String>,
+    pub index_changed: bool,
+    pub head_before: Head,
+    /// `None`: the repository is not there any more, or it is another one.
+    pub head_after: Option<Head>,
+    pub commits: Commits,
+}
+
+/// Commits that were made since, and that HEAD has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commits {
+    pub count: u64,
+    /// First lines of the newest.
+    pub subjects: Vec<String>,
+}
+
+impl Baseline {
+    /// Compares with what is there now. `since` are the seconds since 1970 when the baseline was taken: a commit that is
+    /// older was only fetched or checked out. May be asked once: the files that differ are taken up.
+    pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
+        let found = Differences::of(&self.scratch)?;
+        let (files, left_out, names_only) = if found.changed.len() + found.untracked.len() > MOST_READ {
+            (self.names(&found), Vec::new(), Some("too many files were changed".to_owned()))
+        } else {
+            let gathered = self.take_up(&found, limits)?;
+            let (mut files, names_only) = match self.compare_trees(&found, &gathered) {
+                Ok(files) => (files, None),
+                Err(error) => (self.names(&found), Some(error.to_string())),
+            };
+            let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
+            let unread = self.unread_changes(&found, &gathered).into_iter();
+            files.extend(unread.filter(|change| !known.contains(&change.path)));
+            (files, gathered.left_out, names_only)
+        };
+        let head_after = self.head_now();
+        Ok(Comparison {
+            files,
+            left_out,
+            names_only,
+            index_changed: self.is_index_changed().unwrap_or(false),
+            commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
+            head_before: self.head.clone(),
+            head_after,
+        })
+    }
+
+    /// A file that was not read before, and looks as it did then.
+    fn is_as_it_was(&self, path: &RepoPath) -> bool {
+        let place = on_disk(&self.scratch.repository.top_level, path);
+        self.unread.get(path).is_some_and(|before| Stamp::at(&place).as_ref() == Some(before))
+    }
+
+    fn take_up(&self, found: &Differences, limits: Limits) -> Result<Gathered, GitError> {
+        remove_from_index(&self.scratch, found.gone())?;
+        let nothing = BTreeSet::new();
+        let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
+        for path in found.still_there().chain(&found.untracked) {
+            let is_known_repository = path.ends_with(b"/") && self.unread.contains_key(path);
+            // Nobody has read it before: there is nothing to compare it with.
+            if !is_known_repository && !self.is_as_it_was(path) {
+                gatherer.take_if_small(path)?;
+            }
+        }
+        gatherer.done()
+    }
+
+    fn compare_trees(&self, found: &Differences, gathered: &Gathered) -> Result<Vec<FileChange>, GitError> {
+        if gathered.count == 0 && found.gone().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let tree = work_tree(&self.scratch)?;
+        if tree == self.tree {
+            return Ok(Vec::new());
+        }
+        let args =
+            ["diff-tree", "-r", "-z", "--raw", "--numstat", "-M", RENAMES, "--no-ext-diff", "--no-textconv"];
+        let args = args.into_iter().chain([self.tree.as_str(), tree.as_str()]);
+        let mut files = file_changes(&self.scratch.run("none", args, b"")?)?;
+        // It was there and was not read; now it is small enough.
+        for file in files.iter_mut().filter(|file| self.unread.contains_key(&file.path)) {
+            (file.kind, file.lines) = (ChangeKind::Modified, None);
+        }
+        Ok(files)
+    }
+
+    /// What can be told without reading. A file that was only touched is among them.
+    fn names(&self, found: &Differences) -> Vec<FileChange> {
+        let changed = found.still_there().filter(|path| !self.is_as_it_was(path));
+        let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
+        let gone = found.gone().map(|path| FileChange::unread(ChangeKind::Deleted, path));
+        let new = found.untracked.iter().filter(|path| !path.ends_with(b"/"));
+        let new = new.filter(|path| !self.unread.contains_key(*path));
+        let new = new.map(|path| FileChange::unread(ChangeKind::Added, path));
+        changed.chain(gone).chain(new).collect()
+    }
+
+    /// Changes of files that were not read, neither then nor now.
+    fn unread_changes(&self, found: &Differences, gathered: &Gathered) -> Vec<FileChange> {
+        let now = gathered.unread.keys().filter(|path| !path.ends_with(b"/"));
+        let now = now.map(|path| {
+            let is_new = found.untracked.contains(path) && !self.unread.contains_key(path);
+            FileChange::unread(if is_new { ChangeKind::Added } else { ChangeKind::Modified }, path)
+        });
+        let top = &self.scratch.repository.top_level;
+        let gone = self.unread.keys().filter(|path| !path.ends_with(b"/"));
+        let gone = gone.filter(|path| Stamp::at(&on_disk(top, path)).is_none());
+        now.chain(gone.map(|path| FileChange::unread(ChangeKind::Deleted, path))).collect()
+    }
+
+    fn head_now(&self) -> Option<Head> {
+        let before = &self.scratch.repository;
+        let now = find(&self.scratch.git, &before.top_level).ok().flatten()?;
+        let is_same = now.top_level == before.top_level && now.common_dir == before.common_dir;
+        is_same.then(|| now.head(&self.scratch.git).ok()).flatten()
+    }
+
+    fn is_index_changed(&self) -> Result<bool, GitError> {
+        if Stamp::at(&self.scratch.repository.index()) == self.index {
+            return Ok(false);
+        }
+        self.scratch.copy_index("after")?;
+        Ok(index_tree(&self.scratch, "after")? != self.index_tree)
+    }
+
+    fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits, GitError> {
+        let Some(after) = after.and_then(|head| head.commit.as_deref()) else {
+            return Ok(Commits::default());
+        };
+        if self.head.commit.as_deref() == Some(after) {
+            return Ok(Commits::default());
+        }
+        let since = format!("--max-age={since}");
+        let not_before = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
+        let range: Vec<&str> = [since.as_str(), after].into_iter().chain(not_before.as_deref()).collect();
+        let count =
+            self.scratch.run("none", ["rev-list", "--count"].into_iter().chain(range.clone()), b"")?;
+        let count = line(&count).parse().map_err(|_| GitError::Unreadable { command: "rev-list" })?;
+        let most = format!("--max-count={MOST_SUBJECTS}");
+        let log = ["rev-list", "--no-commit-header", "--format=%s", &most].into_iter().chain(range);
+        let told = self.scratch.run("none", log, b"")?;
+        let told = String::from_utf8_lossy(&told);
+        let short = |subject: &str| subject.chars().take(LONGEST_SUBJECT).collect();
+        Ok(Commits { count, subjects: told.lines().map(short).collect() })
+    }
+}

@@ -1,0 +1,105 @@
+//! Reading what git says about two trees: which files differ, which were renamed, how many lines.
+
+use std::collections::BTreeMap;
+
+use crate::error::GitError;
+use crate::listing::{GITLINK, RepoPath, records};
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+    Renamed { from: Vec<u8> },
+}
+
+/// One file that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub kind: ChangeKind,
+    /// From the top of the work tree, as bytes.
+    pub path: Vec<u8>,
+    /// Lines added and removed; `None` of what has no lines, and of what was not read.
+    pub lines: Option<(u64, u64)>,
+}
+
+impl FileChange {
+    pub(crate) fn unread(kind: ChangeKind, path: &RepoPath) -> FileChange {
+        FileChange { kind, path: path.clone(), lines: None }
+    }
+}
+
+const COMMAND: &str = "diff-tree";
+
+/// `diff-tree -z --raw --numstat`: first a record with one or two paths for each file, then for each its lines.
+///
+/// ```text
+/// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …
+/// 3 TAB 1 TAB path NUL …                     3 TAB 1 TAB NUL from NUL to NUL …
+/// ```
+pub(crate) fn file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
+    let unreadable = || GitError::Unreadable { command: COMMAND };
+    let (mut found, mut lines) = (Vec::new(), BTreeMap::new());
+    let mut records = records(output);
+    while let Some(record) = records.next() {
+        let mut next = || records.next().map(<[u8]>::to_vec).ok_or_else(unreadable);
+        if let Some(facts) = record.strip_prefix(b":") {
+            let facts = std::str::from_utf8(facts).map_err(|_| unreadable())?;
+            let words: Vec<&str> = facts.split(' ').collect();
+            let [old_mode, new_mode, _, _, status] = words.as_slice() else { return Err(unreadable()) };
+            let first = next()?;
+            let (kind, path) = match status.as_bytes().first() {
+                Some(b'A') => (ChangeKind::Added, first),
+                Some(b'D') => (ChangeKind::Deleted, first),
+                Some(b'M' | b'T') => (ChangeKind::Modified, first),
+                Some(b'R') => (ChangeKind::Renamed { from: first }, next()?),
+                _ => return Err(unreadable()),
+            };
+            if *old_mode != GITLINK && *new_mode != GITLINK {
+                found.push(FileChange { kind, path, lines: None });
+            }
+            continue;
+        }
+        let mut words = record.splitn(3, |byte| *byte == b'\t');
+        let (added, deleted) = (words.next(), words.next().ok_or_else(unreadable)?);
+        let path = match words.next().ok_or_else(unreadable)? {
+            b"" => {
+                next()?;
+                next()?
+            }
+            path => path.to_vec(),
+        };
+        let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<u64>().ok();
+        lines.insert(path, added.and_then(number).zip(number(deleted)));
+    }
+    for file in &mut found {
+        file.lines = lines.remove(&file.path).flatten();
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_renames_and_lines_are_read() {
+        let told = b":100644 100644 aa bb M\0:odd\tname\0:100644 100644 aa bb R090\0old\0new\0\
+                     :000000 100644 00 bb A\0pic\0:160000 160000 aa bb M\0sub\0\
+                     3\t1\t:odd\tname\0\x32\t0\t\0old\0new\0-\t-\tpic\0\x31\t1\tsub\0";
+        let change = |kind, path: &[u8], lines| FileChange { kind, path: path.to_vec(), lines };
+        assert_eq!(
+            file_changes(told).unwrap(),
+            [
+                change(ChangeKind::Modified, b":odd\tname", Some((3, 1))),
+                change(ChangeKind::Renamed { from: b"old".to_vec() }, b"new", Some((2, 0))),
+                change(ChangeKind::Added, b"pic", None),
+            ]
+        );
+        assert_eq!(file_changes(b"").unwrap(), []);
+        for torn in [b":100644 100644 aa bb M\0".as_slice(), b":x\0a\0", b"3\t1\0", b"1\t1\t\0old\0"] {
+            assert!(file_changes(torn).is_err(), "{torn:?}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a task did to files, in our JSON: `file_operations`, `artifacts`, and what does not fit together.
+//!
+//! The three lists and `lines_changed` are contract 000's, which has no place for a rename: the old name is among the
+//! deleted files, the new one among the added, and `renamed_files` brings them together.
+
+use delegator_engine::{Evidence, FindingKind, Record, Source};
+use serde_json::{Map, Value, json};
+
+use crate::outcome::Warning;
+
+/// `metadata.file_operations`: as it was seen, else as the agent tells it.
+pub fn operations(record: Option<&Record>) -> Value {
+    match record.and_then(|record| record.evidence.as_ref()) {
+        Some(evidence) => seen(evidence),
+        None => claimed(record),
+    }
+}
+
+fn seen(evidence: &Evidence) -> Value {
+    let files = &evidence.files;
+    let lines = evidence.lines;
+    let mut told = json!({
+        "modified_files": files.modified,
+        "added_files": files.added,
+        "deleted_files": files.deleted,
+        "lines_changed": lines.map(|lines| lines.added.saturating_add(lines.deleted)),
+        "source": match evidence.source {
+            Source::Git => "git",
+            Source::Scan => "scan",
+        },
+        "scope": if evidence.partial.is_some() || evidence.left_out_count > 0 { "partial" } else { "whole" },
+    });
+    if let Some(lines) = lines {
+        told["lines_added"] = lines.added.into();
+        told["lines_deleted"] = lines.deleted.into();
+    }
+    if !files.renamed.is_empty() {
+        told["renamed_files"] = json!(files.renamed);
+    }
+    if files.not_listed > 0 {
+        told["not_listed_count"] = files.not_listed.into();
+    }
+    if evidence.left_out_count > 0 {
+        told["left_out"] = json!(evidence.left_out);
+        told["left_out_count"] = evidence.left_out_count.into();
+    }
+    told
+}
+
+fn claimed(record: Option<&Record>) -> Value {
+    let list = |path: &str| {
+        record.and_then(|record| record.report.pointer(path)).cloned().unwrap_or_else(|| json!([]))
+    };
+    json!({
+        "modified_files": list("/files/modified"),
+        "added_files": list("/files/added"),
+        "deleted_files": list("/files/deleted"),
+        "lines_changed": null,
+        "source": "agent",
+    })
+}
+
+/// `data.artifacts` and `data.git`: what there is of them.
+pub fn add_to(data: &mut Map<String, Value>, record: Option<&Record>) {
+    let Some(evidence) = record.and_then(|record| record.evidence.as_ref()) else { return };
+    let artifact = |file: &delegator_engine::Artifact| {
+        let mut told = json!({"type": "file", "ref": file.path, "size": file.size});
+        if let Some(digest) = &file.sha256 {
+            told["sha256"] = digest.clone().into();
+        }
+        if let Some(why) = &file.not_hashed {
+            told["not_hashed"] = json!(why);
+        }
+        told
+    };
+    data.insert("artifacts".into(), evidence.artifacts.iter().map(artifact).collect());
+    if evidence.artifacts_not_listed > 0 {
+        data.insert("artifacts_not_listed_count".into(), evidence.artifacts_not_listed.into());
+    }
+    if let Some(history) = &evidence.history {
+        let told = json!({
+            "head_before": history.head_before,
+            "head_after": history.head_after,
+            "branch_before": history.branch_before,
+            "branch_after": history.branch_after,
+            "commit_count": history.commits,
+            "commits": history.subjects,
+            "index_changed": history.index_changed,
+        });
+        data.insert("git".into(), told);
+    }
+}
+
+/// What a caller should know of it.
+pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
+    let findings = record.map(|record| record.findings.as_slice()).unwrap_or_default();
+    findings.iter().map(|finding| Warning::new(code(finding.kind), finding.message.clone())).collect()
+}
+
+/// Only appended to.
+fn code(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::ClaimNotSeen => "W_FILES_001",
+        FindingKind::ClaimNotChecked => "W_FILES_002",
+        FindingKind::NotClaimed => "W_FILES_003",
+        FindingKind::ByCommands => "W_FILES_004",
+        FindingKind::ReadOnlyChanged => "W_FILES_005",
+        FindingKind::NotToldApart => "W_FILES_006",
+        FindingKind::Repository => "W_FILES_007",
+        FindingKind::Partial => "W_FILES_008",
+        FindingKind::NoEvidence => "W_FILES_009",
+    }
+}
+
+/// For a reader: lines, renames, commits.
+pub fn outline(data: &Value) -> Vec<(String, String)> {
+    let files = &data["metadata"]["file_operations"];
+    let mut told = Vec::new();
+    let pairs = files["renamed_files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let renames: Vec<String> = pairs
+        .iter()
+        .filter_map(|pair| Some(format!("{} → {}", pair["from"].as_str()?, pair["to"].as_str()?)))
+        .collect();
+    if !renames.is_empty() {
+        told.push(("renamed".to_owned(), shortened(&renames)));
+    }
+    if let (Some(added), Some(deleted)) = (files["lines_added"].as_u64(), files["lines_deleted"].as_u64())
+        && added + deleted > 0
+    {
+        told.push(("lines".to_owned(), format!("+{added} −{deleted}")));
+    }
+    if let Some(count) = data["git"]["commit_count"].as_u64().filter(|count| *count > 0) {
+        let subjects = data["git"]["commits"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let subjects: Vec<String> = subjects.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        told.push(("commits".to_owned(), format!("{count}: {}", shortened(&subjects))));
+    }
+    told
+}
+
+fn shortened(words: &[String]) -> String {
+    const MOST: usize = 20;
+    match words.len().saturating_sub(MOST) {
+        0 => words.join(", "),
+        more => format!("{} and {more} more", words[..MOST].join(", ")),
+    }
+}

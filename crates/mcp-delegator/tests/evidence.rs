@@ -1,0 +1,342 @@
+//! What a task did to the files, through the program, with a scripted agent in Codex's place.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use delegator_testkit::stage::{Stage, turn};
+use serde_json::{Value, json};
+
+const WRITING: [&str; 2] = ["--mode", "workspace-write"];
+
+/// A project, and an agent that does these steps in it.
+struct Project {
+    stage: Stage,
+}
+
+impl Project {
+    fn plain(steps: &[Value]) -> Project {
+        Project { stage: Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), turn(steps)) }
+    }
+
+    /// A repository with a commit, a file that was changed before the task and one that git does not know.
+    fn repository(steps: &[Value]) -> Project {
+        let project = Project::plain(steps);
+        project.write("code.txt", "one\ntwo\n");
+        project.write("old.txt", "a file\nof some\nlines\n");
+        project.write("dirty.txt", "committed\n");
+        project.write("src/deep.txt", "deep\n");
+        project.write(".gitignore", "*.log\n");
+        project.git(&["init", "--quiet", "--initial-branch=main"]);
+        project.git(&["add", "."]);
+        project.git(&["commit", "--quiet", "-m", "first"]);
+        project.write("dirty.txt", "mine\n");
+        project.write("notes.txt", "mine\n");
+        project
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        self.stage.world.write(&format!("project/{path}"), text);
+    }
+
+    #[track_caller]
+    fn git(&self, args: &[&str]) -> String {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+        let run = self.stage.world.run_as(&PathBuf::from("/usr/bin/git"), [&identity, args].concat());
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        run.stdout
+    }
+
+    /// Runs a task to its end, and gives what `local results` says.
+    fn results(&self, more: &[&str]) -> Value {
+        let id = self.stage.exec(more);
+        let waited = self.stage.wait(&id);
+        assert_eq!(waited["data"]["state"], "completed", "{waited}");
+        let results = self.stage.answer(&["local", "results", &id]);
+        let leftovers = std::fs::read_dir(self.stage.task_dir(&id)).unwrap().flatten();
+        let leftovers: Vec<_> = leftovers.filter(|entry| entry.path().is_dir()).collect();
+        assert!(leftovers.is_empty(), "nothing is left of the looking: {leftovers:?}");
+        results
+    }
+}
+
+fn write(path: &str, text: &str) -> Value {
+    json!({"write_file": {"path": path, "text": text}})
+}
+
+fn command(text: &str) -> Value {
+    json!({"command": {"run": text}})
+}
+
+/// The agent says so; nothing is done.
+fn claim(path: &str) -> Value {
+    let item = json!({"id": format!("claim-{path}"), "type": "file_change", "status": "completed",
+                      "changes": [{"path": path, "kind": "update"}]});
+    json!({"raw": {"text": format!("{}\n", json!({"type": "item.completed", "item": item}))}})
+}
+
+fn operations(results: &Value) -> [&Value; 4] {
+    ["modified_files", "added_files", "deleted_files", "lines_changed"]
+        .map(|key| &results["data"]["metadata"]["file_operations"][key])
+}
+
+fn warnings(results: &Value) -> Vec<(String, String)> {
+    let told = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
+    let text = |warning: &Value, key: &str| warning[key].as_str().unwrap_or_default().to_owned();
+    let all = told.iter().map(|warning| (text(warning, "code"), text(warning, "message")));
+    all.filter(|(code, _)| code.starts_with("W_FILES_")).collect()
+}
+
+fn codes(results: &Value) -> Vec<String> {
+    warnings(results).into_iter().map(|(code, _)| code).collect()
+}
+
+#[test]
+fn what_was_claimed_and_done_is_told_with_lines_and_digests() {
+    let project = Project::repository(&[
+        write("code.txt", "one\n2\nthree\n"),
+        write("new/file.txt", "hello\n"),
+        json!({"delete_file": "notes.txt"}),
+    ]);
+    let results = project.results(&WRITING);
+    let expected = [json!(["code.txt"]), json!(["new/file.txt"]), json!(["notes.txt"]), json!(5)];
+    assert_eq!(operations(&results), expected.each_ref(), "{results}");
+    assert_eq!(warnings(&results), [], "{results}");
+    assert_eq!(results["data"]["summary"], "Modified 1 file, added 1 and deleted 1 (+3 −2)");
+    let files = &results["data"]["metadata"]["file_operations"];
+    assert_eq!((&files["source"], &files["scope"]), (&json!("git"), &json!("whole")));
+    let hello = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    let artifacts = results["data"]["artifacts"].as_array().unwrap();
+    assert_eq!(artifacts.len(), 2, "{results}");
+    assert_eq!(artifacts[1], json!({"type": "file", "ref": "new/file.txt", "size": 6, "sha256": hello}));
+    let shown = project.stage.world.run([
+        "local",
+        "results",
+        results["data"]["task_id"].as_str().unwrap(),
+        "--format",
+        "markdown",
+    ]);
+    assert!(shown.stdout.contains("+3 −2"), "{shown:?}");
+}
+
+#[test]
+fn a_claim_without_a_change_is_a_warning_that_says_which() {
+    let project = Project::repository(&[
+        claim("code.txt"),
+        write("run.log", "ignored\n"),
+        claim("/somewhere/else.txt"),
+        write("src/deep.txt", "deeper\n"),
+    ]);
+    let results = project.results(&WRITING);
+    assert_eq!(operations(&results)[..2], [&json!(["src/deep.txt"]), &json!([])], "{results}");
+    let told = warnings(&results);
+    assert_eq!(codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_002"], "{told:?}");
+    assert_eq!(told[0].1, "the agent says it changed code.txt; it is as it was before");
+    assert!(told[1].1.contains("run.log") && told[1].1.contains("ignores"), "{told:?}");
+    assert!(told[2].1.contains("/somewhere/else.txt") && told[2].1.contains("outside"), "{told:?}");
+}
+
+#[test]
+fn what_commands_did_is_part_of_it_committed_or_not() {
+    let project = Project::repository(&[
+        command("git mv old.txt moved.txt && git -c user.name=a -c user.email=a@b commit -qm 'Move it'"),
+        command("echo 3 >> code.txt && git -c user.name=a -c user.email=a@b commit -qm 'And more' code.txt"),
+        command("echo made > made.txt && echo x > made.log"),
+    ]);
+    let results = project.results(&WRITING);
+    let expected = [json!(["code.txt"]), json!(["made.txt", "moved.txt"]), json!(["old.txt"]), json!(2)];
+    assert_eq!(operations(&results), expected.each_ref(), "{results}");
+    let files = &results["data"]["metadata"]["file_operations"];
+    assert_eq!(files["renamed_files"], json!([{"from": "old.txt", "to": "moved.txt"}]));
+    let git = &results["data"]["git"];
+    assert_eq!((&git["commit_count"], &git["commits"]), (&json!(2), &json!(["And more", "Move it"])));
+    assert_eq!((&git["index_changed"], &git["branch_after"]), (&json!(true), &json!("refs/heads/main")));
+    assert_ne!(git["head_before"], git["head_after"]);
+    assert_eq!(codes(&results), ["W_FILES_004"], "{results}");
+    let summary = "Modified 1 file, added 1 and renamed 1 (+2 −0), made 2 commits, ran 3 commands";
+    assert_eq!(results["data"]["summary"], summary);
+}
+
+#[test]
+fn a_task_that_does_nothing_changed_nothing_whatever_was_dirty_before() {
+    for mode in ["read-only", "workspace-write"] {
+        let project = Project::repository(&[command("touch code.txt; git status")]);
+        let results = project.results(&["--mode", mode]);
+        assert_eq!(operations(&results), [&json!([]), &json!([]), &json!([]), &json!(0)], "{results}");
+        assert_eq!(warnings(&results), [], "{results}");
+        assert_eq!(results["data"]["artifacts"], json!([]));
+        assert_eq!(results["data"]["git"]["index_changed"], false);
+        assert_eq!(results["data"]["summary"], "Changed nothing, ran 1 command");
+    }
+}
+
+#[test]
+fn a_task_that_may_only_read_and_writes_is_found_out() {
+    let project = Project::repository(&[write("dirty.txt", "mine\nand its\n")]);
+    let objects = project.git(&["count-objects"]);
+    let results = project.results(&["--mode", "read-only"]);
+    assert_eq!(operations(&results)[0], &json!(["dirty.txt"]), "{results}");
+    assert_eq!(operations(&results)[3], &json!(1), "only what the task added: {results}");
+    assert_eq!(codes(&results), ["W_FILES_005"]);
+    assert_eq!(project.git(&["count-objects"]), objects, "looking adds nothing to the repository");
+}
+
+#[test]
+fn from_a_folder_below_paths_begin_there() {
+    let project = Project::repository(&[
+        write("deep.txt", "deeper\n"),
+        write("../code.txt", "beside\n"),
+        command("echo x > ../made.txt"),
+    ]);
+    let src = project.stage.world.project().join("src");
+    let results = project.results(&[&WRITING[..], &["--working-dir", src.to_str().unwrap()]].concat());
+    let expected = [json!(["../code.txt", "deep.txt"]), json!(["../made.txt"])];
+    assert_eq!(operations(&results)[..2], [&expected[0], &expected[1]], "{results}");
+    assert_eq!(codes(&results), ["W_FILES_004"], "{results}");
+    let refs: Vec<&Value> =
+        results["data"]["artifacts"].as_array().unwrap().iter().map(|artifact| &artifact["ref"]).collect();
+    assert_eq!(refs, [&json!("deep.txt")], "only what lies below the working directory");
+}
+
+#[test]
+fn odd_files_are_named_and_not_opened() {
+    let project = Project::repository(&[command(
+        "rm code.txt old.txt && mkfifo code.txt && ln -s /etc/passwd old.txt && mkfifo fresh && \
+         truncate -s 20G huge.bin && printf x > \"$(printf 'caf\\351.txt')\" && ln -s / out",
+    )]);
+    let results = project.results(&WRITING);
+    let expected = [json!(["code.txt", "old.txt"]), json!(["caf\u{fffd}.txt", "huge.bin", "out"]), json!([])];
+    assert_eq!(operations(&results)[..3], [&expected[0], &expected[1], &expected[2]], "{results}");
+    let files = &results["data"]["metadata"]["file_operations"];
+    assert_eq!((&files["scope"], &files["left_out_count"]), (&json!("partial"), &json!(2)), "{files}");
+    let artifacts = results["data"]["artifacts"].as_array().unwrap();
+    let told: Vec<(&Value, bool)> =
+        artifacts.iter().map(|file| (&file["ref"], file["sha256"].is_string())).collect();
+    assert_eq!(told, [(&json!("caf\u{fffd}.txt"), true), (&json!("huge.bin"), false)], "{results}");
+    assert_eq!(artifacts[1]["not_hashed"], "too_large");
+    assert_eq!(artifacts[1]["size"], 20_u64 << 30);
+    let odd = project.stage.world.project().join(OsStr::from_bytes(b"caf\xe9.txt"));
+    assert!(odd.exists(), "the name was no text");
+}
+
+#[test]
+fn outside_of_git_names_sizes_and_times_tell() {
+    let project = Project::plain(&[
+        write("code.txt", "changed\n"),
+        write("new/file.txt", "new\n"),
+        claim("same.txt"),
+        json!({"delete_file": "gone.txt"}),
+        command("mkdir -p node_modules/x && echo x > node_modules/x/y; echo x > by-command.txt"),
+        write("target/z", "z"),
+    ]);
+    for (path, text) in [("code.txt", "a\n"), ("same.txt", "b\n"), ("gone.txt", "c\n")] {
+        project.write(path, text);
+    }
+    let results = project.results(&WRITING);
+    let expected =
+        [json!(["code.txt"]), json!(["by-command.txt", "new/file.txt"]), json!(["gone.txt"]), Value::Null];
+    assert_eq!(operations(&results), expected.each_ref(), "{results}");
+    let files = &results["data"]["metadata"]["file_operations"];
+    assert_eq!((&files["source"], &files["scope"]), (&json!("scan"), &json!("whole")));
+    assert_eq!(codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_004"], "{results}");
+    assert_eq!(results["data"].get("git"), None);
+    assert_eq!(results["data"]["artifacts"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_repository_that_comes_goes_or_switches_its_branch_is_told() {
+    let made = Project::plain(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
+    let results = made.results(&WRITING);
+    assert_eq!(operations(&results)[1], &json!(["x.txt"]), "{results}");
+    assert!(codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
+
+    let removed = Project::repository(&[command("rm -rf .git"), write("code.txt", "changed\n")]);
+    let results = removed.results(&WRITING);
+    assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
+    assert!(codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
+
+    let switched = Project::repository(&[command("git switch -q -c other")]);
+    let results = switched.results(&WRITING);
+    assert_eq!(operations(&results)[..3], [&json!([]), &json!([]), &json!([])], "{results}");
+    let words = warnings(&results);
+    assert_eq!(words[0].1, "the work tree was on main and is on other now", "{words:?}");
+}
+
+#[test]
+fn a_task_beside_another_one_does_not_take_the_blame_alone() {
+    let wait = "touch started-$$; while [ ! -e go ]; do sleep 0.02; done; echo x > by-$$.txt; touch done-$$; \
+                while [ $(ls done-* | wc -l) -lt 2 ]; do sleep 0.02; done";
+    let project = Project::repository(&[command(wait)]);
+    let both: Vec<String> =
+        (0..2).map(|_| project.stage.exec(&[&WRITING[..], &["--allow-parallel-writes"]].concat())).collect();
+    let begun = || {
+        let entries = std::fs::read_dir(project.stage.world.project()).unwrap().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("started-")).count()
+    };
+    delegator_testkit::stage::until("both have begun", || begun() == 2);
+    project.write("go", "");
+    for (own, other) in [(0, 1), (1, 0)] {
+        project.stage.wait(&both[own]);
+        let results = project.stage.answer(&["local", "results", &both[own]]);
+        let told = warnings(&results);
+        let apart =
+            told.iter().find(|(code, _)| code == "W_FILES_006").unwrap_or_else(|| panic!("{results}"));
+        assert!(apart.1.contains(&both[other]), "{apart:?}");
+    }
+}
+
+#[test]
+fn nothing_the_agent_plants_in_the_configuration_is_run_by_looking() {
+    let canary = "\"$PWD\"/../canary";
+    let plant = format!(
+        "printf '#!/bin/sh\\n: > {canary}\\ncat\\n' > ../evil && chmod 755 ../evil && \
+         git config core.fsmonitor \"$PWD/../evil\" && git config filter.evil.clean \"$PWD/../evil\" && \
+         git config filter.evil.required true && git config diff.evil.textconv \"$PWD/../evil\" && \
+         git config diff.external \"$PWD/../evil\" && mkdir -p .git/hooks && \
+         cp ../evil .git/hooks/post-index-change && cp ../evil .git/hooks/reference-transaction && \
+         echo '* filter=evil diff=evil' > .gitattributes && echo evil > code.txt"
+    );
+    let project = Project::repository(&[command(&plant)]);
+    let results = project.results(&WRITING);
+    assert_eq!(operations(&results)[..2], [&json!(["code.txt"]), &json!([".gitattributes"])], "{results}");
+    let root = project.stage.root();
+    let evil = std::fs::read_to_string(root.join("evil")).unwrap();
+    assert!(evil.contains("canary") && !root.join("canary").exists(), "{evil}");
+    assert!(std::fs::metadata(root.join("evil")).unwrap().permissions().mode() & 0o111 != 0);
+    // The bait is good: an ordinary git runs it.
+    project.stage.world.run_as(&PathBuf::from("/usr/bin/git"), ["add", "-A"]);
+    assert!(root.join("canary").exists(), "an ordinary git takes it");
+}
+
+#[test]
+fn without_git_times_tell_and_a_warning_says_so() {
+    let project = Project::repository(&[write("code.txt", "changed\n")]);
+    let blind = Project { stage: project.stage.variable("PATH", "/nowhere") };
+    let results = blind.results(&WRITING);
+    assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
+    assert_eq!(results["data"]["metadata"]["file_operations"]["source"], "scan");
+    let told = warnings(&results);
+    assert!(told.iter().any(|(code, words)| code == "W_FILES_008" && words.contains("git")), "{told:?}");
+}
+
+#[test]
+fn a_lost_supervisor_leaves_a_task_that_ends_and_nothing_of_its_looking() {
+    let project =
+        Project::repository(&[write("begun.txt", "x\n"), command("while [ ! -e go ]; do sleep 0.02; done")]);
+    let id = project.stage.exec(&WRITING);
+    project.stage.until_there("begun.txt");
+    let folders = || {
+        let entries = std::fs::read_dir(project.stage.task_dir(&id)).unwrap().flatten();
+        entries.filter(|entry| entry.path().is_dir()).count()
+    };
+    assert_eq!(folders(), 1, "what it compares with");
+    let supervisor = rustix::process::Pid::from_raw(project.stage.supervisor_of(&id)).unwrap();
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+    let data = project.stage.wait(&id)["data"].clone();
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
+    assert_eq!(data["metadata"]["file_operations"]["source"], "agent");
+    assert_eq!(folders(), 0);
+}
