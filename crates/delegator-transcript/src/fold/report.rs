@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::activity::OpenItem;
 use super::commands::Commands;
 use super::counts::Counts;
+use super::failures::CommandFailure;
 use super::files::FileOperations;
 use super::notices::Notice;
 use super::progress::Progress;
@@ -36,6 +37,8 @@ pub struct Report {
     pub files: FileOperations,
     /// What was run.
     pub commands: Commands,
+    /// Commands that failed and were not made to succeed later, oldest first; the last twenty.
+    pub failures: Vec<CommandFailure>,
     /// Calls of tools.
     pub mcp_calls: McpCalls,
     /// Web searches and pages opened.
