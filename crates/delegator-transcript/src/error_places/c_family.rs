@@ -30,9 +30,10 @@ pub(super) fn line(line: &Line<'_>, found: &mut Found<'_>) -> bool {
 
 /// `/usr/bin/ld: x.c:5: undefined reference to `f'`
 fn linked(line: &Line<'_>, found: &mut Found<'_>) -> bool {
-    let Some((_, rest)) = line.words.split_once("ld: ").filter(|(before, _)| before.len() < 80) else {
+    let Some((program, rest)) = line.words.split_once(": ") else { return false };
+    if !program.ends_with("ld") {
         return false;
-    };
+    }
     match super::place::Position::at_start(rest) {
         Some(position) if position.message().starts_with("undefined reference to ") => {
             found.add(&position.draft(position.message(), None));

@@ -13,7 +13,7 @@ impl<'t> Eslint<'t> {
         if line.is_blank() {
             self.file = None;
         } else if !line.is_indented() {
-            let is_path = line.words.len() < 400 && is_file(line.words) && is_source(line.words);
+            let is_path = is_source(line.words) && is_file(line.words);
             self.file = is_path.then_some(line.words);
         } else if let Some(file) = self.file {
             return self.problem(file, line.words, found);

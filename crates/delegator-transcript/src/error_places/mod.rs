@@ -13,7 +13,8 @@
 //!
 //! No format is written down anywhere in the output, so all of this is a matter of shape. The readers rather miss a
 //! place than invent one. Each line is looked at a bounded number of times, and each look is bounded by the line: the
-//! whole is linear in the text, whatever the text is.
+//! whole is linear in the text, whatever the text is. Most outputs are of one format: a reader is asked at all only if
+//! the text has one of the marks without which its format cannot be told ([`Marks`]).
 
 mod c_family;
 mod eslint;
@@ -136,6 +137,34 @@ impl Found<'_> {
     }
 }
 
+/// Which formats a text can be in at all.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    rust: bool,
+    python: bool,
+    java: bool,
+    node: bool,
+    typescript: bool,
+    go: bool,
+    eslint: bool,
+}
+
+impl Marks {
+    fn of(text: &str) -> Self {
+        let has = |mark: &str| memchr::memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
+        let has_frames = has(" at ") || has("\tat ");
+        Marks {
+            rust: has("--> ") || has(" panicked at ") || has(": error["),
+            python: has("File \"") || has(".py:"),
+            java: has_frames || has(".java:"),
+            node: has_frames || has("\u{276f} "),
+            typescript: has("): error ") || has(" - error "),
+            go: has(".go:"),
+            eslint: has(" error "),
+        }
+    }
+}
+
 /// All formats, in the order they are asked.
 #[derive(Debug)]
 struct Readers<'t, 'w> {
@@ -164,25 +193,28 @@ impl<'t, 'w> Readers<'t, 'w> {
     }
 
     fn read(&mut self, text: &'t str) {
-        for line in text.split('\n') {
+        let marks = Marks::of(text);
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
             if self.found.is_full() {
                 return;
             }
-            self.line(&Line::of(line));
+            self.line(&Line::of(&text[start..end]), marks);
+            start = end + 1;
         }
         self.end();
     }
 
-    fn line(&mut self, line: &Line<'t>) {
+    fn line(&mut self, line: &Line<'t>, marks: Marks) {
         let found = &mut self.found;
-        let _taken = self.rust.line(line, found)
-            || self.python.line(line, found)
-            || self.java.line(line, found)
-            || self.node.line(line, found)
-            || typescript::line(line, found)
-            || self.go.line(line, found)
+        let _taken = marks.rust && self.rust.line(line, found)
+            || marks.python && self.python.line(line, found)
+            || marks.java && self.java.line(line, found)
+            || marks.node && self.node.line(line, found)
+            || marks.typescript && typescript::line(line, found)
+            || marks.go && self.go.line(line, found)
             || c_family::line(line, found)
-            || self.eslint.line(line, found)
+            || marks.eslint && self.eslint.line(line, found)
             || self.plain.line(line, found);
     }
 

@@ -92,19 +92,20 @@ pub(super) fn number(text: &str) -> Option<(u32, &str)> {
 
 /// Whether this can be the name of a file: not a time, a URL, or a host with its port.
 pub(super) fn is_file(path: &str) -> bool {
-    if path.is_empty() || path.len() > LONGEST_PATH || path.contains("://") {
+    if path.is_empty() || path.len() > LONGEST_PATH {
         return false;
     }
-    let is_odd = |byte: u8| byte.is_ascii_control() || b"\"'`<>|*?;=".contains(&byte);
-    if path.bytes().any(is_odd) {
-        return false;
-    }
+    let bytes = path.as_bytes();
     // A path with a blank in it cannot be told from a word before a path, unless it begins like a path.
-    let is_rooted = path.starts_with(['/', '.', '\\']) || path.as_bytes().get(1) == Some(&b':');
-    if path.contains(' ') && !is_rooted {
+    let is_rooted = matches!(bytes[0], b'/' | b'.' | b'\\') || bytes.get(1) == Some(&b':');
+    if !is_rooted && memchr::memchr(b' ', bytes).is_some() {
         return false;
     }
-    is_source(path) || (path.contains(['/', '\\']) && has_ending(path))
+    let is_odd = |byte: &u8| {
+        matches!(byte, 0..=31 | 127 | b'"' | b'\'' | b'`' | b'<' | b'>' | b'|' | b'*' | b'?' | b';' | b'=')
+    };
+    let is_named = is_source(path) || (path.contains(['/', '\\']) && has_ending(path));
+    is_named && !bytes.iter().any(is_odd) && !path.contains("://")
 }
 
 fn name_of(path: &str) -> &str {

@@ -14,7 +14,7 @@ use crate::outcome::{Answer, ChildExit, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
-use crate::views::{restore_point, task as view};
+use crate::views::{restore_point, structured_output, task as view};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -74,6 +74,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
     let mut answer = Answer::done(Value::Object(data)).fact("count", 1);
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
+    answer.warnings.extend(structured_output::warnings(&task, files.record.as_ref()));
     let told = files.record.map(|record| record.warnings).unwrap_or_default();
     answer.warnings.extend(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)));
     Ok(answer)
