@@ -183,7 +183,7 @@ proptest! {
 
 /// Texts that would take long if anything were looked for again and again. The suite's own limit is the clock.
 #[test]
-fn hostile_megabytes_end() {
+fn hostile_texts_come_to_an_end() {
     for piece in [
         ":1",
         "a.rs:1:",
@@ -206,7 +206,7 @@ fn hostile_megabytes_end() {
         "\r",
         "panic: \n",
     ] {
-        let text = piece.repeat((1 << 20) / piece.len());
+        let text = piece.repeat((128 << 10) / piece.len());
         for text in
             [text.clone(), format!("error: y\n{text}"), format!("Traceback (most recent call last):\n{text}")]
         {

@@ -2,10 +2,10 @@
 //! flag in brackets says which warning was made an error. And the linker, when it knows the line.
 
 use super::Found;
-use super::place::Line;
+use super::place::{Line, Position};
 
 pub(super) fn line(line: &Line<'_>, found: &mut Found<'_>) -> bool {
-    let Some(position) = line.position else { return linked(line, found) };
+    let Some(position) = line.position else { return false };
     let said = position.message();
     let is_other =
         ["warning: ", "note: ", "remark: ", "info: ", "hint: "].iter().any(|w| said.starts_with(w));
@@ -28,13 +28,10 @@ pub(super) fn line(line: &Line<'_>, found: &mut Found<'_>) -> bool {
     }
 }
 
-/// `/usr/bin/ld: x.c:5: undefined reference to `f'`
-fn linked(line: &Line<'_>, found: &mut Found<'_>) -> bool {
-    let Some((program, rest)) = line.words.split_once(": ") else { return false };
-    if !program.ends_with("ld") {
-        return false;
-    }
-    match super::place::Position::at_start(rest) {
+/// `/src/x.c:5: undefined reference to `f'`, on its own or behind the linker's name.
+pub(super) fn linked(line: &Line<'_>, found: &mut Found<'_>) -> bool {
+    let behind_name = line.words.split_once("ld: ").and_then(|(_, rest)| Position::at_start(rest));
+    match line.position.or(behind_name) {
         Some(position) if position.message().starts_with("undefined reference to ") => {
             found.add(&position.draft(position.message(), None));
             true

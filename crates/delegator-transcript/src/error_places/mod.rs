@@ -146,6 +146,7 @@ struct Marks {
     node: bool,
     typescript: bool,
     go: bool,
+    linker: bool,
     eslint: bool,
 }
 
@@ -160,7 +161,8 @@ impl Marks {
             node: has_frames || has("\u{276f} "),
             typescript: has("): error ") || has(" - error "),
             go: has(".go:"),
-            eslint: has(" error "),
+            linker: has("undefined reference to "),
+            eslint: has(" error  "),
         }
     }
 }
@@ -213,6 +215,7 @@ impl<'t, 'w> Readers<'t, 'w> {
             || marks.node && self.node.line(line, found)
             || marks.typescript && typescript::line(line, found)
             || marks.go && self.go.line(line, found)
+            || marks.linker && c_family::linked(line, found)
             || c_family::line(line, found)
             || marks.eslint && self.eslint.line(line, found)
             || self.plain.line(line, found);

@@ -19,8 +19,8 @@ pub(super) struct Line<'t> {
 
 impl<'t> Line<'t> {
     pub(super) fn of(text: &'t str) -> Self {
-        let text = text.trim_end();
-        let words = text.trim_start();
+        let text = text.trim_ascii_end();
+        let words = text.trim_ascii_start();
         Line { text, words, position: Position::at_start(words) }
     }
 
@@ -109,19 +109,23 @@ pub(super) fn is_file(path: &str) -> bool {
 }
 
 fn name_of(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or_default()
+    memchr::memrchr2(b'/', b'\\', path.as_bytes()).map_or(path, |at| &path[at + 1..])
+}
+
+fn ending_of(name: &str) -> Option<&str> {
+    memchr::memrchr(b'.', name.as_bytes()).map(|at| &name[at + 1..])
 }
 
 fn has_ending(path: &str) -> bool {
-    let ending = name_of(path).rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
+    let ending = ending_of(name_of(path)).unwrap_or_default();
     ending.len() <= 8 && ending.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// Whether the name says that it is something people write.
 pub(super) fn is_source(path: &str) -> bool {
     let name = name_of(path);
-    match name.rsplit_once('.') {
-        Some((_, ending)) => SOURCE_ENDINGS.binary_search(&ending).is_ok(),
+    match ending_of(name) {
+        Some(ending) => ending.len() <= 8 && SOURCE_ENDINGS.binary_search(&ending).is_ok(),
         None => {
             matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "Dockerfile" | "Justfile" | "justfile")
         }

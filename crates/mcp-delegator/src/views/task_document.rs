@@ -84,19 +84,15 @@ fn failure(document: Document, context: &Value) -> Document {
     let none = Vec::new();
     let places = context["error_locations"].as_array().unwrap_or(&none).iter().take(MOST_PLACES);
     let shown: Vec<String> = places.map(place).collect();
-    let suggested: Vec<String> = context["suggestions"]
-        .as_array()
-        .unwrap_or(&none)
-        .iter()
-        .map(|words| format!("- {}", scalar(words)))
-        .collect();
+    let suggested = context["suggestions"].as_array().unwrap_or(&none).iter();
+    let suggested: Vec<_> = suggested.map(|words| ("suggestion".to_owned(), scalar(words))).collect();
     let document = match shown.is_empty() {
         true => document,
         false => quoted(document, "Where its commands failed:", &shown.join("\n")),
     };
     match suggested.is_empty() {
         true => document,
-        false => quoted(document, "What could be done:", &suggested.join("\n")),
+        false => document.block(Block::Facts(suggested)),
     }
 }
 
