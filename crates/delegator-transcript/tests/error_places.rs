@@ -77,7 +77,7 @@ fn windows_line_ends_and_colours_change_nothing() {
 
 #[test]
 fn a_cut_output_is_read_at_both_ends() {
-    let limits = LineLimits { head: 4 << 10, tail: 4 << 10, ..LineLimits::STANDARD };
+    let limits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 4 << 10 };
     let head = "./first.go:3:5: one\n";
     let noise = "nothing to see here\n".repeat(4_000);
     let tail = "./last.go:9:1: two\n";

@@ -27,6 +27,8 @@ pub struct Summary {
     pub progress: Option<ProgressSummary>,
     pub file_operations: FileSummary,
     pub commands: CommandsSummary,
+    /// Commands that failed and were not made to succeed later, with the places they complained about.
+    pub failures: Vec<Value>,
     pub mcp_calls: Value,
     pub web_search_count: u64,
     pub sub_agent_count: u64,
@@ -143,6 +145,7 @@ impl Summary {
             }),
             file_operations: files(report, working_dir),
             commands: commands(report),
+            failures: report.failures.iter().map(|failure| json!(failure)).collect(),
             mcp_calls: json!(report.mcp_calls),
             web_search_count: report.web_searches,
             sub_agent_count: report.sub_agents,
