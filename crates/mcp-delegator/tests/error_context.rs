@@ -213,7 +213,7 @@ fn answering(message: &str) -> (Value, Stage) {
 
 fn output_warnings(answer: &Value) -> Vec<String> {
     let all = answer["warnings"].as_array().cloned().unwrap_or_default();
-    let texts = all.iter().map(|warning| warning.as_str().unwrap().to_owned());
+    let texts = all.iter().filter_map(|warning| warning.as_str().map(str::to_owned));
     texts.filter(|text| text.starts_with("W_OUTPUT")).collect()
 }
 

@@ -26,7 +26,7 @@ fn nothing(end: &End) -> Findings<'_> {
 fn what_kept_the_agent_from_working() {
     use FailureKind as Kind;
     let gpt = Some("gpt-9");
-    let cases: [(Kind, &str, Option<&str>, Option<&str>, &str); 15] = [
+    let cases = [
         (Kind::UsageLimit, "x", Some("3:51 PM"), None, "Try again at 3:51 PM."),
         (Kind::UsageLimit, "x", Some("Sep 23rd, 2026 8:13 AM"), None, "Try again at Sep 23rd, 2026 8:13 AM."),
         (Kind::UsageLimit, "x", Some("2 days 3 hours"), None, "Try again in 2 days 3 hours."),
