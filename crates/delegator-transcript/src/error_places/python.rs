@@ -1,6 +1,6 @@
 //! Python: `Traceback (most recent call last):`, frames from the outermost in, and at the end the exception. A syntax
 //! error has a frame without a traceback. Exceptions that led to each other are printed one after the other with a
-//! sentence between: the last one counts. And pytest, which ends its own kind of trace with `test_x.py:5: ValueError`
+//! sentence between: the last one counts. Groups of exceptions are drawn with bars at the left. And pytest, which ends its own kind of trace with `test_x.py:5: ValueError`
 //! and marks what is wrong with `E`.
 
 use super::Found;
@@ -10,8 +10,9 @@ use super::place::{Draft, Line, is_error_name, named_message, number};
 pub(super) struct Python<'t> {
     /// Inside a traceback.
     frames: Option<Frames<'t>>,
-    /// A whole one. It is given up if the next words say that it only led to another.
-    done: Option<Draft<'t>>,
+    /// A whole one, and how many more lines its message may have. It is given up if the next words say that it only
+    /// led to another.
+    done: Option<(Draft<'t>, u8)>,
     /// What pytest marked first since the last place.
     marked: Option<&'t str>,
 }
@@ -24,6 +25,9 @@ struct Frames<'t> {
     any: Option<(&'t str, u32)>,
 }
 
+/// Lines of a message behind the first.
+const PATIENCE: u8 = 4;
+
 const CHAINED: [&str; 2] = [
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
@@ -31,18 +35,21 @@ const CHAINED: [&str; 2] = [
 
 impl<'t> Python<'t> {
     pub(super) fn line(&mut self, line: &Line<'t>, found: &mut Found<'_>) -> bool {
-        let (words, is_marked) = match line.text.strip_prefix("E  ") {
-            Some(marked) => (marked.trim(), true),
-            None => (line.words, false),
+        let (body, is_marked) = match line.text.strip_prefix("E  ") {
+            Some(marked) => (marked.trim_start(), true),
+            None => (line.words.strip_prefix("| ").unwrap_or(line.text), false),
         };
+        let words = body.trim_start();
+        let is_traceback =
+            words.trim_start_matches("+ Exception Group ").starts_with("Traceback (most recent call last)");
         if self.done.is_some() && !line.is_blank() {
             if CHAINED.contains(&words) {
                 self.done = None;
                 return true;
             }
-            self.end_done(found);
+            self.wait_for_chain(is_traceback, found);
         }
-        if words.starts_with("Traceback (most recent call last)") {
+        if is_traceback {
             self.frames = Some(Frames::default());
             return true;
         }
@@ -50,7 +57,7 @@ impl<'t> Python<'t> {
             return self.frame(frame);
         }
         if self.frames.is_some() {
-            let is_source = line.is_indented() && !is_marked;
+            let is_source = body.starts_with([' ', '\t']);
             if line.is_blank() || is_source || self.exception(words) {
                 return true;
             }
@@ -82,7 +89,8 @@ impl<'t> Python<'t> {
         let Some((kind, message)) = named_message(words) else { return false };
         if let Some((file, line)) = frames.own.or(frames.any) {
             let message = if message.is_empty() { kind } else { message };
-            self.done = Some(Draft { file, line, column: None, message: message.into(), kind: Some(kind) });
+            let draft = Draft { file, line, column: None, message: message.into(), kind: Some(kind) };
+            self.done = Some((draft, PATIENCE));
         }
         true
     }
@@ -96,6 +104,7 @@ impl<'t> Python<'t> {
         };
         let kind = position.message();
         if is_error_name(kind) && !kind.contains(' ') {
+            self.end_done(found);
             let message = self.marked.take().unwrap_or(kind);
             // `E   ValueError: bad`: the name is told apart.
             let message =
@@ -106,8 +115,16 @@ impl<'t> Python<'t> {
         kind.is_empty()
     }
 
+    /// A message may have several lines before it is told that it only led to another.
+    fn wait_for_chain(&mut self, is_traceback: bool, found: &mut Found<'_>) {
+        match &mut self.done {
+            Some((_, patience)) if *patience > 0 && !is_traceback => *patience -= 1,
+            _ => self.end_done(found),
+        }
+    }
+
     fn end_done(&mut self, found: &mut Found<'_>) {
-        if let Some(done) = self.done.take() {
+        if let Some((done, _)) = self.done.take() {
             found.add(&done);
         }
     }
