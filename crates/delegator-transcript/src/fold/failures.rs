@@ -141,7 +141,7 @@ fn answers_by_exit_code(program: &[String]) -> bool {
         [
             "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "diff" | "cmp" | "test" | "[" | "[[",
             ..
-        ] | ["which" | "type" | "pgrep" | "pidof" | "expr" | "false", ..]
+        ] | ["which" | "type" | "pgrep" | "pidof" | "expr", ..]
             | ["command", "-v" | "-V"]
             | ["git", "grep" | "diff" | "show-ref" | "check-ignore" | "merge-base" | "rev-parse"]
     )
