@@ -4,6 +4,7 @@
 //! `cargo bench -p delegator-transcript [-- MEGABYTES]`; `-- --memory MEGABYTES` only folds that much and prints the
 //! peak, so that each size gets a process of its own; `-- --line MEGABYTES` does so with a single line of that size;
 //! `-- --tests MEGABYTES` folds commands that printed that much of what test runners print.
+//! `-- --failed MEGABYTES` reads error places out of the output of one failed command, friendly and hostile.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
@@ -225,6 +226,32 @@ fn test_outputs(megabytes: usize) {
     }
 }
 
+/// One failed command whose output is a piece again and again.
+fn failed(megabytes: usize) {
+    let friendly = output(&mut Dice(0xFA11), 8 << 10);
+    let friendly: String = serde_json::from_str(&friendly).expect("a string");
+    let pieces = [
+        friendly.as_str(),
+        ":1",
+        "a.rs:1:",
+        "\n    at f (",
+        "E   ",
+        "  | ^\n",
+        "(",
+        "\u{1b}[",
+        "x.c:1:1: note: y\n",
+    ];
+    for piece in pieces {
+        let printed = piece.repeat((megabytes << 20) / piece.len());
+        let item = serde_json::json!({"type": "item.completed", "item": {"id": "item_0", "type": "command_execution",
+            "command": "make", "aggregated_output": printed, "exit_code": 2, "status": "failed"}});
+        let line = format!("{item}\n");
+        let [speed] = speeds(line.as_bytes(), [fold]);
+        let name: String = piece.chars().take(24).collect();
+        println!("| {name:?} | {:.1} ms | {speed:.0} MB/s |", line.len() as f64 / 1e3 / speed);
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let number = |text: Option<&String>| text.and_then(|text| text.parse().ok());
@@ -232,6 +259,7 @@ fn main() {
         Some("--memory") => Some(memory),
         Some("--line") => Some(one_line),
         Some("--tests") => Some(test_outputs),
+        Some("--failed") => Some(failed),
         _ => None,
     };
     if let Some(measure) = measure {

@@ -1,8 +1,6 @@
 //! Control sequences of terminals, which agents' programs print for colours, titles and links.
 
 use std::borrow::Cow;
-use std::iter::Peekable;
-use std::str::Chars;
 
 const ESCAPE: char = '\u{1b}';
 /// The one-character form of `ESC [`.
@@ -10,52 +8,52 @@ const SEQUENCE: char = '\u{9b}';
 
 /// The text without control sequences, each gone as a whole. Other control characters stay.
 pub(crate) fn without_sequences(text: &str) -> Cow<'_, str> {
-    if !text.contains([ESCAPE, SEQUENCE]) {
-        return Cow::Borrowed(text);
-    }
+    let Some(first) = next_sequence(text) else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(character) = chars.next() {
-        match character {
-            ESCAPE => skip_escape(&mut chars),
-            SEQUENCE => skip_parameters(&mut chars),
-            other => plain.push(other),
-        }
+    let (mut rest, mut next) = (text, Some(first));
+    while let Some(at) = next {
+        plain.push_str(&rest[..at]);
+        let sequence = &rest[at..];
+        rest = match sequence.strip_prefix(SEQUENCE) {
+            Some(parameters) => behind_parameters(parameters),
+            None => behind_escape(&sequence[1..]),
+        };
+        next = next_sequence(rest);
     }
+    plain.push_str(rest);
     Cow::Owned(plain)
 }
 
-/// What follows an ESC.
-fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
-    match chars.peek() {
-        Some('[') => {
-            chars.next();
-            skip_parameters(chars);
-        }
+/// Where the next one begins. In UTF-8 the long form of the sequence is two bytes.
+fn next_sequence(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr::memchr2_iter(0x1b, 0xc2, bytes).find(|at| bytes[*at] == 0x1b || bytes.get(at + 1) == Some(&0x9b))
+}
+
+/// What is left behind what follows an ESC.
+fn behind_escape(text: &str) -> &str {
+    match text.chars().next() {
+        Some('[') => behind_parameters(&text[1..]),
         // Titles, links, images: up to a BEL or `ESC \`, or to the end of the line where that was lost.
         Some(']' | 'P' | 'X' | '^' | '_') => {
-            while let Some(character) = chars.next_if(|c| *c != '\n') {
-                match character {
-                    '\u{7}' | '\u{9c}' => return,
-                    ESCAPE => {
-                        chars.next_if_eq(&'\\');
-                        return;
-                    }
-                    _ => {}
-                }
+            let end = text.find(['\n', '\u{7}', '\u{9c}', ESCAPE]).unwrap_or(text.len());
+            let rest = &text[end..];
+            match rest.strip_prefix(ESCAPE) {
+                Some(rest) => rest.strip_prefix('\\').unwrap_or(rest),
+                None => rest.strip_prefix(['\u{7}', '\u{9c}']).unwrap_or(rest),
             }
         }
         _ => {
-            while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
-            chars.next_if(|c| ('0'..='~').contains(c));
+            let rest = text.trim_start_matches(|c: char| (' '..='/').contains(&c));
+            rest.strip_prefix(|c: char| ('0'..='~').contains(&c)).unwrap_or(rest)
         }
     }
 }
 
 /// `31;1m`: parameters and the character that ends them.
-fn skip_parameters(chars: &mut Peekable<Chars<'_>>) {
-    while chars.next_if(|c| (' '..='?').contains(c)).is_some() {}
-    chars.next_if(|c| ('@'..='~').contains(c));
+fn behind_parameters(text: &str) -> &str {
+    let rest = text.trim_start_matches(|c: char| (' '..='?').contains(&c));
+    rest.strip_prefix(|c: char| ('@'..='~').contains(&c)).unwrap_or(rest)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 
 mod control;
 mod decode;
+mod error_places;
 mod event;
 mod fold;
 mod framer;
@@ -29,14 +30,15 @@ pub mod shell;
 mod test_runs;
 
 pub use decode::{decode, decode_text};
+pub use error_places::ErrorPlace;
 pub use event::{
     ChangeKind, CollabToolCall, CommandExecution, Event, FileChange, IdleEvent, Item, ItemDetails,
     McpToolCall, Phase, Status, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    Account, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, McpCalls, Notice,
-    OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer, TestReport, TestRunReport,
-    ToolCalls, TurnState, UsageReport,
+    Account, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions,
+    McpCalls, Notice, OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer,
+    TestReport, TestRunReport, ToolCalls, TurnState, UsageReport,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;

@@ -123,6 +123,39 @@ fn a_models_refusal_is_a_failure_with_its_words() {
 }
 
 #[test]
+fn an_answer_is_held_to_its_schema() {
+    let schema = r#"{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}, "additionalProperties": false}"#;
+    for (said, paths) in [(json!({"name": "x"}), vec![]), (json!({"name": 3}), vec!["/name"])] {
+        let model = FakeModel::start(vec![Step::Say(vec![message(&said.to_string())])]);
+        let stage = Stage::with(&model.codex_config());
+        let data = stage.done(&["exec", "name it", "--output-schema", schema]);
+        assert_eq!((&data["state"], &data["structured_output"]), (&json!("completed"), &said), "{data}");
+        let violations = data["structured_output_violations"].as_array().cloned().unwrap_or_default();
+        let told: Vec<&str> = violations.iter().filter_map(|violation| violation["path"].as_str()).collect();
+        assert_eq!(told, paths, "{data}");
+        assert!(
+            model.requests()[0].to_string().contains("json_schema"),
+            "the model was asked for that shape"
+        );
+    }
+}
+
+#[test]
+fn a_failed_command_is_found_in_what_codex_tells() {
+    let build = "echo 'src/x.c:3:5: error: expected expression'; exit 2";
+    let body = json!({"error": {"message": "The model is on holiday", "type": "invalid_request_error"}});
+    let model = FakeModel::start(vec![Step::Say(vec![command(build)]), Step::Refuse { status: 400, body }]);
+    let stage = Stage::with(&model.codex_config());
+    let context = stage.done(&["exec", "build it"])["metadata"]["error_context"].clone();
+    let location = &context["error_locations"][0];
+    assert_eq!(
+        (&location["file"], &location["line"], &location["column"], &location["command"]),
+        (&json!("src/x.c"), &json!(3), &json!(5), &json!(build)),
+        "{context}"
+    );
+}
+
+#[test]
 fn an_unreachable_model_ends_by_itself() {
     // A port that was free a moment ago and is nobody's now.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

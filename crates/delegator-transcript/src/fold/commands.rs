@@ -119,7 +119,7 @@ impl CommandLog {
     }
 }
 
-fn is_failure(status: Status, exit_code: Option<i32>) -> bool {
+pub(super) fn is_failure(status: Status, exit_code: Option<i32>) -> bool {
     match status {
         Status::Failed => true,
         Status::Declined => false,

@@ -12,6 +12,7 @@ pub(crate) mod activity;
 mod calls;
 mod commands;
 mod counts;
+mod failures;
 mod files;
 mod kept;
 mod notices;
@@ -26,6 +27,7 @@ pub use account::{Account, Seen, Summarizer};
 pub use activity::OpenItem;
 pub use commands::{CommandReport, Commands};
 pub use counts::Counts;
+pub use failures::CommandFailure;
 pub use files::FileOperations;
 pub use notices::Notice;
 pub use progress::Progress;
@@ -42,6 +44,7 @@ use activity::OpenItems;
 use calls::CallLog;
 use commands::CommandLog;
 use counts::Tally;
+use failures::Failures;
 use files::Files;
 use kept::KeptText;
 use notices::Notices;
@@ -76,6 +79,7 @@ struct Fold {
     final_message: Option<KeptText>,
     files: Files,
     commands: CommandLog,
+    failures: Failures,
     calls: CallLog,
     plan: Vec<(KeptText, bool)>,
     plan_steps_not_listed: u64,
@@ -218,7 +222,9 @@ impl Fold {
         let status = item.status.unwrap_or(Status::Completed);
         match &item.details {
             ItemDetails::CommandExecution(command) => {
-                self.commands.finish(command, status, self.options.workdir.as_deref())
+                let workdir = self.options.workdir.as_deref();
+                self.commands.finish(command, status, workdir);
+                self.failures.finish(command, status, workdir);
             }
             ItemDetails::FileChange { changes } if status == Status::Completed => self.files.apply(changes),
             ItemDetails::FileChange { .. } => self.files.patch_failed(),
@@ -314,6 +320,7 @@ impl Fold {
             files: self.files.report(),
             commands: self.commands.report(),
             tests: self.commands.tests(),
+            failures: self.failures.report(),
             mcp_calls: self.calls.mcp_report(),
             web_searches: self.calls.web_searches(),
             sub_agents: self.calls.sub_agents(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::activity::OpenItem;
 use super::commands::Commands;
 use super::counts::Counts;
+use super::failures::CommandFailure;
 use super::files::FileOperations;
 use super::notices::Notice;
 use super::progress::Progress;
@@ -40,6 +41,8 @@ pub struct Report {
     /// How its tests went; nothing when none ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
+    /// Commands that failed and were not made to succeed later, oldest first; the last twenty.
+    pub failures: Vec<CommandFailure>,
     /// Calls of tools.
     pub mcp_calls: McpCalls,
     /// Web searches and pages opened.

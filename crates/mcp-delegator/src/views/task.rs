@@ -1,13 +1,12 @@
 //! A task in the words of contract 000: what wait, results and status say about it.
 
-use delegator_domain::task::{End, ExitStatus, State};
+use delegator_domain::task::{ExitStatus, State};
 use delegator_engine::{Queued, Record, TaskFiles};
 use delegator_registry::{Brief, Task, WaitsFor};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::failure::quoted;
-use super::{files, output, restore_point, rfc3339, verification};
+use super::{error_context, files, output, restore_point, rfc3339, structured_output, verification};
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
 const MESSAGE_CHARS: usize = 8_000;
@@ -45,8 +44,8 @@ pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, us
     data.insert("summary".into(), summary.unwrap_or_else(|| format!("Task {}", task.state.shown())).into());
     let record = kept.record.as_ref();
     data.insert("final_message".into(), final_message(record, streams.is_some()));
-    if let (Some(text), true) = (final_text(record), task.input.get("output_schema").is_some()) {
-        data.insert("structured_output".into(), serde_json::from_str(text).unwrap_or_default());
+    if let Some(answer) = structured_output::of(task, record) {
+        answer.insert_into(&mut data);
     }
     data.insert("metadata".into(), metadata(task, record));
     files::add_to(&mut data, record);
@@ -86,7 +85,7 @@ fn metadata(task: &Task, record: Option<&Record>) -> Value {
         "duration": ran_ms(task) / 1000,
         "file_operations": files::operations(record),
         "thread_info": thread_info(task, report),
-        "error_context": error_context(task),
+        "error_context": error_context::told(task, record),
     });
     if let Some(results) = report.and_then(|report| test_results(&report["tests"])) {
         metadata["test_results"] = results;
@@ -127,28 +126,6 @@ fn thread_info(task: &Task, report: Option<&Value>) -> Value {
         "cache_hit_rate": report.and_then(|report| report.pointer("/usage/cache_hit_rate")),
         "token_usage": tokens,
     })
-}
-
-fn error_context(task: &Task) -> Value {
-    let (message, kind, retry_at) = match task.ended.as_ref().map(|ended| &ended.end) {
-        Some(End::Failed { kind, message, retry_at }) => (quoted(message), kind.name(), retry_at.clone()),
-        Some(End::Timeout(limit)) => {
-            (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
-        }
-        _ => return Value::Null,
-    };
-    let mut context = json!({
-        "error_message": message,
-        "error_type": kind,
-        "failed_files": [],
-        "error_locations": [],
-        "suggestions": [],
-        "failure_kind": kind,
-    });
-    if let Some(retry_at) = retry_at {
-        context["retry_at"] = retry_at.into();
-    }
-    context
 }
 
 /// A running task, in a few words.

@@ -7,6 +7,8 @@ use super::{files, verification};
 
 /// Names that are listed before the rest is only counted.
 const MOST_FILES: usize = 20;
+/// Places of errors that are shown.
+const MOST_PLACES: usize = 3;
 
 /// A submission that was accepted.
 pub fn accepted(data: &Value) -> Document {
@@ -42,6 +44,8 @@ pub fn result(data: &Value) -> Document {
         return document.block(Block::Facts(progress)).block(wait_for(data));
     }
     document = document.block(Block::Facts(outline(data)));
+    document = failure(document, &data["metadata"]["error_context"]);
+    document = violations(document, data);
     document = verification::described(document, data);
     if let Some(words) = data["metadata"]["error_context"]["agent_message"].as_str() {
         document = quoted(document, "What the agent reported:", words);
@@ -107,6 +111,46 @@ pub fn tests(results: &Value) -> Vec<(String, String)> {
         told.push(("failed tests".to_owned(), listed(names)));
     }
     told
+}
+
+/// Where it went wrong, and what could be done.
+fn failure(document: Document, context: &Value) -> Document {
+    let none = Vec::new();
+    let places = context["error_locations"].as_array().unwrap_or(&none).iter().take(MOST_PLACES);
+    let shown: Vec<String> = places.map(place).collect();
+    let suggested = context["suggestions"].as_array().unwrap_or(&none).iter();
+    let suggested: Vec<_> = suggested.map(|words| ("suggestion".to_owned(), scalar(words))).collect();
+    let document = match shown.is_empty() {
+        true => document,
+        false => quoted(document, "Where its commands failed:", &shown.join("\n")),
+    };
+    match suggested.is_empty() {
+        true => document,
+        false => document.block(Block::Facts(suggested)),
+    }
+}
+
+fn place(location: &Value) -> String {
+    let column = location["column"].as_u64().map(|column| format!(":{column}")).unwrap_or_default();
+    let kind = location["kind"].as_str().map(|kind| format!("{kind}: ")).unwrap_or_default();
+    format!(
+        "{}:{}{column}: {kind}{} ({})",
+        text(location, "file"),
+        scalar(&location["line"]),
+        text(location, "message"),
+        text(location, "command")
+    )
+}
+
+/// What is wrong with an answer that had to be of a shape.
+fn violations(document: Document, data: &Value) -> Document {
+    let Some(violations) = data["structured_output_violations"].as_array() else { return document };
+    let line = |violation: &Value| match text(violation, "path") {
+        "" => text(violation, "problem").to_owned(),
+        path => format!("{path}: {}", text(violation, "problem")),
+    };
+    let lines: Vec<String> = violations.iter().map(line).collect();
+    quoted(document, "The answer does not fit the output schema:", &lines.join("\n"))
 }
 
 fn listed(files: &[Value]) -> String {

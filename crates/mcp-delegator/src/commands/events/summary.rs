@@ -32,6 +32,8 @@ pub struct Summary {
     pub test_results: Option<Value>,
     /// The test runs these are made of, oldest first.
     pub test_runs: Vec<Value>,
+    /// Commands that failed and were not made to succeed later, with the places they complained about.
+    pub failures: Vec<Value>,
     pub mcp_calls: Value,
     pub web_search_count: u64,
     pub sub_agent_count: u64,
@@ -150,6 +152,7 @@ impl Summary {
             commands: commands(report),
             test_results: report.tests.as_ref().and_then(|tests| task::test_results(&json!(tests))),
             test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
+            failures: report.failures.iter().map(|failure| json!(failure)).collect(),
             mcp_calls: json!(report.mcp_calls),
             web_search_count: report.web_searches,
             sub_agent_count: report.sub_agents,

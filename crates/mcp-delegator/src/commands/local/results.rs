@@ -14,7 +14,7 @@ use crate::outcome::{Answer, ChildExit, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
-use crate::views::{files as files_view, restore_point, task as view, verification};
+use crate::views::{files as files_view, restore_point, structured_output, task as view, verification};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -76,6 +76,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
     answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
     answer.warnings.extend(files_view::warnings(files.record.as_ref()));
     answer.warnings.extend(verification::warnings(&task, files.record.as_ref()));
+    answer.warnings.extend(structured_output::warnings(&task, files.record.as_ref()));
     let told = files.record.map(|record| record.warnings).unwrap_or_default();
     answer.warnings.extend(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)));
     Ok(answer)

@@ -20,7 +20,9 @@ use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
 use crate::run::Context;
 use crate::views::failure::told;
-use crate::views::{files as files_view, restore_point, task as view, verification};
+use crate::views::{
+    error_context, files as files_view, restore_point, structured_output, task as view, verification,
+};
 
 /// How far the agent may go; `preview` plans and does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -136,8 +138,15 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     }
     let files = engine.files(&task.id)?;
     let result = view::result(&task, &files, None);
-    for key in ["summary", "final_message", "structured_output", "metadata", "verification", "restore_point"]
-    {
+    for key in [
+        "summary",
+        "final_message",
+        "structured_output",
+        "structured_output_violations",
+        "metadata",
+        "verification",
+        "restore_point",
+    ] {
         data.extend(result.get(key).map(|value| (key.to_owned(), value.clone())));
     }
     engine.mark_read(&task.id)?;
@@ -148,6 +157,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     };
     answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
     answer.warnings.extend(files_view::warnings(files.record.as_ref()));
+    answer.warnings.extend(structured_output::warnings(&task, files.record.as_ref()));
     answer.child =
         task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
     Ok(answer)
@@ -189,9 +199,11 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
                 None => error,
             };
             let tail = files.record.as_ref().map(|record| tail(&record.last_stderr, 1024).to_owned());
-            error
+            let error = error
                 .context("exit_code", json!(view::exit_code(task)))
-                .context("stderr_tail", tail.unwrap_or_default())
+                .context("stderr_tail", tail.unwrap_or_default());
+            let place = error_context::location(files.record.as_ref());
+            place.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
         }
     };
     let error = error.context("task_id", task.id.as_str());

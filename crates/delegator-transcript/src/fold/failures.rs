@@ -1,0 +1,230 @@
+//! Commands that failed, and what they complained about.
+//!
+//! What a command printed is read once, when it ends, and only if it failed. The last run of a command counts: a
+//! later run of the same command takes the place of the earlier failure, and one that goes well takes it away. Two
+//! runs are of the same command if their scripts are, but for white space and where the errors are sent. A pipe is
+//! part of the script: how `cargo test | tail` ended says nothing of `cargo test`.
+//!
+//! Some programs answer a question with their exit code. Code 1 of `grep` or `diff` is an answer and no failure, as
+//! long as nothing in the output is an error with a place.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use super::commands::is_failure;
+use super::kept::KeptText;
+use crate::error_places::{ErrorPlace, PlainLines, read};
+use crate::event::{CommandExecution, Status};
+use crate::shell;
+
+const MOST_FAILURES: usize = 20;
+const LONGEST_COMMAND: usize = 2 << 10;
+
+/// A command that failed, for as long as it was not made to succeed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CommandFailure {
+    /// As the agent gave it, without a shell's wrapper; at most 2 KiB.
+    pub command: String,
+    /// Absent where the agent only said that it failed.
+    pub exit_code: Option<i32>,
+    /// The most telling line of what it printed, at most 300 characters; empty if it printed nothing.
+    pub message: String,
+    /// What kind of error that is: `E0308`, `TypeError`.
+    pub kind: Option<String>,
+    /// What it complained about, in the order it did; at most twenty places.
+    pub places: Vec<ErrorPlace>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    list: VecDeque<CommandFailure>,
+}
+
+impl Failures {
+    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status, workdir: Option<&str>) {
+        let has_failed = is_failure(status, command.exit_code);
+        // What was declined did not run; what went well matters only where something had gone wrong.
+        if status == Status::Declined || (!has_failed && self.list.is_empty()) {
+            return;
+        }
+        let script = shell::unwrap(&KeptText::of(&command.command, LONGEST_COMMAND).resolve());
+        self.list.retain(|known| !is_same(&known.command, &script));
+        if !has_failed {
+            return;
+        }
+        let program = last_program(&script);
+        let plain = if shows_text(&program) { PlainLines::AreContent } else { PlainLines::Count };
+        let tail = command.output_tail.as_ref().map(|tail| tail.resolve());
+        let reading = read(&command.output.resolve(), tail.as_deref(), workdir, plain);
+        if command.exit_code == Some(1) && reading.places.is_empty() && answers_by_exit_code(&program) {
+            return;
+        }
+        if self.list.len() >= MOST_FAILURES {
+            self.list.pop_front();
+        }
+        self.list.push_back(CommandFailure {
+            command: script,
+            exit_code: command.exit_code,
+            message: reading.message,
+            kind: reading.kind,
+            places: reading.places,
+        });
+    }
+
+    pub(super) fn report(&self) -> Vec<CommandFailure> {
+        self.list.iter().cloned().collect()
+    }
+}
+
+/// Whether two scripts are the same but for white space and `2>&1` at the end.
+fn is_same(one: &str, other: &str) -> bool {
+    fn words(script: &str) -> std::str::SplitWhitespace<'_> {
+        let script = script.trim_end();
+        script.strip_suffix("2>&1").unwrap_or(script).split_whitespace()
+    }
+    words(one).eq(words(other))
+}
+
+/// The words of the last command of a script up to its first option: the one whose exit code it has.
+fn last_program(script: &str) -> Vec<String> {
+    let mut start = 0;
+    let mut quote = None;
+    for (at, c) in script.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ';' | '|' | '&' | '\n' | '(' | '{') => start = at + 1,
+            _ => {}
+        }
+    }
+    let words = script[start..].split_whitespace().skip_while(|word| is_prefix(word));
+    let named = words.take(2).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
+    named.collect()
+}
+
+/// `! A=b sudo command grep`
+fn is_prefix(word: &str) -> bool {
+    let is_assignment = word
+        .split_once('=')
+        .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
+    is_assignment || matches!(word, "!" | "sudo" | "time" | "exec")
+}
+
+/// Programs whose output is other text, in which `path:line:column` is no complaint.
+fn shows_text(program: &[String]) -> bool {
+    let words: Vec<&str> = program.iter().map(String::as_str).collect();
+    matches!(
+        words.as_slice(),
+        [
+            "grep"
+                | "egrep"
+                | "fgrep"
+                | "rg"
+                | "ag"
+                | "ack"
+                | "cat"
+                | "sed"
+                | "awk"
+                | "head"
+                | "tail"
+                | "less",
+            ..
+        ] | ["nl" | "find" | "fd" | "ls" | "echo" | "diff" | "cmp" | "jq" | "git", ..]
+    )
+}
+
+fn answers_by_exit_code(program: &[String]) -> bool {
+    let words: Vec<&str> = program.iter().map(String::as_str).collect();
+    matches!(
+        words.as_slice(),
+        [
+            "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "diff" | "cmp" | "test" | "[" | "[[",
+            ..
+        ] | ["which" | "type" | "pgrep" | "pidof" | "expr", ..]
+            | ["command", "-v" | "-V"]
+            | ["git", "grep" | "diff" | "show-ref" | "check-ignore" | "merge-base" | "rev-parse"]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Text;
+
+    fn run(failures: &mut Failures, command: &'static str, exit_code: i32, output: &'static str) {
+        let command = CommandExecution {
+            command: Text::plain(command),
+            output: Text::plain(output),
+            exit_code: Some(exit_code),
+            ..CommandExecution::default()
+        };
+        let status = if exit_code == 0 { Status::Completed } else { Status::Failed };
+        failures.finish(&command, status, Some("/w"));
+    }
+
+    fn told(failures: &Failures) -> Vec<String> {
+        failures
+            .report()
+            .into_iter()
+            .map(|failure| format!("{}: {}", failure.command, failure.message))
+            .collect()
+    }
+
+    #[test]
+    fn the_last_run_of_a_command_counts() {
+        let mut failures = Failures::default();
+        run(&mut failures, "bash -lc 'cargo build'", 101, "error: first\n");
+        run(&mut failures, "cargo test", 101, "error: other\n");
+        run(&mut failures, "bash -lc 'cargo  build 2>&1'", 101, "error: second\n");
+        assert_eq!(told(&failures), ["cargo test: error: other", "cargo  build 2>&1: error: second"]);
+        run(&mut failures, "cargo build", 0, "");
+        assert_eq!(told(&failures), ["cargo test: error: other"]);
+        // A pipe hides how it ended.
+        run(&mut failures, "cargo test | tail -3", 0, "");
+        assert_eq!(told(&failures).len(), 1);
+        run(&mut failures, "cargo test", 0, "");
+        assert_eq!(told(&failures), [""; 0]);
+    }
+
+    #[test]
+    fn an_answer_is_no_failure() {
+        let mut failures = Failures::default();
+        for script in [
+            "grep -n x y",
+            "cd src && rg x",
+            "cat x | grep 'a;b'",
+            "diff a b",
+            "test -f x",
+            "[ -f x ]",
+            "git diff --exit-code",
+            "command -v cargo",
+            "! LC_ALL=C /usr/bin/grep x y",
+        ] {
+            run(&mut failures, script, 1, "");
+            assert_eq!(told(&failures), [""; 0], "{script}");
+        }
+        // A search that found something and then could not read a file: what it found is not wrong.
+        run(&mut failures, "rg x", 2, "src/a.rs:3:5:let x = 1;\nrg: b: Permission denied\n");
+        assert_eq!(failures.report()[0].places, []);
+        assert_eq!(told(&failures), ["rg x: rg: b: Permission denied"]);
+        run(&mut failures, "grep-like-tool x", 1, "");
+        assert_eq!(told(&failures).len(), 2);
+    }
+
+    #[test]
+    fn a_declined_command_changes_nothing_and_the_list_has_an_end() {
+        let mut failures = Failures::default();
+        for number in 0..50 {
+            let command = CommandExecution {
+                command: Text::owned(format!("make {number}")),
+                exit_code: Some(2),
+                ..CommandExecution::default()
+            };
+            failures.finish(&command, Status::Failed, None);
+            failures.finish(&command, Status::Declined, None);
+        }
+        let commands: Vec<String> = failures.report().into_iter().map(|failure| failure.command).collect();
+        assert_eq!((commands.len(), commands[0].as_str()), (MOST_FAILURES, "make 30"));
+    }
+}

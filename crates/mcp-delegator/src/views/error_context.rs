@@ -1,0 +1,168 @@
+//! Why a task failed, as far as it can be known: `metadata.error_context` of contract 000.
+//!
+//! How the task ended is ours to say. What its commands complained about comes from the fold: the commands that failed
+//! and were never made to succeed. The last of them that names a place is what the failure is about. The agent is said
+//! to have failed because of a command only if it gave no reason of its own that we know and that command was the
+//! last thing it ran; then the kind of error is the command's, and what the agent said stands beside it.
+//!
+//! All that was printed by others is cut to size and without anything that could steer a reader's terminal.
+
+use delegator_domain::task::{End, FailureKind, LimitKind};
+use delegator_domain::terminal::sanitize;
+use delegator_engine::Record;
+use delegator_registry::Task;
+use serde_json::{Map, Value, json};
+
+use super::failure::quoted;
+use super::suggestions::{Findings, Place, suggestions};
+
+/// Places an answer names.
+const MOST_LOCATIONS: usize = 20;
+const LONGEST_LINE: usize = 300;
+const LONGEST_PATH: usize = 400;
+
+/// `null` for a task that did not fail.
+pub fn told(task: &Task, record: Option<&Record>) -> Value {
+    let Some(end) = task.ended.as_ref().map(|ended| &ended.end) else { return Value::Null };
+    let (message, kind, retry_at) = match end {
+        End::Failed { kind, message, retry_at } => {
+            (quoted(&sanitize(message)), kind.name(), retry_at.clone())
+        }
+        End::Timeout(limit) => (format!("The task ran into its {} limit.", limit.name()), limit.name(), None),
+        End::Completed | End::Cancelled { .. } => return Value::Null,
+    };
+    let failures = failures(record);
+    let locations = locations(failures);
+    let mut context = json!({
+        "error_message": message,
+        "error_type": kind,
+        "failed_files": unique_files(&locations),
+        "error_locations": locations,
+        "suggestions": suggestions(&findings(task, end, record)),
+        "failure_kind": kind,
+    });
+    if let Some((kind, said)) = blamed(end, record) {
+        context["agent_message"] = context["error_message"].take();
+        (context["error_type"], context["error_message"]) = (line(kind).into(), line(said).into());
+    }
+    if let Some(retry_at) = retry_at {
+        context["retry_at"] = retry_at.into();
+    }
+    context
+}
+
+/// `file`, `line` and `column` of what the failure is about, where it is known.
+pub fn location(record: Option<&Record>) -> Map<String, Value> {
+    let mut told = locations(failures(record)).into_iter().next().unwrap_or_default();
+    told.retain(|key, _| matches!(key.as_str(), "file" | "line" | "column"));
+    told
+}
+
+/// Commands that failed and were never made to succeed, oldest first.
+fn failures(record: Option<&Record>) -> &[Value] {
+    record
+        .and_then(|record| record.report.get("failures"))
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn places(failure: &Value) -> &[Value] {
+    failure["places"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What the newest failure complained about first.
+fn locations(failures: &[Value]) -> Vec<Map<String, Value>> {
+    let all = failures.iter().rev().flat_map(|failure| {
+        places(failure).iter().map(|place| {
+            let mut told = Map::new();
+            told.insert("file".into(), path(text(place, "file")).into());
+            for key in ["line", "column"] {
+                told.extend(place[key].as_u64().map(|number| (key.to_owned(), number.into())));
+            }
+            told.insert("message".into(), line(text(place, "message")).into());
+            told.extend(place["kind"].as_str().map(|kind| ("kind".to_owned(), line(kind).into())));
+            told.insert("command".into(), line(text(failure, "command")).into());
+            told
+        })
+    });
+    all.take(MOST_LOCATIONS).collect()
+}
+
+fn unique_files(locations: &[Map<String, Value>]) -> Vec<&Value> {
+    let mut files: Vec<&Value> = Vec::new();
+    for file in locations.iter().filter_map(|location| location.get("file")) {
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// The command the agent failed because of: the kind of its error, and what it said.
+fn blamed<'a>(end: &End, record: Option<&'a Record>) -> Option<(&'a str, &'a str)> {
+    let gave_no_reason = matches!(
+        end,
+        End::Failed {
+            kind: FailureKind::AgentError | FailureKind::AgentExit | FailureKind::NoTerminalEvent,
+            ..
+        }
+    );
+    let last_failure = failures(record).last().filter(|_| gave_no_reason)?;
+    let last_command = record?.report.pointer("/commands/list")?.as_array()?.last()?;
+    let is_last = last_command["command"] == last_failure["command"];
+    Some((last_failure["kind"].as_str()?, text(last_failure, "message"))).filter(|_| is_last)
+}
+
+fn findings<'a>(task: &'a Task, end: &'a End, record: Option<&'a Record>) -> Findings<'a> {
+    let report = record.map(|record| &record.report);
+    let at = |path: &str| report.and_then(|report| report.pointer(path));
+    let failures = failures(record);
+    let about = failures.iter().rev().find(|failure| !places(failure).is_empty()).or(failures.last());
+    let place = about.and_then(|failure| places(failure).first());
+    let limits = record.and_then(|record| record.limits);
+    let failed_tests = at("/tests/failed_tests").and_then(Value::as_array);
+    Findings {
+        end,
+        task_id: task.id.as_str(),
+        agent: &task.agent,
+        model: task.model.as_deref(),
+        mode: task.mode.name(),
+        thread: task.thread_id.as_deref().or(task.resumed_thread.as_deref()),
+        limit_seconds: match end {
+            End::Timeout(LimitKind::Idle) => limits.map(|limits| limits.idle_sec),
+            End::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),
+            _ => None,
+        },
+        running: at("/open_items/0/activity").and_then(Value::as_str),
+        place: place.map(|place| Place {
+            file: path(text(place, "file")),
+            line: place["line"].as_u64().unwrap_or_default(),
+            message: line(text(place, "message")),
+        }),
+        command: about.map(|failure| (line(text(failure, "command")), line(text(failure, "message")))),
+        failed_tests: failed_tests
+            .map(|tests| tests.iter().filter_map(Value::as_str).map(line).collect())
+            .unwrap_or_default(),
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Words of others on one line.
+pub fn line(text: &str) -> String {
+    bounded(text, LONGEST_LINE)
+}
+
+fn path(text: &str) -> String {
+    bounded(text, LONGEST_PATH)
+}
+
+fn bounded(text: &str, most: usize) -> String {
+    let clean: String = sanitize(text).replace(['\n', '\t'], " ");
+    match clean.char_indices().nth(most) {
+        Some((at, _)) => format!("{}\u{2026}", &clean[..at]),
+        None => clean,
+    }
+}

@@ -1,0 +1,268 @@
+//! Why a task failed, from what its commands printed to what every surface says; and answers held to a schema.
+
+use delegator_testkit::stage::{Stage, turn};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+fn playing(steps: Value) -> Stage {
+    Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
+}
+
+/// A turn that fails in the agent's words, after some steps.
+fn failing(steps: &[Value], reason: &str) -> Value {
+    let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    all.extend_from_slice(steps);
+    all.push(json!({"turn_failed": reason}));
+    json!(all)
+}
+
+/// What rustc printed, where the agent's commands find it.
+fn with_compiler_output(stage: &Stage) {
+    let printed = include_str!("../../delegator-transcript/tests/error_places/rust/build.txt");
+    stage.world.write("project/out.txt", printed);
+}
+
+const BUILD: &str = "test -f fixed || { cat out.txt; exit 101; }";
+
+fn context_of(stage: &Stage) -> Value {
+    let id = stage.exec(&[]);
+    stage.wait(&id)["data"]["metadata"]["error_context"].clone()
+}
+
+#[test]
+fn a_failed_command_is_what_the_failure_is_about() {
+    let stage = playing(failing(&[json!({"command": {"run": BUILD}})], "I could not fix it."));
+    with_compiler_output(&stage);
+    let context = context_of(&stage);
+    let message = "cannot find value `sidee` in this scope";
+    assert_eq!(
+        (&context["error_type"], &context["error_message"], &context["agent_message"]),
+        (&json!("E0425"), &json!(message), &json!("I could not fix it.")),
+        "{context}"
+    );
+    assert_eq!(context["failure_kind"], "agent_error");
+    assert_eq!(context["failed_files"], json!(["src/lib.rs"]));
+    assert_eq!(
+        context["error_locations"],
+        json!([
+            {"file": "src/lib.rs", "line": 7, "column": 5, "message": message, "kind": "E0425", "command": BUILD},
+            {"file": "src/lib.rs", "line": 3, "column": 5,
+                "message": "mismatched types: expected `u32`, found `&str`", "kind": "E0308", "command": BUILD},
+        ])
+    );
+    assert_eq!(context["suggestions"], json!([format!("Look at src/lib.rs:7: \"{message}\"")]));
+}
+
+#[test]
+fn a_repaired_command_is_forgotten_and_another_reason_is_not_blamed_on_it() {
+    let build = json!({"command": {"run": BUILD}});
+    let stage =
+        playing(failing(&[build.clone(), json!({"touch_file": "fixed"}), build.clone()], "out of words"));
+    with_compiler_output(&stage);
+    let context = context_of(&stage);
+    assert_eq!(
+        (&context["error_type"], &context["error_locations"], &context["suggestions"]),
+        (&json!("agent_error"), &json!([]), &json!([])),
+        "{context}"
+    );
+    assert_eq!(context["error_message"], "out of words");
+    // The last command went well: nobody failed because of an earlier one, though its places are still told.
+    let stage = playing(failing(&[build, json!({"command": {"run": "true"}})], "out of words"));
+    with_compiler_output(&stage);
+    let context = context_of(&stage);
+    assert_eq!(
+        (&context["error_type"], context["error_locations"].as_array().unwrap().len()),
+        (&json!("agent_error"), 2)
+    );
+    // A task that completed has no error, whatever failed on the way.
+    let stage = playing(turn(&[json!({"command": {"run": BUILD}})]));
+    with_compiler_output(&stage);
+    assert_eq!(context_of(&stage), Value::Null);
+}
+
+#[test]
+fn a_search_that_finds_nothing_is_no_failure() {
+    let search = json!({"command": {"run": "grep -n nothing out.txt"}});
+    let stage = playing(failing(&[search], "gave up"));
+    with_compiler_output(&stage);
+    let context = context_of(&stage);
+    assert_eq!(
+        (&context["error_type"], &context["suggestions"]),
+        (&json!("agent_error"), &json!([])),
+        "{context}"
+    );
+}
+
+#[test]
+fn a_foreground_run_tells_file_line_and_column() {
+    let stage = playing(failing(&[json!({"command": {"run": BUILD}})], "no"));
+    with_compiler_output(&stage);
+    let run = stage.world.run(["local", "run", "x", "--envelope", "tool"]);
+    assert_eq!(run.exit, Some(80), "{run:?}");
+    let error = run.json()["error"].clone();
+    assert_eq!(error["code"], "TOOL_ERROR", "{error}");
+    let details = &error["details"];
+    assert_eq!(
+        (&details["file"], &details["line"], &details["column"]),
+        (&json!("src/lib.rs"), &json!(7), &json!(5)),
+        "{details}"
+    );
+    // Nothing found, nothing told.
+    stage.play(failing(&[], "no"));
+    let details =
+        stage.world.run(["local", "run", "x", "--envelope", "tool"]).json()["error"]["details"].clone();
+    assert!(details.get("file").is_none() && details.get("line").is_none(), "{details}");
+}
+
+#[test]
+fn markdown_says_where_and_what_could_be_done() {
+    let many = "for n in 1 2 3 4 5; do echo \"x.c:$n:1: error: number $n\"; done; exit 1";
+    let stage = playing(failing(&[json!({"command": {"run": many}})], "no"));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let text = stage.world.run(["local", "results", &id, "--format", "markdown"]).stdout;
+    let shown = text.split("The agent's stdout").next().unwrap();
+    for part in ["x.c:1:1: number 1", "x.c:3:1: number 3", "Look at x.c:1: \"number 1\""] {
+        assert!(shown.contains(part), "{part} is missing: {text}");
+    }
+    assert!(!shown.contains("x.c:4:1: number 4"), "three are enough: {text}");
+}
+
+#[test]
+fn words_of_a_command_steer_nobodys_terminal() {
+    let hostile = r#"printf 'x.c:1:1: error: \033[2Jgone \033]0;title\007here\n'; exit 1"#;
+    let stage = playing(failing(&[json!({"command": {"run": hostile}})], "no"));
+    let context = context_of(&stage);
+    assert_eq!(context["error_locations"][0]["message"], "gone here", "{context}");
+    assert!(!context.to_string().contains("\\u001b"), "{context}");
+}
+
+#[test]
+fn a_limit_names_the_larger_one_and_what_was_running() {
+    for (limit, told) in [("hard", "it had run for"), ("idle", "nothing happened for")] {
+        let stage = playing(turn(&[json!({"command": {"run": "exec sleep 300"}})]));
+        let id = stage.exec(&[&format!("--{limit}-timeout-sec"), "1"]);
+        let data = stage.wait(&id)["data"].clone();
+        let context = &data["metadata"]["error_context"];
+        assert_eq!((&data["state"], &context["failure_kind"]), (&json!("timeout"), &json!(limit)), "{data}");
+        let expected = format!("Pass {limit}_timeout_sec 2: {told} 1 s during \"Running exec sleep 300\".");
+        assert_eq!(context["suggestions"], json!([expected]), "{context}");
+    }
+}
+
+#[test]
+fn every_reason_has_its_kind_and_its_suggestion() {
+    let cases = [
+        ("You've hit your usage limit. Try again at 3:51 PM.", "usage_limit", Some("Try again at 3:51 PM.")),
+        ("Rate limit reached. Please try again in 20s.", "rate_limit", Some("Try again in 20s.")),
+        ("unexpected status 401 Unauthorized", "auth", Some("Sign in: codex login")),
+        ("stream disconnected before completion", "network", None),
+        ("The model `gpt-9` does not exist", "bad_model", Some("The model asked for was gpt-9: name one")),
+        ("bwrap: No permissions to create new namespace", "sandbox", Some("Mode read-only needs a sandbox")),
+        ("no rollout found for thread id 1", "thread_not_found", Some("Begin anew with local exec")),
+        ("Not inside a trusted directory", "untrusted_directory", Some("Run it in a git repository")),
+        ("the dog ate it", "agent_error", None),
+    ];
+    let stage = playing(json!([]));
+    for (message, kind, suggestion) in cases {
+        stage.play(failing(&[], message));
+        let id = stage.exec(&["--model", "gpt-9"]);
+        let context = stage.wait(&id)["data"]["metadata"]["error_context"].clone();
+        assert_eq!(
+            (&context["failure_kind"], &context["error_type"]),
+            (&json!(kind), &json!(kind)),
+            "{context}"
+        );
+        let first = context["suggestions"][0].as_str();
+        match suggestion {
+            Some(begins) => assert!(first.is_some_and(|told| told.starts_with(begins)), "{kind}: {context}"),
+            None => assert_eq!(first, None, "{kind}"),
+        }
+        assert_eq!(
+            context["retry_at"].is_string(),
+            matches!(kind, "usage_limit" | "rate_limit"),
+            "{context}"
+        );
+    }
+}
+
+#[test]
+fn a_lost_supervisors_task_can_be_gone_on_with() {
+    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!("silent")]));
+    let id = stage.exec(&[]);
+    stage.until_there("ready");
+    kill_process(Pid::from_raw(stage.supervisor_of(&id)).unwrap(), Signal::KILL).unwrap();
+    let context = stage.wait(&id)["data"]["metadata"]["error_context"].clone();
+    assert_eq!(context["failure_kind"], "supervisor_lost", "{context}");
+    let words = context["suggestions"][0].as_str().unwrap_or_else(|| panic!("{context}"));
+    assert!(words.contains(&format!("local resume 'go on' --task-id {id}")), "{words}");
+}
+
+const SCHEMA: &str =
+    r#"{"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}}"#;
+
+/// The answer of a task that had to answer in that shape.
+fn answering(message: &str) -> (Value, Stage) {
+    let stage = playing(json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": message}, {"turn_completed": {}}
+    ]));
+    let id = stage.exec(&["--output-schema", SCHEMA]);
+    stage.wait(&id);
+    (stage.answer(&["local", "results", &id]), stage)
+}
+
+fn output_warnings(answer: &Value) -> Vec<String> {
+    let all = answer["warnings"].as_array().cloned().unwrap_or_default();
+    let texts = all.iter().filter_map(|warning| warning.as_str().map(str::to_owned));
+    texts.filter(|text| text.starts_with("W_OUTPUT")).collect()
+}
+
+#[test]
+fn an_answer_that_fits_its_schema_is_there_as_json() {
+    let answer = json!({"name": "x", "age": 3});
+    for message in [answer.to_string(), format!("```json\n{answer}\n```")] {
+        let (told, _) = answering(&message);
+        assert_eq!(told["data"]["structured_output"], answer, "{told}");
+        assert!(told["data"].get("structured_output_violations").is_none(), "{told}");
+        assert_eq!(output_warnings(&told), [""; 0]);
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_said_aloud_and_the_task_stays_completed() {
+    let (told, stage) = answering(r#"{"age": "three"}"#);
+    assert_eq!(told["data"]["state"], "completed", "{told}");
+    assert_eq!(told["data"]["structured_output"], json!({"age": "three"}));
+    let violations = told["data"]["structured_output_violations"].as_array().unwrap();
+    let mut paths: Vec<&str> =
+        violations.iter().map(|violation| violation["path"].as_str().unwrap()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["", "/age"], "{told}");
+    let warnings = output_warnings(&told);
+    assert!(warnings.len() == 1 && warnings[0].starts_with("W_OUTPUT_001: "), "{warnings:?}");
+    assert!(warnings[0].contains("2 violations in all"), "{warnings:?}");
+    let id = told["data"]["task_id"].as_str().unwrap();
+    let text = stage.world.run(["local", "results", id, "--format", "markdown"]).stdout;
+    assert!(text.contains("The answer does not fit the output schema") && text.contains("/age: "), "{text}");
+    // The same from wait, and from a run that is stayed with.
+    assert_eq!(output_warnings(&stage.wait(id)), warnings);
+    let run = stage.answer(&["local", "run", "x", "--output-schema", SCHEMA]);
+    assert_eq!(output_warnings(&run), warnings);
+    assert_eq!(run["data"]["structured_output_violations"].as_array().unwrap().len(), 2, "{run}");
+}
+
+#[test]
+fn an_answer_that_is_no_json_or_was_cut_is_told_as_what_it_is() {
+    let (told, _) = answering("All done.");
+    assert_eq!(
+        (&told["data"]["state"], &told["data"]["structured_output"]),
+        (&json!("completed"), &Value::Null)
+    );
+    assert!(output_warnings(&told)[0].contains("is not JSON"), "{told}");
+    assert_eq!(told["data"]["structured_output_violations"][0]["path"], "");
+    let long = json!({"name": "x".repeat((1 << 20) + 100)}).to_string();
+    let (told, _) = answering(&long);
+    let warnings = output_warnings(&told);
+    assert!(warnings.len() == 1 && warnings[0].starts_with("W_OUTPUT_002: "), "{warnings:?}");
+    assert!(warnings[0].contains("too long") && !warnings[0].contains("not JSON"), "{warnings:?}");
+}
