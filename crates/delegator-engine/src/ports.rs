@@ -14,8 +14,10 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, Registry, TaskDir, TaskFile};
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
+use delegator_transcript::Report;
 
 use crate::Engine;
+use crate::evidence::{Watch, WhatWasSeen};
 use crate::other_tasks::supervises_another;
 
 /// A little less than how often each of them would.
@@ -30,9 +32,20 @@ pub(crate) struct TaskPorts {
     pub(crate) engine: Engine,
     /// Where the registry stood when the row was last read.
     pub(crate) looked_at: Cell<Option<ChangeMark>>,
+    /// How the files were before the agent came, until they are compared.
+    pub(crate) watch: RefCell<Option<Watch>>,
+    pub(crate) seen: RefCell<Option<WhatWasSeen>>,
 }
 
 impl TaskPorts {
+    /// Compares the files with how they were before the agent came, once: what a check of ours does to them later is not
+    /// the agent's doing.
+    pub(crate) fn look_at_files(&self, report: &Report) {
+        let Some(watch) = self.watch.take() else { return };
+        let beside = || self.registry.borrow().writers_beside(&self.id).unwrap_or_default();
+        *self.seen.borrow_mut() = Some(watch.finish(report, beside));
+    }
+
     fn path(&self, stream: Stream, part: u32) -> PathBuf {
         let path = self.dir.file(match stream {
             Stream::Events => TaskFile::Events,
@@ -55,6 +68,10 @@ impl Ports for TaskPorts {
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600).open(self.path(stream, part))
+    }
+
+    fn before_check(&self, report: &Report) {
+        self.look_at_files(report);
     }
 
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {

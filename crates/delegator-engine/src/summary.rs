@@ -18,12 +18,16 @@ pub(crate) struct Happened {
     pub(crate) lines: Option<Lines>,
     pub(crate) commits: u64,
     pub(crate) commands: u64,
+    /// Passed, failed, as its last runs tell; `None` where no test was counted.
+    pub(crate) tests: Option<(u64, u64)>,
 }
 
 impl Happened {
     pub(crate) fn of(record: &Record) -> Happened {
         let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let commands = number("/commands/finished");
+        let tests = (number("/tests/passed"), number("/tests/failed"));
+        let tests = (tests != (0, 0)).then_some(tests);
         let Some(evidence) = &record.evidence else {
             let count =
                 |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
@@ -33,6 +37,7 @@ impl Happened {
                 deleted: count("/files/deleted") as u64,
                 more: number("/files/not_listed"),
                 commands,
+                tests,
                 ..Happened::default()
             };
         };
@@ -47,6 +52,7 @@ impl Happened {
             lines: evidence.lines,
             commits: evidence.history.as_ref().map_or(0, |history| history.commits),
             commands,
+            tests,
         }
     }
 
@@ -56,7 +62,16 @@ impl Happened {
         if self.commits > 0 {
             parts.push(format!("made {}", plural(self.commits, "commit")));
         }
-        if self.commands > 0 {
+        match self.tests {
+            Some((passed, 0)) => parts.push(format!("{} passed", plural(passed, "test"))),
+            Some((0, failed)) => parts.push(format!("{} failed", plural(failed, "test"))),
+            Some((passed, failed)) => {
+                parts.push(format!("{} passed and {failed} failed", plural(passed, "test")))
+            }
+            None => {}
+        }
+        // Which commands ran is worth a word only where they show nothing else.
+        if self.commands > 0 && self.tests.is_none() {
             parts.push(format!("ran {}", plural(self.commands, "command")));
         }
         parts.join(", ")
@@ -116,6 +131,12 @@ mod tests {
                 Happened { modified: 2, added: 1, lines: lines(12, 3), ..nothing },
                 "Modified 2 files and added 1 (+12 −3)",
             ),
+            (
+                Happened { modified: 9, lines: lines(342, 17), commands: 3, tests: Some((47, 0)), ..nothing },
+                "Modified 9 files (+342 −17), 47 tests passed",
+            ),
+            (Happened { tests: Some((1, 2)), ..nothing }, "Changed nothing, 1 test passed and 2 failed"),
+            (Happened { tests: Some((0, 1)), ..nothing }, "Changed nothing, 1 test failed"),
             (Happened { deleted: 1, ..nothing }, "Deleted 1 file"),
             (Happened { added: 1, deleted: 3, ..nothing }, "Added 1 file and deleted 3"),
             (

@@ -94,17 +94,20 @@ pub(crate) fn work_under(
                 socket,
                 engine: engine.clone(),
                 looked_at: Cell::new(None),
+                watch: RefCell::new(watch),
+                seen: RefCell::new(None),
             };
             let ended = run(spec, &ports);
+            ports.look_at_files(&ended.report);
+            let seen = ports.seen.take();
             registry = ports.registry.into_inner();
             let check = ended.checked.as_ref().zip(verify.as_ref());
             let check = check.map(|(checked, verify)| {
                 CheckRecord::of(checked, verify, |text| redactor.redact_str(text).into_owned())
             });
             let mut record = Record { check, ..Record::of(&ended, limits) };
-            if let Some(watch) = watch {
-                let beside = || registry.writers_beside(id).unwrap_or_default();
-                record.add_evidence(watch.finish(&ended.report, beside), &redactor);
+            if let Some(seen) = seen {
+                record.add_evidence(seen, &redactor);
             }
             recorded(&dir, &ended, &record)
         }

@@ -103,6 +103,9 @@ pub trait Ports {
     /// A limit is near.
     fn on_warning(&self, _warning: LimitWarning) {}
 
+    /// The agent and all it left are gone, and what checks its work is about to start.
+    fn before_check(&self, _report: &Report) {}
+
     /// Half a minute has passed; others may need looking after.
     fn look_around(&self) {}
 

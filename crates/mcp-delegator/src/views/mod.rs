@@ -23,6 +23,7 @@ pub mod task_document;
 pub mod tool;
 pub mod usage;
 pub mod verification;
+pub mod warnings;
 
 use std::time::Duration;
 

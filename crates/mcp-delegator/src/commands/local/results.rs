@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::tasks::{ended_answer, engine, resolved};
 use crate::commands::inputs::OneTask;
 use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, ChildExit, Warning};
+use crate::outcome::{Answer, ChildExit};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
-use crate::views::{files as files_view, restore_point, structured_output, task as view, verification};
+use crate::views::{task as view, warnings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -73,12 +73,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
     data.insert("events".into(), events);
     let mut answer = Answer::done(Value::Object(data)).fact("count", 1);
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
-    answer.warnings.extend(files_view::warnings(files.record.as_ref()));
-    answer.warnings.extend(verification::warnings(&task, files.record.as_ref()));
-    answer.warnings.extend(structured_output::warnings(&task, files.record.as_ref()));
-    let told = files.record.map(|record| record.warnings).unwrap_or_default();
-    answer.warnings.extend(told.into_iter().map(|words| Warning::new("W_AGENT_001", words)));
+    answer.warnings.extend(warnings::of(&task, &files));
     Ok(answer)
 }
 

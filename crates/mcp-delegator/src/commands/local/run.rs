@@ -20,9 +20,7 @@ use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
 use crate::run::Context;
 use crate::views::failure::told;
-use crate::views::{
-    error_context, files as files_view, restore_point, structured_output, task as view, verification,
-};
+use crate::views::{error_context, task as view, verification, warnings};
 
 /// How far the agent may go; `preview` plans and does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -144,6 +142,8 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
         "structured_output",
         "structured_output_violations",
         "metadata",
+        "git",
+        "artifacts",
         "verification",
         "restore_point",
     ] {
@@ -155,9 +155,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
         None => Answer::done(data),
         Some(error) => Answer::new(Completion::Failed(Box::new(error), Some(data))),
     };
-    answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
-    answer.warnings.extend(files_view::warnings(files.record.as_ref()));
-    answer.warnings.extend(structured_output::warnings(&task, files.record.as_ref()));
+    answer.warnings.extend(warnings::of(&task, &files));
     answer.child =
         task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
     Ok(answer)

@@ -19,7 +19,7 @@ use crate::outcome::{Answer, ChildExit, Completion};
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, refused};
 use crate::run::Context;
-use crate::views::{files as files_view, restore_point, structured_output, task as view, verification};
+use crate::views::{task as view, warnings};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -161,10 +161,7 @@ fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError
         None => Completion::Done(data),
     };
     let mut answer = with_times(Answer::new(completion), &task);
-    answer.warnings.extend(restore_point::warnings(files.restore_point.as_ref()));
-    answer.warnings.extend(files_view::warnings(files.record.as_ref()));
-    answer.warnings.extend(verification::warnings(&task, files.record.as_ref()));
-    answer.warnings.extend(structured_output::warnings(&task, files.record.as_ref()));
+    answer.warnings.extend(warnings::of(&task, &files));
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(answer)
 }
@@ -180,7 +177,7 @@ fn still_working(engine: &Engine, task: &Task) -> Result<Value, AppError> {
 
 /// Each as it stands.
 fn all(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Answer, AppError> {
-    let (mut told, mut warnings) = (Vec::new(), Vec::new());
+    let (mut told, mut warned) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
             told.push(still_working(engine, task)?);
@@ -188,7 +185,7 @@ fn all(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Answer, AppError
         }
         engine.mark_read(&task.id)?;
         let (files, output) = (engine.files(&task.id)?, input.include_output);
-        warnings.extend(structured_output::warnings(task, files.record.as_ref()));
+        warned.extend(warnings::of(task, &files));
         told.push(Value::Object(ended_answer(engine, task, &files, output, input.max_output_bytes)?));
     }
     let data = json!({"tasks": told});
@@ -197,5 +194,5 @@ fn all(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Answer, AppError
         true => Answer::done(data),
         false => Answer::new(Completion::Incomplete(data)).fact("pending", pending),
     };
-    Ok(Answer { warnings, ..answer })
+    Ok(Answer { warnings: warned, ..answer })
 }

@@ -1,0 +1,35 @@
+//! Everything that is to be said aloud of an ended task, wherever it is told.
+
+use delegator_domain::task::State;
+use delegator_engine::{Record, TaskFiles};
+use delegator_registry::Task;
+use serde_json::Value;
+
+use super::{files as files_view, restore_point, structured_output, verification};
+use crate::outcome::Warning;
+
+pub fn of(task: &Task, files: &TaskFiles) -> Vec<Warning> {
+    let record = files.record.as_ref();
+    let mut warnings = restore_point::warnings(files.restore_point.as_ref());
+    warnings.extend(files_view::warnings(record));
+    warnings.extend(about_tests(task, record));
+    warnings.extend(verification::warnings(task, record));
+    warnings.extend(structured_output::warnings(task, record));
+    let told = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
+    warnings.extend(told.iter().map(|words| Warning::new("W_AGENT_001", words.clone())));
+    warnings
+}
+
+/// An agent says that it is done; whether it tried is another thing. Where a check was asked for, that says more.
+fn about_tests(task: &Task, record: Option<&Record>) -> Option<Warning> {
+    let record = record.filter(|_| task.state == State::Completed)?;
+    let failed = record.report.pointer("/tests/failed").and_then(Value::as_u64).unwrap_or(0);
+    if failed > 0 {
+        let words = format!("the agent completed, and {failed} tests had failed when it ran them last");
+        return Some(Warning::new("W_TESTS_002", words));
+    }
+    let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
+    let ran_none = record.report.get("tests").is_none_or(Value::is_null);
+    (changed > 0 && ran_none && record.check.is_none())
+        .then(|| Warning::new("W_TESTS_001", "the agent changed files and ran no tests that we know of"))
+}
