@@ -11,7 +11,7 @@ use std::time::Duration;
 use delegator_domain::task::{EnvPolicy, ExitStatus, Mode, TaskId, Verification};
 use delegator_supervisor::agent::{Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan};
 use delegator_supervisor::run::{Checked, VerifySpec};
-use delegator_transcript::shell;
+use delegator_transcript::{shell, test_report};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -136,6 +136,9 @@ pub struct CheckRecord {
     pub duration_ms: u64,
     pub output: StreamRecord,
     pub last_output: String,
+    /// What it tells of tests, as [`delegator_transcript::TestReport`] has it.
+    #[serde(default)]
+    pub tests: Option<Value>,
 }
 
 impl CheckRecord {
@@ -145,16 +148,19 @@ impl CheckRecord {
             Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
             None => (None, None),
         };
+        let command = redact(&shell::join(&verify.command));
+        let tests = test_report(&command, &checked.last_output, exit_code);
         CheckRecord {
             outcome: checked.outcome.name().to_owned(),
             detail: checked.detail.clone(),
-            command: redact(&shell::join(&verify.command)),
+            command,
             is_sandboxed: verify.is_sandboxed,
             exit_code,
             signal,
             duration_ms: u64::try_from(checked.elapsed.as_millis()).unwrap_or(u64::MAX),
             output: (&checked.output).into(),
             last_output: checked.last_output.clone(),
+            tests: tests.and_then(|tests| serde_json::to_value(tests).ok()),
         }
     }
 
@@ -211,6 +217,7 @@ mod tests {
             duration_ms: 1,
             output: StreamRecord::default(),
             last_output: String::new(),
+            tests: None,
         };
         record.in_words()
     }

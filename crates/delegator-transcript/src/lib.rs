@@ -38,7 +38,7 @@ pub use event::{
 pub use fold::{
     Account, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions,
     McpCalls, Notice, OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer,
-    TestReport, TestRunReport, ToolCalls, TurnState, UsageReport,
+    TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;

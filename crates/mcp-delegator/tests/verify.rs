@@ -53,6 +53,19 @@ fn work_that_stands_the_check_is_verified() {
 }
 
 #[test]
+fn tests_of_the_check_are_counted_apart_from_the_agents() {
+    let stage = stage();
+    let printed = "test a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out";
+    let (_, answer) = checked_by(&stage, &format!("printf '{printed}\n'; exit 101"));
+    let data = &answer["data"];
+    let results = &data["verification"]["test_results"];
+    let counts = ["passed", "failed", "skipped"].map(|key| results[key].as_u64());
+    assert_eq!(counts, [Some(1), Some(1), Some(2)], "{answer}");
+    assert_eq!(results["failed_tests"], json!(["b"]));
+    assert!(data["metadata"].get("test_results").is_none(), "the agent ran none: {answer}");
+}
+
+#[test]
 fn work_that_fails_the_check_is_completed_and_not_verified() {
     let stage = stage();
     let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo broken; exit 3'"]);

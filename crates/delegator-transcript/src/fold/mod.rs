@@ -33,7 +33,7 @@ pub use notices::Notice;
 pub use progress::Progress;
 pub use recent::RecentLine;
 pub use report::{FinalMessage, McpCalls, Outcome, PlanStep, Report, ToolCalls, TurnState};
-pub use test_log::{TestReport, TestRunReport};
+pub use test_log::{TestReport, TestRunReport, test_report};
 pub use usage::UsageReport;
 
 use crate::event::{Event, IdleEvent, Item, ItemDetails, Phase, Status, ThreadEvent, Todo, Usage};

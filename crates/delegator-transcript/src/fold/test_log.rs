@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::kept::KeptText;
 use crate::event::CommandExecution;
+use crate::json::Text;
 use crate::shell;
 use crate::test_runs::command::Command;
 use crate::test_runs::{self, MOST_NAMES, Reading, Runner};
@@ -89,6 +90,20 @@ struct Run {
     told: TestRunReport,
     asked: Vec<String>,
     stands: Reading,
+}
+
+/// What one command of our own tells of tests.
+pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Option<TestReport> {
+    let mut log = TestLog::default();
+    let ended = CommandExecution {
+        command: Text::plain(command),
+        output: Text::plain(output),
+        output_tail: None,
+        output_bytes: output.len() as u64,
+        exit_code,
+    };
+    log.finish(&ended, None);
+    log.report()
 }
 
 impl TestLog {

@@ -6,6 +6,8 @@ use delegator_registry::Task;
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar};
+use super::task::test_results;
+use super::task_document;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Warning;
 
@@ -31,6 +33,9 @@ pub fn told(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Opti
         "output_tail": tail,
         "output_bytes": check.output.received,
     });
+    if let Some(results) = check.tests.as_ref().and_then(test_results) {
+        told["test_results"] = results;
+    }
     if let Some(signal) = check.signal {
         told["signal"] = signal.into();
     }
@@ -76,6 +81,7 @@ pub fn described(document: Document, data: &Value) -> Document {
             facts.push((name.to_owned(), scalar(&told[key])));
         }
     }
+    facts.extend(task_document::tests(&told["test_results"]));
     let document = document.block(Block::Facts(facts));
     match told["output_tail"].as_str().filter(|text| !text.is_empty() && told["status"] != "verified") {
         Some(text) => document
