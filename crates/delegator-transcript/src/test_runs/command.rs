@@ -148,10 +148,10 @@ impl Command {
     /// Whether nothing in it runs anything.
     pub(crate) fn only_shows_texts(&self) -> bool {
         let shows = |pipeline: &Pipeline| {
-            let first = pipeline.0.first().map_or("", |words| program(words));
-            let runs =
-                pipeline.0.iter().any(|words| Runner::ALL.iter().any(|(runner, _)| runner.is_run_by(words)));
-            SHOW_TEXTS.contains(&first) && !runs
+            let is_runner =
+                |words: &Vec<String>| Runner::ALL.iter().any(|(runner, _)| runner.is_run_by(words));
+            pipeline.0.first().is_some_and(|words| is_housekeeping(words))
+                && !pipeline.0.iter().any(is_runner)
         };
         !self.pipelines.is_empty() && self.pipelines.iter().all(shows)
     }
@@ -237,8 +237,11 @@ fn program(words: &[String]) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
+/// A project's own `scripts/test` is not the shell's `test`.
 fn is_housekeeping(words: &[String]) -> bool {
-    SHOW_TEXTS.contains(&program(words))
+    let path = words.first().map_or("", String::as_str);
+    let is_the_systems = !path.contains('/') || path.starts_with("/usr/") || path.starts_with("/bin/");
+    is_the_systems && SHOW_TEXTS.contains(&program(words))
 }
 
 /// Assignments, `timeout 60`, `npx`, `uv run`, `python -m`: what stands before the program that counts.
@@ -250,6 +253,7 @@ fn take_wrappers_off(words: &mut Vec<String>) {
             "uv" | "poetry" | "pipenv" | "hatch" | "pdm" if second == "run" => 2,
             "bundle" | "pnpm" | "npm" | "yarn" if second == "exec" => 2,
             name if name.starts_with("python") && second == "-m" => 2,
+            "sh" | "bash" | "zsh" if !second.is_empty() && !second.starts_with('-') => 1,
             // With their flags, and the numbers that belong to them (`timeout -k 5 60`).
             name if WRAPPERS.contains(&name) && !second.is_empty() => {
                 let is_theirs = |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
@@ -354,6 +358,7 @@ mod tests {
             ("cd /home/dev/shop/web && npm test", Runner::Jest, "cd web"),
             ("make test", Runner::Pytest, ""),
             ("make unit", Runner::Pytest, "make unit"),
+            ("bash ./scripts/test adds", Runner::Cargo, "adds"),
             ("go test -v -count=1 ./...", Runner::Go, ""),
             ("go test -run ^TestA$ ./till", Runner::Go, "-run ./till ^TestA$"),
             ("./gradlew :till:test --console=plain", Runner::Gradle, ":till:test"),
@@ -371,9 +376,15 @@ mod tests {
         {
             assert!(shows(line), "{line}");
         }
-        for line in
-            ["cargo test | tail -3", "make", "yes | npm test", "ls && ./run.sh", "echo x | xargs pytest", ""]
-        {
+        for line in [
+            "cargo test | tail -3",
+            "make",
+            "yes | npm test",
+            "ls && ./run.sh",
+            "scripts/test",
+            "echo x | xargs pytest",
+            "",
+        ] {
             assert!(!shows(line), "{line}");
         }
     }

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, packed};
 
 use super::Runner;
 
@@ -42,9 +42,16 @@ const MARKERS: [(&str, &[Runner]); 31] = [
     ("otal: ", &[Runner::Dotnet]),
 ];
 
-static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+/// Many bytes at a time where the processor can, otherwise one by one.
+enum Search {
+    Packed(packed::Searcher),
+    Plain(AhoCorasick),
+}
+
+static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
     let texts = MARKERS.map(|(text, _)| text);
-    AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(texts).ok()
+    let plain = || AhoCorasick::new(texts).ok().map(Search::Plain);
+    packed::Searcher::new(texts).map(Search::Packed).or_else(plain)
 });
 
 /// The runners that may have printed a text.
@@ -66,12 +73,20 @@ impl Wanted {
 }
 
 pub(super) fn found_in(text: &str) -> Wanted {
-    let Some(search) = SEARCH.as_ref() else { return Wanted::default() };
     let mut wanted = Wanted::default();
-    for found in search.find_iter(text) {
-        for runner in MARKERS[found.pattern().as_usize()].1 {
+    let mut found = |marker: usize| {
+        for runner in MARKERS.get(marker).map_or(&[] as &[Runner], |(_, runners)| runners) {
             wanted.0 |= 1 << *runner as u32;
         }
+    };
+    match SEARCH.as_ref() {
+        Some(Search::Packed(search)) => {
+            search.find_iter(text).for_each(|marker| found(marker.pattern().as_usize()));
+        }
+        Some(Search::Plain(search)) => {
+            search.find_iter(text).for_each(|marker| found(marker.pattern().as_usize()));
+        }
+        None => {}
     }
     wanted
 }

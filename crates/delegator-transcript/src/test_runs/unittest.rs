@@ -7,29 +7,41 @@
 use super::figures::{figure, leading, named};
 use super::{Names, Output, Reading};
 
-const HEADINGS: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
-
 pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
     let mut reading = Reading::default();
     let mut reports = Reports::default();
     let mut ran = None;
     let mut is_told = false;
+    let mut is_after_rule = false;
     for line in output.lines() {
-        if let Some(count) = line.strip_prefix("Ran ").and_then(leading).filter(|(_, rest)| is_ran(rest)) {
-            ran = Some(count.0);
-        } else if let Some((ran, figures)) = ran.zip(verdict(line)) {
-            std::mem::take(&mut reports).add_to(&mut reading, ran, &figures);
-            is_told = true;
-        } else if let Some(heading) = HEADINGS.iter().find_map(|heading| line.strip_prefix(heading)) {
+        let heading = heading(line, std::mem::replace(&mut is_after_rule, is_rule(line)));
+        if let Some(heading) = heading {
             reports.heading(heading);
+        } else if let Some((count, _)) =
+            line.strip_prefix("Ran ").and_then(leading).filter(|(_, rest)| is_ran(rest))
+        {
+            ran = Some(count);
+        } else if let Some(figures) = verdict(line) {
+            if let Some(ran) = ran.take() {
+                std::mem::take(&mut reports).add_to(&mut reading, ran, &figures);
+                is_told = true;
+            }
         } else if let Some(name) = line.strip_suffix(" ... ok") {
             reading.passed_test(&name_of(name));
         }
-        if verdict(line).is_some() {
-            ran = None;
-        }
     }
     is_told.then_some(reading)
+}
+
+/// The line above each report.
+fn is_rule(line: &str) -> bool {
+    line.starts_with("==========") && line.bytes().all(|byte| byte == b'=')
+}
+
+/// Other programs begin lines with `ERROR: ` too, but not under a rule. Unexpected successes share one.
+fn heading(line: &str, is_after_rule: bool) -> Option<&str> {
+    let report = || line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
+    line.strip_prefix("UNEXPECTED SUCCESS: ").or_else(|| is_after_rule.then(report).flatten())
 }
 
 fn is_ran(rest: &str) -> bool {
