@@ -19,7 +19,7 @@ use delegator_git::{Baseline, Git, Limits, drop_ref, keep_restore_point};
 const FOLDERS: usize = 1_000;
 const FILES_EACH: usize = 100;
 const CHANGED: usize = 500;
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 5;
 const REFERENCE: &str = "refs/mcp-delegator/bench";
 
 fn main() {
@@ -31,7 +31,7 @@ fn main() {
     println!("{} files; load {}", FOLDERS * FILES_EACH, load());
     println!(
         "{:<34} {:>12} {:>10} {:>10} {:>10}",
-        "median of 9 rounds, ms", "git status", "before", "after", "both"
+        "median of 5 rounds, ms", "git status", "before", "after", "both"
     );
     rounds("may only read, clean", &tree, 0, || look(&tree, &place));
     rounds("may only read, 500 files changed", &tree, CHANGED, || look(&tree, &place));

@@ -227,7 +227,7 @@ impl Known {
             ids.extend_from_slice(id.as_bytes());
             ids.push(b'\n');
         }
-        let told = scratch.run(WORK, ["cat-file", "--batch-check=%(objectsize)"], &ids)?;
+        let told = scratch.run(WORK, ["cat-file", "--buffer", "--batch-check=%(objectsize)"], &ids)?;
         let sizes = String::from_utf8_lossy(&told);
         let top = &scratch.repository.top_level;
         let differs = |size: &str, path: &RepoPath| {

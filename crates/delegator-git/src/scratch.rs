@@ -106,14 +106,18 @@ impl Scratch {
             ("GIT_COMMITTER_NAME", "mcp-delegator".into()),
             ("GIT_COMMITTER_EMAIL", "mcp-delegator@localhost".into()),
         ];
+        let mut options = self.options.clone();
         match self.objects {
             Objects::Kept => variables.push(("GIT_OBJECT_DIRECTORY", repository_objects)),
             Objects::Passing => {
                 variables.push(("GIT_OBJECT_DIRECTORY", self.path("objects").into()));
                 variables.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&repository_objects)));
+                // Nobody reads them after a crash, and nobody keeps them.
+                options
+                    .extend(["-c", "core.fsync=none", "-c", "core.looseCompression=0"].map(OsString::from));
             }
         }
-        Call { options: self.options.clone(), variables, ..Call::new(args) }
+        Call { options, variables, ..Call::new(args) }
     }
 
     /// Puts a copy of the repository's index under that name.

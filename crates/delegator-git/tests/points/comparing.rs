@@ -277,3 +277,17 @@ fn ignored_paths_are_known_by_the_rules_of_now() {
     let ignored = before.ignored(&asked).unwrap();
     assert_eq!(ignored, [b"x.tmp".to_vec(), b":(top)a.tmp".to_vec()].into());
 }
+
+#[test]
+fn a_crowd_is_named_and_not_read() {
+    let world = World::new();
+    let before = baseline(&world);
+    std::fs::create_dir(world.tree.join("crowd")).unwrap();
+    for n in 0..10_001 {
+        std::fs::write(world.tree.join(format!("crowd/{n}")), "").unwrap();
+    }
+    world.write("a", "changed\n");
+    let comparison = compared(&before);
+    assert_eq!(comparison.files.len(), 10_002);
+    assert!(comparison.names_only.is_some() && comparison.left_out.is_empty());
+}
