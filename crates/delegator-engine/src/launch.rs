@@ -42,6 +42,9 @@ pub struct Settings {
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     pub sweep_exempt: Vec<String>,
+    /// How far the task gives way to everything else on the machine.
+    #[serde(default)]
+    pub niceness: u8,
     /// How many tasks stand above this one.
     pub depth: u32,
     /// Whether no control group is wanted.
@@ -135,6 +138,7 @@ impl Settings {
             max_stream_bytes: 64 << 20,
             max_processes: 4096,
             sweep_exempt: Vec::new(),
+            niceness: 0,
             without_group: false,
             verify: None,
             depth: 0,

@@ -218,6 +218,7 @@ fn prepare(
         max_stream_bytes: settings.max_stream_bytes,
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),
+        niceness: settings.niceness,
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),

@@ -73,6 +73,7 @@ fn run_one(script: &str) {
             max_stream_bytes: 64 << 20,
             max_processes: 4096,
             sweep_exempt: Vec::new(),
+            niceness: 0,
             sweep: SweepLimits::default(),
             group: None,
             redactor: Redactor::builder()

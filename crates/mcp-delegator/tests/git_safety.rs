@@ -210,11 +210,9 @@ fn reading_tasks_and_folders_without_git_keep_nothing() {
     let stage = Stage::playing(&careless()[..2]);
     let id = stage.written();
     let results = stage.answer(&["local", "results", &id]);
-    assert_eq!(
-        (&results["data"]["state"], &results["warnings"]),
-        (&json!("completed"), &json!([])),
-        "{results}"
-    );
+    assert_eq!(results["data"]["state"], "completed", "{results}");
+    let warnings = results["warnings"].as_array().unwrap();
+    assert!(!warnings.iter().any(|words| words.as_str().unwrap().starts_with("W_GIT")), "{results}");
 }
 
 #[test]

@@ -52,6 +52,12 @@ pub static KEYS: &[Key] = &[
         "What holds a task's processes together: a control group where one can be had, or the supervisor alone.",
     ),
     key(
+        "niceness",
+        count(0, 19),
+        Integer(10),
+        "How far agents and all they run give way to everything else on the machine, as `nice` counts it; 0: not at all.",
+    ),
+    key(
         "sweep_exempt",
         Kind::Texts(Form::ProgramName),
         List(&[]),

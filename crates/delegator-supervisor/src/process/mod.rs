@@ -3,6 +3,7 @@
 pub mod cgroup;
 pub mod identity;
 pub mod marks;
+pub(crate) mod priority;
 mod stat;
 pub mod sweep;
 pub(crate) mod tree;

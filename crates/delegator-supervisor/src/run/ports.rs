@@ -33,6 +33,8 @@ pub struct RunSpec {
     pub max_processes: usize,
     /// Programs a sweep leaves alone.
     pub sweep_exempt: Vec<String>,
+    /// How far the task gives way to everything else; 0: not at all.
+    pub niceness: u8,
     pub sweep: SweepLimits,
     /// What holds the agent and all it starts together, where it can be had. It ends with the run.
     pub group: Option<Cgroup>,

@@ -24,6 +24,7 @@ use super::output::{Complaints, Events, Pipe};
 use super::ports::{Ended, Ports, RunSpec};
 use super::spawn::{Spawned, spawn, spawn_check};
 use crate::process::identity::open_pidfd;
+use crate::process::priority::GivingWay;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{Sent, TreeUse, signal_checked, tree_use};
 use crate::process::{ProcessIdentity, ProcessStat, SweepReport, read_stat};
@@ -46,8 +47,10 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> Ended {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         return finish::not_started(&spec, &format!("cannot become a child subreaper: {error}"));
     }
+    let giving_way = GivingWay::begin(spec.niceness);
     match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
+            run.giving_way = Some(giving_way);
             let outcome = run.complete();
             let last = run.spec.verify.is_some().then(|| run.last_snapshot()).flatten();
             let (mut ended, spec) = run.finish(outcome);
@@ -93,6 +96,8 @@ struct Run<'a> {
     is_drained: bool,
     last_tick: Duration,
     last_look_around: Duration,
+    /// Until it has given way everywhere; nothing of a check, which inherits it.
+    giving_way: Option<GivingWay>,
     last_count: Duration,
     counted: TreeUse,
     tasks_when_counted: u64,
@@ -170,6 +175,7 @@ impl<'a> Run<'a> {
             is_drained: false,
             last_tick: Duration::ZERO,
             last_look_around: Duration::ZERO,
+            giving_way: None,
             last_count: Duration::ZERO,
             counted: TreeUse { processes: 1, ticks: 0 },
             tasks_when_counted: machine_tasks(),
@@ -262,6 +268,9 @@ impl<'a> Run<'a> {
         if now >= self.last_look_around + LOOK_AROUND_EVERY {
             self.last_look_around = now;
             self.ports.look_around();
+            if let Some(giving_way) = &mut self.giving_way {
+                giving_way.try_again();
+            }
         }
         if self.ending.is_none() {
             if let Some(warning) = self.watch.warning(now) {

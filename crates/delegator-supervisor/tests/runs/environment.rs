@@ -43,6 +43,18 @@ fn the_umask_is_the_submitters_and_our_files_are_ours() {
 }
 
 #[test]
+fn the_agent_gives_way_as_far_as_it_is_told_and_never_less_than_we_do() {
+    let ours = rustix::process::getpriority_process(None).unwrap();
+    for (niceness, expected) in [(0, ours), (19, 19)] {
+        let world = World::new();
+        let mut case = world.case("nice > $FOLDER/nice; begin; end");
+        case.niceness = niceness;
+        assert_eq!(world.run(&case)["state"], "completed");
+        assert_eq!(world.read("nice").trim(), expected.to_string());
+    }
+}
+
+#[test]
 fn the_longest_task_arrives_byte_for_byte() {
     let world = World::new();
     let mut case = world.case("cat > $FOLDER/seen; begin; end");

@@ -31,13 +31,13 @@ fn everything_written_before_the_end_is_read() {
 #[test]
 fn endless_complaints_are_bounded() {
     let world = World::new();
-    let mut case = world.case("begin; yes 'a complaint' | head -c 20000000 >&2; end");
+    let mut case = world.case("begin; yes 'a complaint' | head -c 4000000 >&2; end");
     case.max_stream_bytes = 1 << 20;
     let end = world.run(&case);
     assert_eq!(end["state"], "completed", "{end}");
     assert_eq!(
         (end["stderr"]["received"].as_u64(), end["stderr"]["truncated"].as_bool()),
-        (Some(20_000_000), Some(true))
+        (Some(4_000_000), Some(true))
     );
     let stored = world.read("stderr.log");
     assert!(stored.len() <= 1 << 20 && stored.contains(" bytes omitted]\n"), "{}", stored.len());

@@ -75,6 +75,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         max_stream_bytes: case.max_stream_bytes,
         max_processes: case.max_processes,
         sweep_exempt: case.exempt,
+        niceness: case.niceness,
         sweep: SweepLimits::default(),
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),

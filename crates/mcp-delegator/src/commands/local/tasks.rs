@@ -144,6 +144,7 @@ fn settings(
         max_stream_bytes: config.number("max_stream_bytes"),
         max_processes: usize::try_from(config.number("max_processes")).unwrap_or(usize::MAX),
         sweep_exempt: config.words("sweep_exempt").to_vec(),
+        niceness: u8::try_from(config.number("niceness")).unwrap_or_default(),
         depth: outer(context).map_or(0, |(_, depth)| depth + 1),
         without_group: config.word("containment") == Some("subreaper"),
         verify: Verify::asked(&agent.verify, config.flag("verify_unsandboxed")),
