@@ -1,16 +1,47 @@
-//! Whether a project brings a configuration of its own for Codex.
+//! Which projects Codex is told to trust, so that it obeys no `.codex` folder of theirs.
 //!
-//! Codex 0.166 knows one trust for two things: the AGENTS.md of a project, which is text for the model, and its
-//! `.codex` folder, which names servers, hooks and commands to run. Measured: untrusted, neither is read; trusted, both
-//! are, the folder only from the very directory that is called trusted and not from those above it. No flag tells them
-//! apart. So a directory without such a folder may be trusted for one run: there is nothing in it to be obeyed. One
-//! that has it is not, and then its AGENTS.md is not read either.
+//! Such a folder names servers to start and hooks, gives orders to the model, widens the sandbox, and by its rules lets
+//! commands run outside of it, also where the agent may only read. Measured with 0.166: Codex walks from the working directory up to the
+//! top of the repository, and obeys the folder of each directory that is trusted on the way. Which are is looked up by
+//! the name of the directory itself, then by the top of the repository, then (in a linked work tree) by that of the main
+//! one; in a linked work tree the hooks come from the main one as well. So a user who trusts a repository trusts
+//! every folder below it, whatever is said about the working directory alone. What is said on the command line about a
+//! directory by its name goes before all of that, in every mode, for a new thread and for an old one, and is recorded
+//! nowhere. Told nothing about a directory that may be written to, Codex records that it is trusted.
+//!
+//! So every directory above is called untrusted. The working directory cannot be: AGENTS.md, its own and those up to
+//! the top of the repository, is read by the same trust, of the working directory alone. Without a `.codex` there is
+//! nothing in it to be obeyed, and it may be trusted for one run. With one it is not, and then no AGENTS.md of the
+//! project is read: no flag tells them apart. The user's own AGENTS.md, in Codex's home, is read either way.
+//!
+//! Two things are out of our hands: the words of `.codex/skills` are shown to the model whatever the trust is, as those of
+//! `.agents/skills` are; and what an administrator configures goes before the command line.
 
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, statat};
 
-use super::codex::ProjectTrust;
+use super::toml_text;
+
+/// What Codex is told about its working directory, for one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProjectTrust {
+    /// Neither its own configuration is read nor (since 0.150 or so) any AGENTS.md of the project.
+    #[default]
+    Untrusted,
+    /// Only said where there is no configuration.
+    Trusted,
+}
+
+impl ProjectTrust {
+    fn level(self) -> &'static str {
+        match self {
+            ProjectTrust::Untrusted => "untrusted",
+            ProjectTrust::Trusted => "trusted",
+        }
+    }
+}
 
 /// What Codex may be told about the directory it will start in. A folder that cannot be looked for counts as one.
 pub fn project_trust(workdir: impl AsFd) -> ProjectTrust {
@@ -18,6 +49,17 @@ pub fn project_trust(workdir: impl AsFd) -> ProjectTrust {
         Err(rustix::io::Errno::NOENT) => ProjectTrust::Trusted,
         _ => ProjectTrust::Untrusted,
     }
+}
+
+/// The setting `projects`: the working directory, which is canonical, as it is trusted, and nothing above it.
+pub(super) fn projects(workdir: &Path, trust: ProjectTrust) -> String {
+    let levels = std::iter::once(trust).chain(std::iter::repeat(ProjectTrust::Untrusted));
+    // One whose name is not UTF-8 cannot be named, and Codex does not come up there.
+    let told = workdir.ancestors().zip(levels).filter_map(|(directory, trust)| {
+        let name = toml_text::string(directory.to_str()?);
+        Some(format!("{name}={{trust_level=\"{}\"}}", trust.level()))
+    });
+    format!("{{{}}}", told.collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -37,5 +79,15 @@ mod tests {
         std::fs::remove_file(&place).unwrap();
         std::fs::create_dir(&place).unwrap();
         assert_eq!(trust(), ProjectTrust::Untrusted);
+    }
+
+    #[test]
+    fn nothing_above_is_trusted_whatever_the_directory_is() {
+        let above = r#""/a \"b\""={trust_level="untrusted"},"/"={trust_level="untrusted"}"#;
+        for (trust, level) in [(ProjectTrust::Trusted, "trusted"), (ProjectTrust::Untrusted, "untrusted")] {
+            let expected = format!(r#"{{"/a \"b\"/c"={{trust_level="{level}"}},{above}}}"#);
+            assert_eq!(projects(Path::new(r#"/a "b"/c"#), trust), expected);
+        }
+        assert_eq!(projects(Path::new("/"), ProjectTrust::Trusted), r#"{"/"={trust_level="trusted"}}"#);
     }
 }
