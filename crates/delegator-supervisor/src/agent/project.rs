@@ -1,21 +1,21 @@
 //! Which projects Codex is told to trust, so that it obeys no `.codex` folder of theirs.
 //!
 //! Such a folder gives orders to the model, starts servers, widens the sandbox, and by its rules lets commands run
-//! outside of it, also where the agent may only read; hooks wait for a consent of their own. Measured with 0.166: Codex
-//! goes from the working directory up to the top of the repository and obeys the folder of every directory that is
-//! trusted. Trust is looked up by the name of that directory, then of the repository's top, then (in a linked work
-//! tree, which also gets the hooks of the main one) of the main work tree's top. So a user who trusts a repository trusts
-//! every folder in it, whatever is said about the working directory alone. What the command line says of a directory by its own
-//! name goes before all of that, in every mode, for new threads and old ones, and is recorded nowhere; told nothing,
-//! Codex records that a directory it may write to is trusted.
+//! outside of it, also where the agent may only read; hooks wait for a consent of their own. Measured with 0.166:
+//! Codex goes from the working directory up to the top of the repository and obeys the folder of every directory that
+//! is trusted. Trust is looked up by the name of that directory, then of the repository's top, then (in a linked work
+//! tree, which also gets the hooks of the main one) of the main work tree's top. So a user who trusts a repository
+//! trusts every folder in it, whatever is said about the working directory alone. What the command line says of a
+//! directory by its own name goes before all of that, in every mode, for new threads and old ones, and is recorded
+//! nowhere; told nothing, Codex records that a directory it may write to is trusted.
 //!
 //! So everything above is called untrusted. The working directory itself decides about AGENTS.md too, its own and
-//! those above it up to the repository's top. Without a `.codex` there is nothing in it to be obeyed, and it is trusted for
-//! this run. With one it is not, and then no AGENTS.md of the project is read: no flag tells them apart. The user's own
-//! AGENTS.md, in Codex's home, is read either way.
+//! those above it up to the repository's top. Without a `.codex` there is nothing in it to be obeyed, and it is
+//! trusted for this run. With one it is not, and then no AGENTS.md of the project is read: no flag tells them apart.
+//! The user's own AGENTS.md, in Codex's home, is read either way.
 //!
-//! Two things are out of our hands: what `.codex/skills` says is shown to the model whatever the trust, as `.agents/skills`
-//! is, as text; and what an administrator configures for Codex goes before the command line.
+//! Two things are out of our hands: what `.codex/skills` says is shown to the model whatever the trust, as
+//! `.agents/skills` is, as text; and what an administrator configures for Codex goes before the command line.
 
 use std::os::fd::AsFd;
 use std::path::Path;
