@@ -12,6 +12,7 @@ use std::time::Duration;
 use delegator_domain::task::{EnvPolicy, Mode};
 
 use super::environment::MARKER;
+use super::project::{ProjectTrust, projects};
 use super::toml_text;
 use super::version::{Ability, CodexVersion};
 use crate::run::ending::EndingRecipe;
@@ -49,19 +50,6 @@ pub struct LaunchRequest {
     /// The thread to go on with.
     pub resume: Option<String>,
     pub project_trust: ProjectTrust,
-}
-
-/// What Codex is told about a directory it may write to. Told nothing, and finding nothing in its configuration, it
-/// writes down there that the directory is trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProjectTrust {
-    /// The project's own configuration is not read, and (since 0.150 or so) neither is its AGENTS.md.
-    #[default]
-    Untrusted,
-    /// For this run only, without a record: see [`super::project`].
-    Trusted,
-    /// Its configuration names the directory already: nothing will be recorded, and the user's word counts.
-    AsConfigured,
 }
 
 /// How an agent is started, fed and ended.
@@ -157,20 +145,11 @@ fn check(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanError
     if paths.into_iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
         return value("paths", "one contains NUL");
     }
-    if request.workdir.to_str().is_none() && told_trust(request, version).is_some() {
+    // Nor does Codex itself (0.166) come up in such a directory.
+    if request.workdir.to_str().is_none() && version.can(Ability::UntrustedProjects) {
         return value("working_dir", "its name is not UTF-8");
     }
     Ok(())
-}
-
-/// Where nothing can be written nothing is recorded, and Codex's own rules hold.
-fn told_trust(request: &LaunchRequest, version: CodexVersion) -> Option<&'static str> {
-    let is_recorded = request.mode.writes() && !request.preview && version.can(Ability::UntrustedProjects);
-    match request.project_trust {
-        ProjectTrust::Untrusted => is_recorded.then_some("untrusted"),
-        ProjectTrust::Trusted => is_recorded.then_some("trusted"),
-        ProjectTrust::AsConfigured => None,
-    }
 }
 
 fn features(words: &mut Words, version: CodexVersion) {
@@ -204,9 +183,8 @@ fn settings(words: &mut Words, request: &LaunchRequest, version: CodexVersion) {
     }
     let marker = format!("shell_environment_policy.set.{MARKER}");
     words.setting(&marker, &toml_text::string(&request.marker));
-    if let (Some(workdir), Some(trust)) = (request.workdir.to_str(), told_trust(request, version)) {
-        let workdir = toml_text::string(workdir);
-        words.setting("projects", &format!("{{{workdir}={{trust_level=\"{trust}\"}}}}"));
+    if version.can(Ability::UntrustedProjects) {
+        words.setting("projects", &projects(&request.workdir, request.project_trust));
     }
 }
 

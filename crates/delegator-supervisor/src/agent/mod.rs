@@ -10,9 +10,10 @@ mod toml_text;
 pub mod verification;
 pub mod version;
 
-pub use codex::{LaunchPlan, LaunchRequest, PlanError, ProjectTrust, plan};
+pub use codex::{LaunchPlan, LaunchRequest, PlanError, plan};
 pub use environment::{Variables, agent_environment, task_marker};
 pub use locate::{LocateError, Located, locate};
 pub use probe::{ProbeError, probe_sandbox, probe_version};
+pub use project::ProjectTrust;
 pub use verification::{Enclosure, VerifyPlan, VerifyRequest, verify_plan};
 pub use version::CodexVersion;

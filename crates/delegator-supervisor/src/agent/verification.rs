@@ -8,8 +8,8 @@
 //! a sandbox that did not come up from a command that failed; both are mended inside the sandbox by a constant script
 //! that says a word first, forgets the variable and becomes the command. The command's words are never part of a script.
 //!
-//! A project's own `.codex` would be obeyed wherever the user calls the project trusted, be it by a directory above, and
-//! it could open the sandbox: here they are all untrusted, for there is nothing else in it that a verification needs.
+//! A project's own `.codex` could open the sandbox, see [`super::project`]. Here the directory is untrusted even without
+//! one: the agent may have made it by now, and nothing else that trust brings is needed by a verification.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ use delegator_domain::task::{EnvPolicy, Mode};
 
 use super::codex::{CORE_NAMES, Words};
 use super::environment::{MARKER, Variables};
+use super::project::{ProjectTrust, projects};
 use super::toml_text;
 
 const CODEX_HOME: &str = "CODEX_HOME";
@@ -100,11 +101,7 @@ fn sandbox_words(enclosure: &Enclosure) -> Words {
     if !roots.is_empty() {
         words.setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
     }
-    // One whose name is not UTF-8 cannot be named in a configuration either.
-    let names = workdir.ancestors().filter_map(|path| path.to_str());
-    let untrusted: Vec<String> =
-        names.map(|name| format!("{}={{trust_level=\"untrusted\"}}", toml_text::string(name))).collect();
-    words.setting("projects", &format!("{{{}}}", untrusted.join(",")));
+    words.setting("projects", &projects(workdir, ProjectTrust::Untrusted));
     words
 }
 

@@ -1,5 +1,6 @@
 //! The words for every kind of request, and what can never be among them.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use delegator_domain::task::{EnvPolicy, Mode};
@@ -120,6 +121,7 @@ fn what_cannot_be_said_safely_is_an_error() {
         LaunchRequest { resume: Some(String::new()), ..request() },
         LaunchRequest { images: vec!["/tmp/a,b.png".into()], ..request() },
         LaunchRequest { model: Some("a\0b".to_owned()), ..request() },
+        LaunchRequest { workdir: OsStr::from_bytes(b"/caf\xe9").into(), ..request() },
     ];
     for request in refused {
         assert!(matches!(plan(&request, NEWEST), Err(PlanError::Value { .. })), "{request:?}");
@@ -127,15 +129,18 @@ fn what_cannot_be_said_safely_is_an_error() {
 }
 
 #[test]
-fn the_users_word_on_trust_is_kept() {
-    let asked = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
-    let level = |trust| {
-        let words = words(&LaunchRequest { project_trust: trust, ..asked.clone() }, NEWEST);
-        words.split_once("trust_level=").map(|(_, level)| level.lines().next().unwrap_or_default().to_owned())
-    };
-    assert_eq!(level(ProjectTrust::Untrusted).as_deref(), Some("\"untrusted\"}}"));
-    assert_eq!(level(ProjectTrust::Trusted).as_deref(), Some("\"trusted\"}}"));
-    assert_eq!(level(ProjectTrust::AsConfigured), None);
+fn every_run_is_told_whom_to_trust() {
+    let modes = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess].map(|mode| (mode, false));
+    let resumed = [None, Some(THREAD.to_owned())];
+    for (mode, preview) in modes.into_iter().chain([(Mode::WorkspaceWrite, true)]) {
+        for (project_trust, resume) in
+            [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(resumed.clone())
+        {
+            let request = LaunchRequest { mode, preview, project_trust, resume, ..request() };
+            let told = format!("-c\nprojects={}\n", projects(&request.workdir, project_trust));
+            assert_eq!(words(&request, NEWEST).matches(&told).count(), 1, "{request:?}");
+        }
+    }
 }
 
 fn hostile_text() -> impl Strategy<Value = String> {
