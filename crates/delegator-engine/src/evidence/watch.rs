@@ -143,6 +143,7 @@ impl Watch {
         let changed = files.modified.iter().chain(&files.added).chain(&files.deleted);
         let changed: BTreeSet<String> = changed.cloned().collect();
         let sight = Sight {
+            renamed: files.renamed.clone(),
             not_listed: files.not_listed,
             was_read_only: !self.writes,
             beside: if changed.is_empty() { Vec::new() } else { beside() },

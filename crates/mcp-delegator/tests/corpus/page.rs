@@ -40,7 +40,9 @@ const GAPS: &str = "\
 
 - Codex is the real 0.166.0 with its sandbox, but what its model says is written by us: whether a real model's habits (longer commands, other
   ways to run tests) are read as well is not shown here. Older versions are only in the recordings of `delegator-transcript`.
-- Of the test runners those of the table above are in whole tasks; the others, and more outputs of each, are compared in
+- Codex 0.166 prints no item for a command that its sandbox denied (`codex_may_only_read`): such a command is in nobody's count, and that case does not
+  state the summary.
+- Of the test runners cargo, nextest, pytest, unittest, go, Jest and Vitest are in whole tasks; the others, and more outputs of each, are compared in
   `delegator-transcript/tests/test_runs.rs`.
 - Failures that no agent produces (`supervisor_lost`, `spawn_failed`, `internal`), tasks beside each other and what cannot be looked at have
   tests of their own (`evidence.rs`, `crashes.rs`, `faults`).

@@ -41,7 +41,7 @@ pub(crate) fn play(case: &Case, theatre: &Theatre) -> Told {
             ended(theatre, &id)
         }
         Way::Resume(steps) => {
-            if let Agent::Scripted(_) = &case.agent {
+            if !matches!(case.agent, Agent::Codex(_)) {
                 theatre.stage.play(script(steps, false));
             }
             let first = submitted(theatre, &words(case, theatre, &["exec", TASK]));
