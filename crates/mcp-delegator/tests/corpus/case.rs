@@ -68,6 +68,8 @@ pub(crate) enum ModelStep {
         done: usize,
     },
     Message(String),
+    /// Several calls in one answer.
+    Together(Vec<ModelStep>),
     Refuse {
         status: u16,
         body: Value,

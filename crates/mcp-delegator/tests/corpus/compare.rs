@@ -52,7 +52,7 @@ fn spoken(words: &str, told: &Told) -> Option<String> {
 
 /// What truth says of files and the disk does not.
 fn untrue(case: &Case, working_dir: &Path) -> Vec<String> {
-    let is_there = |path: &str| working_dir.join(path).symlink_metadata().is_ok();
+    let is_there = |path: &str| working_dir.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
     let here = words_of(case, "modified_files").chain(words_of(case, "added_files"));
     let missing = here.filter(|path| !is_there(path)).map(|path| format!("{path} is not there"));
     let left = words_of(case, "deleted_files").filter(|path| is_there(path));

@@ -115,6 +115,43 @@ cases! {
     codex_is_verified
     codex_is_cancelled
     codex_lies
+    changes_only_a_mode
+    lines_without_an_end
+    a_folder_in_the_place_of_a_file
+    odd_names
+    the_first_commit
+    amends_a_commit
+    resets_a_commit
+    stashes_what_was_dirty
+    commits_on_no_branch
+    commits_what_was_dirty
+    a_repository_inside
+    edits_an_untracked_file
+    shows_an_old_log
+    tests_through_tail
+    tests_of_two_runners_in_one_command
+    tests_through_make
+    tests_in_another_folder
+    tests_break_after_they_passed
+    tests_in_rspec_and_go
+    build_fails_in_another_folder
+    build_fails_at_an_absolute_path
+    two_commands_fail
+    gets_over_a_broken_connection
+    two_turns
+    a_turn_that_was_tried_again
+    completes_and_exits_badly
+    owes_an_answer_and_says_nothing
+    fails_and_owes_no_answer
+    verify_cannot_start
+    verify_changes_files
+    codex_does_two_things_at_once
+    codex_patches_from_the_shell
+    codex_may_not_commit
+    codex_has_no_credits
+    codex_knows_no_such_model
+    codex_fails_after_its_work
+    codex_hides_secrets
 }
 
 #[track_caller]

@@ -102,18 +102,29 @@ fn model(case: &Case, steps: &[ModelStep]) -> Option<FakeModel> {
     (!all.is_empty()).then(|| FakeModel::start(all))
 }
 
-/// Every call has an id of its own, as with a real model.
 fn spoken((number, step): (usize, &ModelStep)) -> Step {
+    match step {
+        ModelStep::Refuse { status, body } => Step::Refuse { status: *status, body: body.clone() },
+        ModelStep::Together(steps) => {
+            let items = steps.iter().enumerate().map(|(part, step)| item(&format!("{number}_{part}"), step));
+            Step::Say(items.collect())
+        }
+        one => Step::Say(vec![item(&number.to_string(), one)]),
+    }
+}
+
+/// Every call has an id of its own, as with a real model.
+fn item(number: &str, step: &ModelStep) -> Value {
     let mut item = match step {
-        ModelStep::Refuse { status, body } => return Step::Refuse { status: *status, body: body.clone() },
-        ModelStep::Message(text) => return Step::Say(vec![message(text)]),
+        ModelStep::Message(text) => return message(text),
         ModelStep::Command(text) => command(text),
         ModelStep::Patch(text) => patch(text),
         ModelStep::Plan { steps, done } => plan(steps, *done),
+        ModelStep::Together(_) | ModelStep::Refuse { .. } => panic!("{step:?} is no item"),
     };
     item["id"] = format!("item_{number}").into();
     item["call_id"] = format!("call_{number}").into();
-    Step::Say(vec![item])
+    item
 }
 
 fn plan(steps: &[String], done: usize) -> Value {
