@@ -14,8 +14,10 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, Registry, TaskDir, TaskFile};
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
+use delegator_transcript::Report;
 
 use crate::Engine;
+use crate::evidence::{Sighting, Watch};
 use crate::other_tasks::supervises_another;
 
 /// A little less than how often each of them would.
@@ -30,6 +32,10 @@ pub(crate) struct TaskPorts {
     pub(crate) engine: Engine,
     /// Where the registry stood when the row was last read.
     pub(crate) looked_at: Cell<Option<ChangeMark>>,
+    /// How the files were before the agent came, until they are looked at again.
+    pub(crate) watch: RefCell<Option<Watch>>,
+    /// What had become of them when the agent was gone.
+    pub(crate) seen: RefCell<Option<Sighting>>,
 }
 
 impl TaskPorts {
@@ -42,6 +48,14 @@ impl TaskPorts {
         match part {
             0 => path,
             part => path.with_added_extension(part.to_string()),
+        }
+    }
+
+    /// Looks at the files again, unless that was done already.
+    pub(crate) fn look_again(&self, report: &Report) {
+        if let Some(watch) = self.watch.take() {
+            let beside = || self.registry.borrow().writers_beside(&self.id).unwrap_or_default();
+            self.seen.replace(Some(watch.finish(report, beside)));
         }
     }
 
@@ -83,6 +97,11 @@ impl Ports for TaskPorts {
         crash_point(CrashPoint::StdinDelivered);
         let _ = self.dir.remove_launch();
         crash_point(CrashPoint::LaunchRemoved);
+    }
+
+    /// What a check writes is not the agent's doing.
+    fn before_check(&self, report: &Report) {
+        self.look_again(report);
     }
 
     /// One of all the supervisors looks for all of them. What the look may ask for must not hold up the run.

@@ -24,6 +24,7 @@ pub(super) fn verify(ended: &mut Ended, mut spec: RunSpec, before: Option<Snapsh
     if let Some(before) = before {
         ports.on_snapshot(&Snapshot { current_activity: Some(format!("Verifying: {shown}")), ..before });
     }
+    ports.before_check(&ended.report);
     let limit = time_left(spec.limits.hard, ended.elapsed, check.at_least);
     // How quiet it is says nothing of a check.
     spec.limits = Limits { idle: limit, hard: limit, idle_counts: IdleCounts::Output };
