@@ -46,7 +46,8 @@ fn words_of<'a>(case: &'a Case, name: &str) -> impl Iterator<Item = &'a str> + u
 }
 
 fn spoken(words: &str, told: &Told) -> Option<String> {
-    let all = json!([told.answers.iter().map(|(_, answer)| answer).collect::<Vec<_>>(), told.run, told.summary]);
+    let all =
+        json!([told.answers.iter().map(|(_, answer)| answer).collect::<Vec<_>>(), told.run, told.summary]);
     all.to_string().contains(words).then(|| format!("{words} was to be told nowhere"))
 }
 

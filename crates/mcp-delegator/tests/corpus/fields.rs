@@ -43,11 +43,7 @@ pub(crate) const FIELDS: &[Field] = &[
     field("source", "who saw it: git or a scan", Everywhere(|told| operation(told, "source"))),
     field("scope", "whether all was looked at", Everywhere(|told| operation(told, "scope"))),
     field("artifacts", "path, size and SHA-256 of what was written", Results(artifacts)),
-    field(
-        "commit_count",
-        "commits the agent made",
-        Results(|told| at(told, "/data/git/commit_count")),
-    ),
+    field("commit_count", "commits the agent made", Results(|told| at(told, "/data/git/commit_count"))),
     field("commits", "their first lines, newest first", Results(|told| at(told, "/data/git/commits"))),
     field("branch_after", "where HEAD is afterwards", Results(|told| at(told, "/data/git/branch_after"))),
     field(
@@ -60,11 +56,19 @@ pub(crate) const FIELDS: &[Field] = &[
         "passed, failed, skipped, the failed ones by name; null where no test was counted",
         Everywhere(|told| at(told, "/data/metadata/test_results")),
     ),
-    field("has_error_context", "whether there is one", Everywhere(|told| at(told, CONTEXT).is_object().into())),
+    field(
+        "has_error_context",
+        "whether there is one",
+        Everywhere(|told| at(told, CONTEXT).is_object().into()),
+    ),
     field("failure_kind", "why it failed", Everywhere(|told| context(told, "failure_kind"))),
     field("error_type", "the kind of the error", Everywhere(|told| context(told, "error_type"))),
     field("error_message", "what the failure says", Everywhere(|told| context(told, "error_message"))),
-    field("failed_files", "files its commands complained about", Everywhere(|told| context(told, "failed_files"))),
+    field(
+        "failed_files",
+        "files its commands complained about",
+        Everywhere(|told| context(told, "failed_files")),
+    ),
     field("error_locations", "file, line and column of each complaint", Everywhere(locations)),
     field("suggestions", "what could be done, word by word", Everywhere(|told| context(told, "suggestions"))),
     field("retry_at", "when it may be tried again", Everywhere(|told| context(told, "retry_at"))),
@@ -96,9 +100,17 @@ pub(crate) const FIELDS: &[Field] = &[
         Everywhere(|told| at(told, "/data/verification/exit_code")),
     ),
     field("warnings", "their codes", Results(warnings)),
-    field("plan", "steps of the agent's plan, and which are done", Whole(|told| list(told.summary["plan"].clone()))),
+    field(
+        "plan",
+        "steps of the agent's plan, and which are done",
+        Whole(|told| list(told.summary["plan"].clone())),
+    ),
     field("run_exit", "the exit code of `local run`", Whole(|told| json!(told.run_exit))),
-    field("run_error", "what `local run` says of a failure: code, kind, file, line, column", Whole(run_error)),
+    field(
+        "run_error",
+        "what `local run` says of a failure: code, kind, file, line, column",
+        Whole(run_error),
+    ),
 ];
 
 const CONTEXT: &str = "/data/metadata/error_context";

@@ -62,14 +62,12 @@ pub(crate) fn page(cases: &[(&str, Case)]) -> String {
     );
     page.push_str("\n## Fields\n\n| field | what | cases | of these nothing |\n|---|---|---|---|\n");
     for field in FIELDS {
-        let nothing = cases.iter().filter(|(_, case)| case.truth.get(field.name).is_some_and(is_nothing)).count();
+        let nothing =
+            cases.iter().filter(|(_, case)| case.truth.get(field.name).is_some_and(is_nothing)).count();
         let _ = writeln!(page, "| `{}` | {} | {} | {nothing} |", field.name, field.means, stated(field.name));
     }
-    let _ = writeln!(
-        page,
-        "| `{NEVER_TOLD}` | secrets that appear in no answer | {} | 0 |",
-        stated(NEVER_TOLD)
-    );
+    let _ =
+        writeln!(page, "| `{NEVER_TOLD}` | secrets that appear in no answer | {} | 0 |", stated(NEVER_TOLD));
     page.push_str("\n\"Nothing\" is a truth as well: no tests, no error, no warning, no change.\n");
     page.push_str("\n## Cases\n\n| case | agent | asked with | what it is there for | fields |\n|---|---|---|---|---|\n");
     for (name, case) in cases {
