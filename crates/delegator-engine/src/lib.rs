@@ -15,6 +15,7 @@ mod cancel;
 mod clean;
 mod clock;
 mod error;
+mod error_places;
 mod estimate;
 mod evidence;
 mod import;

@@ -17,7 +17,7 @@ use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 use delegator_transcript::Report;
 
 use crate::Engine;
-use crate::evidence::{Watch, WhatWasSeen};
+use crate::evidence::{Sighting, Watch};
 use crate::other_tasks::supervises_another;
 
 /// A little less than how often each of them would.
@@ -32,20 +32,13 @@ pub(crate) struct TaskPorts {
     pub(crate) engine: Engine,
     /// Where the registry stood when the row was last read.
     pub(crate) looked_at: Cell<Option<ChangeMark>>,
-    /// How the files were before the agent came, until they are compared.
+    /// How the files were before the agent came, until they are looked at again.
     pub(crate) watch: RefCell<Option<Watch>>,
-    pub(crate) seen: RefCell<Option<WhatWasSeen>>,
+    /// What had become of them when the agent was gone.
+    pub(crate) seen: RefCell<Option<Sighting>>,
 }
 
 impl TaskPorts {
-    /// Compares the files with how they were before the agent came, once: what a check of ours does to them later is not
-    /// the agent's doing.
-    pub(crate) fn look_at_files(&self, report: &Report) {
-        let Some(watch) = self.watch.take() else { return };
-        let beside = || self.registry.borrow().writers_beside(&self.id).unwrap_or_default();
-        *self.seen.borrow_mut() = Some(watch.finish(report, beside));
-    }
-
     fn path(&self, stream: Stream, part: u32) -> PathBuf {
         let path = self.dir.file(match stream {
             Stream::Events => TaskFile::Events,
@@ -55,6 +48,14 @@ impl TaskPorts {
         match part {
             0 => path,
             part => path.with_added_extension(part.to_string()),
+        }
+    }
+
+    /// Looks at the files again, unless that was done already.
+    pub(crate) fn look_again(&self, report: &Report) {
+        if let Some(watch) = self.watch.take() {
+            let beside = || self.registry.borrow().writers_beside(&self.id).unwrap_or_default();
+            self.seen.replace(Some(watch.finish(report, beside)));
         }
     }
 
@@ -68,10 +69,6 @@ impl Ports for TaskPorts {
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600).open(self.path(stream, part))
-    }
-
-    fn before_check(&self, report: &Report) {
-        self.look_at_files(report);
     }
 
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {
@@ -100,6 +97,11 @@ impl Ports for TaskPorts {
         crash_point(CrashPoint::StdinDelivered);
         let _ = self.dir.remove_launch();
         crash_point(CrashPoint::LaunchRemoved);
+    }
+
+    /// What a check writes is not the agent's doing.
+    fn before_check(&self, report: &Report) {
+        self.look_again(report);
     }
 
     /// One of all the supervisors looks for all of them. What the look may ask for must not hold up the run.

@@ -7,7 +7,7 @@ use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::evidence::{Evidence, Finding, WhatWasSeen};
+use crate::evidence::{Evidence, Finding, Sighting};
 use crate::launch::Limits;
 use crate::verification::CheckRecord;
 
@@ -55,7 +55,7 @@ impl From<&StreamSummary> for StreamRecord {
 
 impl Record {
     /// Adds what was seen, redacted: a file's name, or a commit's first line, may be anything.
-    pub(crate) fn add_evidence(&mut self, seen: WhatWasSeen, redactor: &Redactor) {
+    pub(crate) fn add_evidence(&mut self, seen: Sighting, redactor: &Redactor) {
         let clean = serde_json::to_string(&seen)
             .ok()
             .and_then(|text| serde_json::from_str(&redactor.redact_str(&text)).ok());

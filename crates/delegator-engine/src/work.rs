@@ -25,7 +25,7 @@ use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
 use crate::submit::is_within;
 use crate::verification::{CheckRecord, Verify};
-use crate::{Engine, look, wake};
+use crate::{Engine, error_places, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -85,7 +85,7 @@ pub(crate) fn work_under(
                 environment: &spec.environment,
                 writes: mode.writes(),
             };
-            let (watch, redactor) = (evidence::look(around), spec.redactor.clone());
+            let (watch, redactor) = (RefCell::new(evidence::look(around)), spec.redactor.clone());
             let ports = TaskPorts {
                 registry: RefCell::new(registry),
                 id: id.clone(),
@@ -94,19 +94,22 @@ pub(crate) fn work_under(
                 socket,
                 engine: engine.clone(),
                 looked_at: Cell::new(None),
-                watch: RefCell::new(watch),
+                watch,
                 seen: RefCell::new(None),
             };
+            let workdir = spec.workdir.try_clone();
             let ended = run(spec, &ports);
-            ports.look_at_files(&ended.report);
-            let seen = ports.seen.take();
+            ports.look_again(&ended.report);
             registry = ports.registry.into_inner();
             let check = ended.checked.as_ref().zip(verify.as_ref());
             let check = check.map(|(checked, verify)| {
                 CheckRecord::of(checked, verify, |text| redactor.redact_str(text).into_owned())
             });
             let mut record = Record { check, ..Record::of(&ended, limits) };
-            if let Some(seen) = seen {
+            if let Ok(workdir) = workdir {
+                error_places::put_right(&mut record.report, workdir);
+            }
+            if let Some(seen) = ports.seen.into_inner() {
                 record.add_evidence(seen, &redactor);
             }
             recorded(&dir, &ended, &record)

@@ -191,3 +191,13 @@ fn what_is_kept_is_bounded_and_the_rest_is_counted() {
     assert_eq!((sums(&report), report.runs.len()), ((600, 0, 0), 32));
     assert_eq!(report.runs.last().map(|run| run.command.as_str()), Some("cargo test -p crate299"));
 }
+
+#[test]
+fn one_runners_failures_explain_the_exit_code_of_a_command_with_two() {
+    let both = format!("{}{}", cargo(&["a", "b"], &[]), pytest("1 failed, 3 passed", &["t.py::test_x"]));
+    let report = tests(&[("cargo test; pytest", &both, 1)]);
+    assert_eq!((sums(&report), report.ended_badly), ((5, 1, 0), false));
+    let fine = format!("{}{}", cargo(&["a", "b"], &[]), pytest("3 passed", &[]));
+    let report = tests(&[("cargo test; pytest", &fine, 1)]);
+    assert_eq!((sums(&report), report.ended_badly), ((5, 0, 0), true), "nobody's failure explains it");
+}

@@ -4,8 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
+use delegator_testkit::codex::world_with;
 use delegator_testkit::fake_model::{FakeModel, Step, codex_config, command, message, patch};
-use delegator_testkit::generated::workspace;
 use delegator_testkit::program::{World, text_of};
 use delegator_testkit::stage::{processes_of, until};
 use serde_json::{Value, json};
@@ -16,22 +16,8 @@ struct Stage {
 
 impl Stage {
     fn with(config: &str) -> Stage {
-        let codex = workspace().join(".tools/codex-0.166.0/node_modules/.bin/codex");
-        assert!(codex.exists(), "{} is missing: run scripts/install-codex", codex.display());
-        let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
-        world.write("home/.codex/config.toml", config);
-        // Codex refuses its sandbox helper where its home lies below the temporary directory.
-        world.write("scratch/.keep", "");
-        let root = world.home().parent().unwrap().to_owned();
-        let variables = [
-            ("MCP_DELEGATOR_CODEX_BIN", codex.display().to_string()),
-            ("MCP_DELEGATOR_HOME", root.join("home/state").display().to_string()),
-            ("CODEX_HOME", root.join("home/.codex").display().to_string()),
-            ("TMPDIR", root.join("scratch").display().to_string()),
-            ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
-            ("MY_FLAG", "up".to_owned()),
-        ];
-        let world = variables.iter().fold(world, |world, (name, value)| world.variable(name, value));
+        let world = world_with(env!("CARGO_BIN_EXE_mcp-delegator"), config);
+        let world = world.variable("PATH", "/usr/local/bin:/usr/bin:/bin").variable("MY_FLAG", "up");
         Stage { world }
     }
 

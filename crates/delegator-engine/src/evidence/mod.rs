@@ -23,8 +23,8 @@ pub use artifacts::{Artifact, NotHashed};
 pub use reconcile::{Finding, FindingKind};
 pub(crate) use watch::{Circumstances, Watch, look};
 
-/// What was seen of the files, and what is to be said of it.
-pub(crate) type WhatWasSeen = (Option<Evidence>, Vec<Finding>);
+/// What was seen, if anything could be, and what is to be said of it.
+pub(crate) type Sighting = (Option<Evidence>, Vec<Finding>);
 
 /// Removes what a supervisor that was lost in between had put into its task's directory for comparing.
 pub(crate) fn remove_leftovers(dir: &TaskDir) {

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use delegator_domain::task::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::Renamed;
+
 const MOST_NAMED: usize = 10;
 const LONGEST_NAME: usize = 200;
 
@@ -72,6 +74,7 @@ pub(super) struct Claims {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) changed: BTreeSet<String>,
+    pub(super) renamed: Vec<Renamed>,
     /// Changes that are not in `changed` because there were too many.
     pub(super) not_listed: u64,
     pub(super) was_read_only: bool,
@@ -103,7 +106,7 @@ pub(super) fn reconcile(claims: &Claims, sight: &Sight) -> Vec<Finding> {
             note(FindingKind::ClaimNotChecked, format!("the agent says it changed {names}; {words}"));
         }
     }
-    let claimed: BTreeSet<&str> = claims.files.iter().map(|claim| claim.path.as_str()).collect();
+    let claimed = claimed(claims, &sight.renamed);
     let quiet: Vec<&str> =
         sight.changed.iter().map(String::as_str).filter(|path| !claimed.contains(path)).collect();
     let names = listed(quiet.iter().copied());
@@ -133,6 +136,15 @@ pub(super) fn reconcile(claims: &Claims, sight: &Sight) -> Vec<Finding> {
         note(FindingKind::NotToldApart, words);
     }
     findings
+}
+
+/// Codex names a file it renames by its old name only: who claims that has claimed the new one, too.
+fn claimed<'a>(claims: &'a Claims, renamed: &'a [Renamed]) -> BTreeSet<&'a str> {
+    let mut names: BTreeSet<&str> = claims.files.iter().map(|claim| claim.path.as_str()).collect();
+    let new = renamed.iter().filter(|pair| names.contains(pair.from.as_str())).map(|pair| pair.to.as_str());
+    let new: Vec<&str> = new.collect();
+    names.extend(new);
+    names
 }
 
 /// Some names, and how many more there are.
@@ -218,6 +230,16 @@ mod tests {
         assert_eq!(kinds(&claims(&[], true), &sight(&["a", "b"])), [FindingKind::ByCommands]);
         let some = Claims { is_whole: false, ..claims(&[], true) };
         assert_eq!(kinds(&some, &sight(&["a"])), [], "it may have named it");
+    }
+
+    #[test]
+    fn who_claims_the_old_name_of_a_renamed_file_has_claimed_the_new_one() {
+        let pair = Renamed { from: "a".to_owned(), to: "b".to_owned() };
+        let seen = Sight { renamed: vec![pair], ..sight(&["a", "b"]) };
+        assert_eq!(kinds(&claims(&[("a", Lies::InSight)], false), &seen), []);
+        let told = reconcile(&claims(&[("b", Lies::InSight)], false), &seen);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].kind == FindingKind::NotClaimed && told[0].message.ends_with(": a"), "{told:?}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::artifacts::{Budget, artifacts};
 use super::paths::{Viewpoint, shown};
 use super::reconcile::{Claim, Claims, Finding, FindingKind, Lies, Sight, reconcile};
 use super::scan::{Bounds, Scan, is_passed_over};
-use super::{Evidence, Files, History, Lines, MOST_LEFT_OUT, MOST_LISTED, Renamed, Source, WhatWasSeen};
+use super::{Evidence, Files, History, Lines, MOST_LEFT_OUT, MOST_LISTED, Renamed, Sighting, Source};
 use crate::clock::now_ms;
 use crate::restore_point;
 
@@ -105,7 +105,7 @@ struct Seen {
 impl Watch {
     /// Looks again, when everything the task started is gone. `beside` are the tasks that wrote here meanwhile; it is
     /// asked only where something changed.
-    pub(crate) fn finish(mut self, report: &Report, beside: impl FnOnce() -> Vec<TaskId>) -> WhatWasSeen {
+    pub(crate) fn finish(mut self, report: &Report, beside: impl FnOnce() -> Vec<TaskId>) -> Sighting {
         let began = Instant::now();
         let before = std::mem::replace(&mut self.before, Before::Unknown);
         let (seen, baseline) = self.look_again(before);
@@ -139,6 +139,7 @@ impl Watch {
         let changed = files.modified.iter().chain(&files.added).chain(&files.deleted);
         let changed: BTreeSet<String> = changed.cloned().collect();
         let sight = Sight {
+            renamed: files.renamed.clone(),
             not_listed: files.not_listed,
             was_read_only: !self.writes,
             beside: if changed.is_empty() { Vec::new() } else { beside() },

@@ -105,7 +105,8 @@ pub trait Ports {
     /// A limit is near.
     fn on_warning(&self, _warning: LimitWarning) {}
 
-    /// The agent and all it left are gone, and what checks its work is about to start.
+    /// The agent and all it left are gone, and what checks its work comes next: the last moment at which everything is
+    /// as the agent left it. Nothing of the task runs meanwhile, so this may take a while.
     fn before_check(&self, _report: &Report) {}
 
     /// Half a minute has passed; others may need looking after.

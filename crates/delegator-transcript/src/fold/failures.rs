@@ -17,6 +17,7 @@ use super::kept::KeptText;
 use crate::error_places::{ErrorPlace, PlainLines, read};
 use crate::event::{CommandExecution, Status};
 use crate::shell;
+use crate::test_runs::command::Command;
 
 const MOST_FAILURES: usize = 20;
 const LONGEST_COMMAND: usize = 2 << 10;
@@ -34,6 +35,10 @@ pub struct CommandFailure {
     pub kind: Option<String>,
     /// What it complained about, in the order it did; at most twenty places.
     pub places: Vec<ErrorPlace>,
+    /// Where its script had gone with `cd`. A relative path of a place may begin there, or where the agent works: compilers
+    /// differ in that, and only who can look at the files can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -63,12 +68,14 @@ impl Failures {
         if self.list.len() >= MOST_FAILURES {
             self.list.pop_front();
         }
+        let directory = Command::new(&script, workdir).directory().map(str::to_owned);
         self.list.push_back(CommandFailure {
             command: script,
             exit_code: command.exit_code,
             message: reading.message,
             kind: reading.kind,
             places: reading.places,
+            directory,
         });
     }
 
@@ -185,6 +192,16 @@ mod tests {
         assert_eq!(told(&failures).len(), 1);
         run(&mut failures, "cargo test", 0, "");
         assert_eq!(told(&failures), [""; 0]);
+    }
+
+    #[test]
+    fn where_a_script_had_gone_is_told() {
+        let mut failures = Failures::default();
+        run(&mut failures, "cargo build", 101, "error: first\n");
+        run(&mut failures, "bash -lc 'cd /w/web && npm run build'", 1, "error: second\n");
+        let told: Vec<Option<String>> =
+            failures.report().into_iter().map(|failure| failure.directory).collect();
+        assert_eq!(told, [None, Some("web".to_owned())]);
     }
 
     #[test]

@@ -129,8 +129,12 @@ impl TestLog {
         let read =
             if may_be_told { test_runs::read(&taken_apart, &command.output, rest) } else { Vec::new() };
         let is_silent = read.is_empty();
+        // The exit code is the whole command's: where one runner counted a failure, it says nothing of the others.
+        let is_explained = read.iter().any(|(_, reading)| reading.failed > 0);
         for (runner, reading) in read {
-            self.add(Run::new(&line, runner, taken_apart.asked_for(runner), command.exit_code, reading));
+            let mut run = Run::new(&line, runner, taken_apart.asked_for(runner), command.exit_code, reading);
+            run.told.ended_badly &= !is_explained;
+            self.add(run);
         }
         let silent = taken_apart.names_runner().filter(|_| is_silent && has_failed);
         if let Some(runner) = silent {

@@ -145,6 +145,11 @@ impl Command {
         Self { pipelines, directory }
     }
 
+    /// Where it went last before it ran what it ran, unless that is where the agent works.
+    pub(crate) fn directory(&self) -> Option<&str> {
+        self.directory.as_deref()
+    }
+
     /// Whether nothing in it runs anything.
     pub(crate) fn only_shows_texts(&self) -> bool {
         let shows = |pipeline: &Pipeline| {

@@ -20,11 +20,11 @@ use crate::verdict::{Cause, judge};
 /// Runs the check, if there is one and something to check.
 pub(super) fn verify(ended: &mut Ended, mut spec: RunSpec, before: Option<Snapshot>, ports: &dyn Ports) {
     let Some(check) = spec.verify.take().filter(|_| ended.end == End::Completed) else { return };
-    ports.before_check(&ended.report);
     let shown = spec.redactor.redact_str(&shell::join(&check.plan.command)).into_owned();
     if let Some(before) = before {
         ports.on_snapshot(&Snapshot { current_activity: Some(format!("Verifying: {shown}")), ..before });
     }
+    ports.before_check(&ended.report);
     let limit = time_left(spec.limits.hard, ended.elapsed, check.at_least);
     // How quiet it is says nothing of a check.
     spec.limits = Limits { idle: limit, hard: limit, idle_counts: IdleCounts::Output };

@@ -1,0 +1,193 @@
+//! The corpus: finished tasks with hand-written truth, and whether what we extract is that truth.
+//!
+//! ```text
+//! cases/NAME.json ─ case ─▶ stage (a project, an agent) ─ play ─▶ answers ─ fields ─▶ compare ◀─ the case's truth
+//! ```
+//!
+//! Each case is a test of its own. `docs/extraction.md` is the account of it.
+
+mod case;
+mod compare;
+mod fields;
+mod page;
+mod play;
+mod stage;
+
+use std::collections::BTreeSet;
+
+use delegator_testkit::generated::assert_up_to_date;
+
+/// Names of files in `cases/`, each of them a test.
+macro_rules! cases {
+    ($($name:ident)*) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        $(#[test]
+        fn $name() {
+            hold(stringify!($name));
+        })*
+    };
+}
+
+cases! {
+    edits_adds_and_deletes
+    does_nothing
+    claims_without_change
+    changes_without_claim
+    changes_by_command
+    renames
+    renames_and_edits
+    deletes_by_command
+    writes_an_ignored_file
+    edits_what_was_dirty
+    undoes_its_own_change
+    works_outside_of_git
+    works_in_a_folder_below
+    writes_binary_files
+    writes_a_big_file
+    makes_a_link
+    commits_its_work
+    switches_the_branch
+    writes_though_it_may_only_read
+    tests_fail_in_pytest
+    tests_are_fixed_in_cargo
+    tests_are_rerun_by_name
+    tests_of_several_runners
+    tests_in_unittest
+    tests_in_go_count_only_failures
+    tests_in_nextest_and_vitest
+    no_tests_ran
+    tests_do_not_compile
+    lies_about_tests
+    echoes_are_no_tests
+    build_fails_in_rust
+    build_fails_in_typescript
+    python_traceback
+    agent_exits_after_gcc
+    failure_was_repaired
+    failing_tests_end_the_task
+    a_search_without_a_find
+    usage_limit
+    rate_limit
+    not_signed_in
+    network_is_gone
+    no_such_model
+    no_sandbox
+    gives_up
+    agent_exits
+    agent_ends_without_a_word
+    agent_is_killed
+    cancelled_on_its_way
+    idle_limit
+    hard_limit
+    thread_is_not_kept
+    resumes_another_thread
+    resumes_its_thread
+    verified
+    verify_fails
+    verify_is_not_run
+    secrets_are_hidden
+    secrets_in_a_good_task
+    secrets_in_test_names
+    answers_in_shape
+    answers_in_a_fence
+    answers_out_of_shape
+    answers_in_prose
+    speaks_dialect_003
+    speaks_as_codex_did_before_0_44
+    plans_and_speaks_twice
+    codex_adds_a_file
+    codex_updates_deletes_and_renames
+    codex_changes_files_by_command
+    codex_gets_over_a_failed_command
+    codex_runs_tests
+    codex_fixes_tests
+    codex_commits
+    codex_may_only_read
+    codex_patch_does_not_fit
+    codex_answers_in_shape
+    codex_answers_out_of_shape
+    codex_resumes
+    codex_model_refuses
+    codex_build_fails
+    codex_is_not_signed_in
+    codex_finds_nobody
+    codex_plans
+    codex_is_verified
+    codex_is_cancelled
+    codex_lies
+    changes_only_a_mode
+    lines_without_an_end
+    a_folder_in_the_place_of_a_file
+    odd_names
+    the_first_commit
+    amends_a_commit
+    resets_a_commit
+    stashes_what_was_dirty
+    commits_on_no_branch
+    commits_what_was_dirty
+    a_repository_inside
+    edits_an_untracked_file
+    shows_an_old_log
+    tests_through_tail
+    tests_of_two_runners_in_one_command
+    tests_through_make
+    tests_in_another_folder
+    tests_break_after_they_passed
+    tests_in_rspec_and_go
+    build_fails_in_another_folder
+    build_fails_at_an_absolute_path
+    two_commands_fail
+    gets_over_a_broken_connection
+    two_turns
+    a_turn_that_was_tried_again
+    completes_and_exits_badly
+    owes_an_answer_and_says_nothing
+    fails_and_owes_no_answer
+    verify_cannot_start
+    verify_changes_files
+    codex_does_two_things_at_once
+    codex_patches_from_the_shell
+    codex_may_not_commit
+    codex_has_no_credits
+    codex_knows_no_such_model
+    codex_fails_after_its_work
+    codex_hides_secrets
+}
+
+#[track_caller]
+fn hold(name: &str) {
+    let case = case::read(name);
+    let theatre = stage::Theatre::of(&case);
+    let told = play::play(&case, &theatre);
+    let differences = compare::differences(&case, &told, &theatre.working_dir(&case));
+    assert!(differences.is_empty(), "{name}:\n  {}\n{told:#?}", differences.join("\n  "));
+}
+
+#[test]
+fn every_case_is_played_and_states_something() {
+    let files = std::fs::read_dir(case::folder()).expect("a folder of cases");
+    let names = files.map(|file| file.expect("a file").path().file_stem().expect("a name").to_owned());
+    let there: BTreeSet<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    let played: BTreeSet<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(there, played);
+    for name in NAMES {
+        let truth = case::read(name).truth;
+        assert!(truth.len() >= 5 && truth.contains_key("state"), "{name} states too little");
+    }
+}
+
+#[test]
+fn every_field_is_stated_several_times_there_and_not_there() {
+    let cases: Vec<case::Case> = NAMES.iter().map(|name| case::read(name)).collect();
+    for field in fields::FIELDS {
+        let stated: Vec<_> = cases.iter().filter_map(|case| case.truth.get(field.name)).collect();
+        assert!(stated.len() >= 3, "{}: {} cases", field.name, stated.len());
+        assert!(stated.iter().any(|truth| !page::is_nothing(truth)), "{} is never there", field.name);
+    }
+}
+
+#[test]
+fn the_page_is_up_to_date() {
+    let cases: Vec<(&str, case::Case)> = NAMES.iter().map(|name| (*name, case::read(name))).collect();
+    assert_up_to_date("docs/extraction.md", &page::page(&cases));
+}

@@ -1,0 +1,106 @@
+//! `docs/extraction.md`: what of a task is extracted, and how much of it is held to truth.
+//!
+//! The figures are counted in the cases. That all of them are right need not be measured: every case is a test that fails
+//! otherwise.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::case::{Agent, Case, Way};
+use crate::fields::{FIELDS, NEVER_TOLD};
+
+const HEAD: &str = "\
+# Extraction
+
+<!-- Written by tests/corpus from its cases: `just update-generated`. -->
+
+What `wait`, `run` and `results` say about a task is extracted: from what the agent and its commands printed, from what we saw of the
+files, from how the process ended. Whether it is right is measured with a corpus of finished tasks whose truth is known.
+";
+
+const METHOD: &str = "\
+## How truth was made
+
+A case (`crates/mcp-delegator/tests/corpus/cases/*.json`) is a project, what an agent does in it, how the task is asked for, and the truth. The truth was
+written by hand from what the case makes happen: files and lines from the texts that are written, digests with `sha256sum`, tests
+counted in the recorded output, places read where the compiler printed them. None of it was copied from an answer. What a case says
+of files is also held to the disk when it is played, so a wrong truth fails too.
+
+Each case is a test of its own: the world is set up, the task is run by the real program, and every field that the truth names is
+compared, on two surfaces (`wait` and `results`, or `run` and `results`). A field that differs fails the test, so the score below cannot
+be anything but all. `cargo nextest run -p mcp-delegator --test corpus` plays them.
+
+The outputs of compilers and test runners are recordings of real ones (`delegator-transcript/tests/test_runs` and `error_places` say of which),
+printed by a script in the project that ends with the real exit code.
+";
+
+const GAPS: &str = "\
+## What is not covered
+
+- Codex is the real 0.166.0 with its sandbox, but what its model says is written by us: whether a real model's habits (longer commands, other
+  ways to run tests) are read as well is not shown here. Older versions are only in the recordings of `delegator-transcript`.
+- Codex 0.166 prints no item for a command that its sandbox denied (`codex_may_only_read`): such a command is in nobody's count, and that case does not
+  state the summary.
+- Of the test runners cargo, nextest, pytest, unittest, go, Jest and Vitest are in whole tasks; the others, and more outputs of each, are compared in
+  `delegator-transcript/tests/test_runs.rs`.
+- Failures that no agent produces (`supervisor_lost`, `spawn_failed`, `internal`), tasks beside each other and what cannot be looked at have
+  tests of their own (`evidence.rs`, `crashes.rs`, `faults`).
+- Durations, times and ids are not truth that can be written down; only whether there is a thread is compared.
+";
+
+pub(crate) fn page(cases: &[(&str, Case)]) -> String {
+    let mut page = HEAD.to_owned();
+    let stated = |name: &str| cases.iter().filter(|(_, case)| case.truth.contains_key(name)).count();
+    let all: usize = cases.iter().map(|(_, case)| case.truth.len()).sum();
+    let codex = cases.iter().filter(|(_, case)| matches!(case.agent, Agent::Codex(_))).count();
+    let _ = write!(
+        page,
+        "\n**Score: all of {all} fields in {} cases** ({codex} with the real Codex, {} with the scripted agent).\n\n{METHOD}",
+        cases.len(),
+        cases.len() - codex
+    );
+    page.push_str("\n## Fields\n\n| field | what | cases | of these nothing |\n|---|---|---|---|\n");
+    for field in FIELDS {
+        let nothing =
+            cases.iter().filter(|(_, case)| case.truth.get(field.name).is_some_and(is_nothing)).count();
+        let _ = writeln!(page, "| `{}` | {} | {} | {nothing} |", field.name, field.means, stated(field.name));
+    }
+    let _ =
+        writeln!(page, "| `{NEVER_TOLD}` | secrets that appear in no answer | {} | 0 |", stated(NEVER_TOLD));
+    page.push_str("\n\"Nothing\" is a truth as well: no tests, no error, no warning, no change.\n");
+    page.push_str("\n## Cases\n\n| case | agent | asked with | what it is there for | fields |\n|---|---|---|---|---|\n");
+    for (name, case) in cases {
+        let (agent, way) = (agent(case), way(case));
+        let _ = writeln!(page, "| `{name}` | {agent} | {way} | {} | {} |", case.about, case.truth.len());
+    }
+    let _ = write!(page, "\n{GAPS}");
+    page
+}
+
+/// Whether a truth says that there is nothing.
+pub(crate) fn is_nothing(truth: &Value) -> bool {
+    match truth {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        _ => false,
+    }
+}
+
+fn agent(case: &Case) -> &'static str {
+    match case.agent {
+        Agent::Codex(_) => "Codex",
+        Agent::Scripted(_) => "scripted",
+        Agent::Stream(_) => "scripted, a stream of its own",
+    }
+}
+
+fn way(case: &Case) -> &'static str {
+    match case.way {
+        Way::Exec => "exec, wait",
+        Way::Run => "run",
+        Way::CancelWhenThere(_) => "exec, cancel",
+        Way::Resume(_) => "exec, resume",
+    }
+}
