@@ -1,20 +1,27 @@
 //! A world whose agent is the real Codex, as `scripts/install-codex` put it into `.tools/`. Without it a test fails; it does
 //! not skip.
 
+use std::path::PathBuf;
+
 use crate::generated::workspace;
 use crate::program::World;
 
-/// The program, and a Codex with this configuration.
-pub fn world_with(program: &str, config: &str) -> World {
+/// The real one.
+pub fn codex_program() -> PathBuf {
     let codex = workspace().join(".tools/codex-0.166.0/node_modules/.bin/codex");
     assert!(codex.exists(), "{} is missing: run scripts/install-codex", codex.display());
+    codex
+}
+
+/// The program, and a Codex with this configuration.
+pub fn world_with(program: &str, config: &str) -> World {
     let world = World::new(program);
     world.write("home/.codex/config.toml", config);
     // Codex refuses its sandbox helper where its home lies below the temporary directory.
     world.write("scratch/.keep", "");
     let root = world.home().parent().expect("a home in a folder").to_owned();
     let variables = [
-        ("MCP_DELEGATOR_CODEX_BIN", codex),
+        ("MCP_DELEGATOR_CODEX_BIN", codex_program()),
         ("MCP_DELEGATOR_HOME", root.join("home/state")),
         ("CODEX_HOME", root.join("home/.codex")),
         ("TMPDIR", root.join("scratch")),

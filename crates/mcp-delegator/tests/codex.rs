@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
-use delegator_testkit::codex::world_with;
+use delegator_testkit::codex::{codex_program, world_with};
 use delegator_testkit::fake_model::{FakeModel, Step, codex_config, command, message, patch};
 use delegator_testkit::program::{World, text_of};
 use delegator_testkit::stage::{processes_of, until};
@@ -319,8 +319,8 @@ fn repository(planted: &[&str], trusted: Option<&str>) -> (FakeModel, Stage) {
 #[test]
 fn what_is_planted_is_obeyed_where_nobody_prevents_it() {
     let (model, stage) = repository(&["project"], Some("project"));
-    let codex = workspace().join(".tools/codex-0.166.0/node_modules/.bin/codex");
-    let run = stage.world.run_as(&codex, ["exec", "--sandbox", "read-only", "--cd", "inner", "greet"]);
+    let run =
+        stage.world.run_as(&codex_program(), ["exec", "--sandbox", "read-only", "--cd", "inner", "greet"]);
     let root = stage.world.home().parent().unwrap().to_owned();
     assert!(json!(model.requests()).to_string().contains("PLANTED-WORDS"), "{run:?}");
     assert!(root.join("home/evil").exists() && root.join("project/escaped").exists(), "{run:?}");
