@@ -172,6 +172,14 @@ cases! {
     tells_usage_as_before_0_125
     prints_what_is_no_event
     answers_with_a_list
+    build_fails_in_a_member
+    edits_a_tracked_file_that_is_ignored
+    tests_first_some_then_all
+    tests_in_a_log_of_the_same_command
+    tests_in_a_log_shown_later
+    touches_a_file_outside_of_git
+    ignores_its_own_file
+    codex_renames_outside_of_git
 }
 
 #[track_caller]
