@@ -2,8 +2,6 @@
 //!
 //! `scripts/install-codex` puts it into `.tools/`; without it these tests fail, they do not skip.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
-
 use delegator_testkit::codex::world_with;
 use delegator_testkit::fake_model::{FakeModel, Step, codex_config, command, message, patch};
 use delegator_testkit::program::{World, text_of};

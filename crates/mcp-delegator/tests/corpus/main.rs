@@ -6,6 +6,8 @@
 //!
 //! Each case is a test of its own. `docs/extraction.md` is the account of it.
 
+#![expect(clippy::expect_used, reason = "a test stops where its world is not as expected")]
+
 mod case;
 mod compare;
 mod fields;
