@@ -47,7 +47,7 @@ fn words() -> Command {
     let keep = Arg::new("keep")
         .long("keep")
         .action(ArgAction::SetTrue)
-        .help("Leaves the state directory below target/load");
+        .help("Leaves the state directory below /var/tmp/mcp-delegator-load");
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON instead of tables");
     let load = Command::new("load")
         .about("Runs a load tier against the release program; exit code 1 when a bound is missed")

@@ -26,6 +26,10 @@ pub(crate) struct Case {
     pub(crate) variables: BTreeMap<String, String>,
     /// By the names of [`crate::fields`]; what the case does not care about is left out.
     pub(crate) truth: Map<String, Value>,
+    /// Fields of the truth that are known not to be extracted, and why. They count as wrong, and as soon as one of them is
+    /// right the case fails until it is taken off.
+    #[serde(default)]
+    pub(crate) missed: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -18,10 +18,16 @@ pub(crate) fn differences(case: &Case, told: &Told, working_dir: &Path) -> Vec<S
     let unknown = case.truth.keys().filter(|name| !known(name)).map(|name| format!("{name} is no field"));
     let mut all: Vec<String> = unknown.collect();
     for field in FIELDS {
-        if let Some(truth) = case.truth.get(field.name) {
-            all.extend(field_differences(field, truth, told));
+        let Some(truth) = case.truth.get(field.name) else { continue };
+        let found = field_differences(field, truth, told);
+        match case.missed.contains_key(field.name) {
+            false => all.extend(found),
+            true if found.is_empty() => all.push(format!("{} is right and said to be missed", field.name)),
+            true => {}
         }
     }
+    let unstated = case.missed.keys().filter(|name| !case.truth.contains_key(*name));
+    all.extend(unstated.map(|name| format!("{name} is missed and not stated")));
     all.extend(words_of(case, NEVER_TOLD).filter_map(|words| spoken(words, told)));
     all.extend(untrue(case, working_dir));
     all

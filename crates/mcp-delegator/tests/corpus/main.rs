@@ -6,6 +6,8 @@
 //!
 //! Each case is a test of its own. `docs/extraction.md` is the account of it.
 
+#![expect(clippy::expect_used, reason = "a test stops where its world is not as expected")]
+
 mod case;
 mod compare;
 mod fields;
@@ -16,6 +18,7 @@ mod stage;
 use std::collections::BTreeSet;
 
 use delegator_testkit::generated::assert_up_to_date;
+use serde_json::json;
 
 /// Names of files in `cases/`, each of them a test.
 macro_rules! cases {
@@ -152,6 +155,33 @@ cases! {
     codex_knows_no_such_model
     codex_fails_after_its_work
     codex_hides_secrets
+    tests_by_a_script
+    tests_with_a_log_beside
+    old_words_in_the_history
+    pytest_ends_the_task
+    node_throws
+    eslint_complains
+    timeout_after_tests
+    cancelled_before_its_check
+    a_change_that_looks_like_none
+    hides_a_change_from_git
+    untracks_a_file
+    switches_to_other_files
+    a_link_becomes_a_file
+    makes_an_empty_folder
+    a_change_that_failed
+    tells_no_usage
+    tells_usage_as_before_0_125
+    prints_what_is_no_event
+    answers_with_a_list
+    build_fails_in_a_member
+    edits_a_tracked_file_that_is_ignored
+    tests_first_some_then_all
+    tests_in_a_log_of_the_same_command
+    tests_in_a_log_shown_later
+    touches_a_file_outside_of_git
+    ignores_its_own_file
+    codex_renames_outside_of_git
 }
 
 #[track_caller]
@@ -183,6 +213,28 @@ fn every_field_is_stated_several_times_there_and_not_there() {
         let stated: Vec<_> = cases.iter().filter_map(|case| case.truth.get(field.name)).collect();
         assert!(stated.len() >= 3, "{}: {} cases", field.name, stated.len());
         assert!(stated.iter().any(|truth| !page::is_nothing(truth)), "{} is never there", field.name);
+    }
+}
+
+#[test]
+fn a_truth_that_is_not_true_is_found_field_by_field() {
+    let mut case = case::read("secrets_are_hidden");
+    let theatre = stage::Theatre::of(&case);
+    let told = play::play(&case, &theatre);
+    let working_dir = theatre.working_dir(&case);
+    for field in fields::FIELDS {
+        case.truth = json!({field.name: "certainly not"}).as_object().expect("an object").clone();
+        let found = compare::differences(&case, &told, &working_dir);
+        assert!(!found.is_empty() && found.iter().all(|words| words.starts_with(field.name)), "{found:?}");
+    }
+    for untrue in [
+        json!({"never_told": ["REDACTED"]}),
+        json!({"no_such_field": null}),
+        json!({"modified_files": ["not-there.txt"]}),
+        json!({"artifacts": [{"ref": "not-there.txt", "size": 1, "sha256": ""}]}),
+    ] {
+        case.truth = untrue.as_object().expect("an object").clone();
+        assert!(!compare::differences(&case, &told, &working_dir).is_empty(), "{untrue}");
     }
 }
 

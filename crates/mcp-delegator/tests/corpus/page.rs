@@ -1,8 +1,9 @@
 //! `docs/extraction.md`: what of a task is extracted, and how much of it is held to truth.
 //!
-//! The figures are counted in the cases. That all of them are right need not be measured: every case is a test that fails
-//! otherwise.
+//! The figures are counted in the cases. Which fields are right need not be measured: every case is a test that fails if
+//! another one is wrong than those it says are missed, or if one of these is right.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -23,13 +24,13 @@ const METHOD: &str = "\
 ## How truth was made
 
 A case (`crates/mcp-delegator/tests/corpus/cases/*.json`) is a project, what an agent does in it, how the task is asked for, and the truth. The truth was
-written by hand from what the case makes happen: files and lines from the texts that are written, digests with `sha256sum`, tests
-counted in the recorded output, places read where the compiler printed them. None of it was copied from an answer. What a case says
+written by hand from what the case makes happen: files and lines from the texts that are written, digests from these texts
+by another program, tests counted in the recorded output, places read where the compiler printed them. None of it was copied from an answer. What a case says
 of files is also held to the disk when it is played, so a wrong truth fails too.
 
 Each case is a test of its own: the world is set up, the task is run by the real program, and every field that the truth names is
-compared, on two surfaces (`wait` and `results`, or `run` and `results`). A field that differs fails the test, so the score below cannot
-be anything but all. `cargo nextest run -p mcp-delegator --test corpus` plays them.
+compared, on two surfaces (`wait` and `results`, or `run` and `results`). A field that differs fails the test, unless the case says that it
+is missed; a missed one that is right fails it, too. So the score is what the tests hold. `cargo nextest run -p mcp-delegator --test corpus` plays them.
 
 The outputs of compilers and test runners are recordings of real ones (`delegator-transcript/tests/test_runs` and `error_places` say of which),
 printed by a script in the project that ends with the real exit code.
@@ -40,9 +41,7 @@ const GAPS: &str = "\
 
 - Codex is the real 0.166.0 with its sandbox, but what its model says is written by us: whether a real model's habits (longer commands, other
   ways to run tests) are read as well is not shown here. Older versions are only in the recordings of `delegator-transcript`.
-- Codex 0.166 prints no item for a command that its sandbox denied (`codex_may_only_read`): such a command is in nobody's count, and that case does not
-  state the summary.
-- Of the test runners cargo, nextest, pytest, unittest, go, Jest and Vitest are in whole tasks; the others, and more outputs of each, are compared in
+- Of the test runners cargo, nextest, pytest, unittest, go, Jest, Vitest and RSpec are in whole tasks; the others, and more outputs of each, are compared in
   `delegator-transcript/tests/test_runs.rs`.
 - Failures that no agent produces (`supervisor_lost`, `spawn_failed`, `internal`), tasks beside each other and what cannot be looked at have
   tests of their own (`evidence.rs`, `crashes.rs`, `faults`).
@@ -50,32 +49,59 @@ const GAPS: &str = "\
 ";
 
 pub(crate) fn page(cases: &[(&str, Case)]) -> String {
-    let mut page = HEAD.to_owned();
-    let stated = |name: &str| cases.iter().filter(|(_, case)| case.truth.contains_key(name)).count();
+    [HEAD, &score(cases), METHOD, &missed(cases), &fields(cases), &listed(cases), GAPS].join("\n")
+}
+
+fn score(cases: &[(&str, Case)]) -> String {
     let all: usize = cases.iter().map(|(_, case)| case.truth.len()).sum();
+    let missed: usize = cases.iter().map(|(_, case)| case.missed.len()).sum();
     let codex = cases.iter().filter(|(_, case)| matches!(case.agent, Agent::Codex(_))).count();
-    let _ = write!(
-        page,
-        "\n**Score: all of {all} fields in {} cases** ({codex} with the real Codex, {} with the scripted agent).\n\n{METHOD}",
+    format!(
+        "**Score: {} of {all} fields in {} cases** ({codex} cases with the real Codex, {} with the scripted agent).\n",
+        all - missed,
         cases.len(),
         cases.len() - codex
-    );
-    page.push_str("\n## Fields\n\n| field | what | cases | of these nothing |\n|---|---|---|---|\n");
-    for field in FIELDS {
-        let nothing =
-            cases.iter().filter(|(_, case)| case.truth.get(field.name).is_some_and(is_nothing)).count();
-        let _ = writeln!(page, "| `{}` | {} | {} | {nothing} |", field.name, field.means, stated(field.name));
+    )
+}
+
+fn missed(cases: &[(&str, Case)]) -> String {
+    let mut table =
+        "## What is known to be wrong\n\n| case | what happens | fields | why |\n|---|---|---|---|\n"
+            .to_owned();
+    for (name, case) in cases.iter().filter(|(_, case)| !case.missed.is_empty()) {
+        let fields: Vec<String> = case.missed.keys().map(|field| format!("`{field}`")).collect();
+        let reasons: BTreeSet<&str> = case.missed.values().map(String::as_str).collect();
+        let reasons: Vec<&str> = reasons.into_iter().collect();
+        let _ =
+            writeln!(table, "| `{name}` | {} | {} | {} |", case.about, fields.join(", "), reasons.join("; "));
     }
-    let _ =
-        writeln!(page, "| `{NEVER_TOLD}` | secrets that appear in no answer | {} | 0 |", stated(NEVER_TOLD));
-    page.push_str("\n\"Nothing\" is a truth as well: no tests, no error, no warning, no change.\n");
-    page.push_str("\n## Cases\n\n| case | agent | asked with | what it is there for | fields |\n|---|---|---|---|---|\n");
+    table
+}
+
+fn fields(cases: &[(&str, Case)]) -> String {
+    let mut table =
+        "## Fields\n\n| field | what | stated | of these nothing | right |\n|---|---|---|---|---|\n"
+            .to_owned();
+    let means = FIELDS.iter().map(|field| (field.name, field.means));
+    for (name, means) in means.chain([(NEVER_TOLD, "secrets that appear in no answer")]) {
+        let stated: Vec<&Value> = cases.iter().filter_map(|(_, case)| case.truth.get(name)).collect();
+        let nothing = stated.iter().filter(|truth| is_nothing(truth)).count();
+        let missed = cases.iter().filter(|(_, case)| case.missed.contains_key(name)).count();
+        let (stated, right) = (stated.len(), stated.len() - missed);
+        let _ = writeln!(table, "| `{name}` | {means} | {stated} | {nothing} | {right} |");
+    }
+    table + "\n\"Nothing\" is a truth as well: no tests, no error, no warning, no change.\n"
+}
+
+fn listed(cases: &[(&str, Case)]) -> String {
+    let mut table =
+        "## Cases\n\n| case | agent | asked with | what it is there for | fields |\n|---|---|---|---|---|\n"
+            .to_owned();
     for (name, case) in cases {
         let (agent, way) = (agent(case), way(case));
-        let _ = writeln!(page, "| `{name}` | {agent} | {way} | {} | {} |", case.about, case.truth.len());
+        let _ = writeln!(table, "| `{name}` | {agent} | {way} | {} | {} |", case.about, case.truth.len());
     }
-    let _ = write!(page, "\n{GAPS}");
-    page
+    table
 }
 
 /// Whether a truth says that there is nothing.

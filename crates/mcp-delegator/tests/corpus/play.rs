@@ -1,9 +1,10 @@
 //! A case from its world to what the program says about it, on two surfaces at least.
 
 use delegator_testkit::stage::until;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::case::{Agent, Case, Way};
+use crate::fields::NEVER_TOLD;
 use crate::stage::{Theatre, script};
 
 /// What the program said.
@@ -15,7 +16,7 @@ pub(crate) struct Told {
     pub(crate) run: Option<Value>,
     /// The exit code of `local run`.
     pub(crate) run_exit: Option<i32>,
-    /// The task's transcript, summarised.
+    /// The task's transcript, summarised; null where nobody asked.
     pub(crate) summary: Value,
 }
 
@@ -26,11 +27,11 @@ pub(crate) fn play(case: &Case, theatre: &Theatre) -> Told {
         Way::Exec => {
             perform(case, theatre);
             let id = submitted(theatre, &words(case, theatre, &["exec", TASK]));
-            ended(theatre, &id)
+            ended(case, theatre, &id)
         }
         Way::Run => {
             perform(case, theatre);
-            run(theatre, &words(case, theatre, &["run", TASK, "--confirm"]))
+            run(case, theatre, &words(case, theatre, &["run", TASK, "--confirm"]))
         }
         Way::CancelWhenThere(file) => {
             perform(case, theatre);
@@ -38,7 +39,7 @@ pub(crate) fn play(case: &Case, theatre: &Theatre) -> Told {
             let file = theatre.working_dir(case).join(file);
             until("there is something to cancel", || file.exists());
             theatre.stage.answer(&["local", "cancel", &id]);
-            ended(theatre, &id)
+            ended(case, theatre, &id)
         }
         Way::Resume(steps) => {
             if !matches!(case.agent, Agent::Codex(_)) {
@@ -49,7 +50,7 @@ pub(crate) fn play(case: &Case, theatre: &Theatre) -> Told {
             perform(case, theatre);
             let again = words(case, theatre, &["resume", "Go on.", "--task-id", &first]);
             let id = submitted(theatre, &again);
-            ended(theatre, &id)
+            ended(case, theatre, &id)
         }
     }
 }
@@ -85,14 +86,14 @@ fn submitted(theatre: &Theatre, words: &[String]) -> String {
     accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned()
 }
 
-fn ended(theatre: &Theatre, id: &str) -> Told {
+fn ended(case: &Case, theatre: &Theatre, id: &str) -> Told {
     let waited = answer(theatre, &["local", "wait", id]);
     let results = answer(theatre, &["local", "results", id]);
     let answers = vec![("wait", waited), ("results", results)];
-    Told { answers, run: None, run_exit: None, summary: summary(theatre, id) }
+    Told { answers, run: None, run_exit: None, summary: summary(case, theatre, id) }
 }
 
-fn run(theatre: &Theatre, words: &[String]) -> Told {
+fn run(case: &Case, theatre: &Theatre, words: &[String]) -> Told {
     let mut words = words.to_vec();
     words.extend(["--format", "json", "--envelope", "tool"].map(str::to_owned));
     let run = theatre.stage.world.run(&words);
@@ -104,10 +105,13 @@ fn run(theatre: &Theatre, words: &[String]) -> Told {
     if said["data"].is_object() {
         answers.push(("run", said.clone()));
     }
-    Told { answers, run: Some(said), run_exit: run.exit, summary: summary(theatre, &id) }
+    Told { answers, run: Some(said), run_exit: run.exit, summary: summary(case, theatre, &id) }
 }
 
-fn summary(theatre: &Theatre, id: &str) -> Value {
-    let told = theatre.stage.answer(&["events", "summarize", id]);
-    told.get("data").cloned().unwrap_or_else(|| json!({}))
+/// Asked for only where the truth is about it.
+fn summary(case: &Case, theatre: &Theatre, id: &str) -> Value {
+    if !["plan", NEVER_TOLD].iter().any(|name| case.truth.contains_key(*name)) {
+        return Value::Null;
+    }
+    theatre.stage.answer(&["events", "summarize", id])["data"].take()
 }

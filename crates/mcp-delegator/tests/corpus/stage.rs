@@ -13,6 +13,8 @@ use crate::case::{Agent, Case, ModelStep, Project, Way, recording};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 /// What an agent says that is asked for a sandbox and has none.
 const NO_SANDBOX: &str = "if [ \"$1\" = sandbox ]; then echo 'bwrap: No permissions'; exit 1; fi";
+/// One that is kept for a service nobody runs; a free one might be somebody's a moment later.
+const NOBODYS_PORT: u16 = 1;
 /// Plans are not offered to the model unless asked for.
 const WITH_PLANS: &str = "[tools.update_plan]\nenabled = true\n";
 
@@ -27,7 +29,7 @@ impl Theatre {
         let (world, model) = match &case.agent {
             Agent::Codex(steps) => {
                 let model = model(case, steps);
-                let port = model.as_ref().map_or_else(nobodys_port, |model| model.port);
+                let port = model.as_ref().map_or(NOBODYS_PORT, |model| model.port);
                 (world_with(PROGRAM, &format!("{}{WITH_PLANS}", codex_config(port))), model)
             }
             Agent::Scripted(_) | Agent::Stream(_) => (scripted(), None),
@@ -136,10 +138,4 @@ fn plan(steps: &[String], done: usize) -> Value {
     let told = steps.iter().enumerate().map(|(number, step)| json!({"step": step, "status": status(number)}));
     let plan: Vec<Value> = told.collect();
     json!({"type": "function_call", "name": "update_plan", "arguments": json!({"plan": plan}).to_string()})
-}
-
-/// A port that was free a moment ago and is nobody's now.
-fn nobodys_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }
