@@ -138,7 +138,7 @@ impl Settings {
             max_stream_bytes: 64 << 20,
             max_processes: 4096,
             sweep_exempt: Vec::new(),
-            niceness: 0,
+            niceness: 10,
             without_group: false,
             verify: None,
             depth: 0,

@@ -77,7 +77,8 @@ impl Engine {
         }
         let dir = registry.dir().task(&active.id);
         let judge = dir.try_lock()?;
-        if matches!(judge, LockAttempt::Held) {
+        // Most often it has just ended in order; then there is nothing to be looked for.
+        if matches!(judge, LockAttempt::Held) || !is_still(registry, active)? {
             return Ok(());
         }
         crash_point(CrashPoint::RescueLocked);
@@ -137,6 +138,11 @@ pub(crate) fn is_abandoned(registry: &Registry, active: &Active) -> Result<bool,
     if matches!(judge, LockAttempt::Held) {
         return Ok(false);
     }
+    is_still(registry, active)
+}
+
+/// Whether nobody has recorded anything since the list was read.
+fn is_still(registry: &Registry, active: &Active) -> Result<bool, EngineError> {
     let now = registry.get(&active.id)?;
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }
