@@ -49,3 +49,4 @@ pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 pub use rollout::{RolloutHead, RolloutReader};
 pub use test_runs::Runner;
+pub use test_runs::command::looks_like_a_test;

@@ -133,6 +133,20 @@ pub(crate) struct Command {
     directory: Option<String>,
 }
 
+/// Whether a command is by its words a run of tests, whatever it printed: a runner, or something called so that is run
+/// and not only shown (`sh test.sh`, `make check-test`).
+pub fn looks_like_a_test(line: &str) -> bool {
+    let command = Command::new(line, None);
+    let is_called_so = |word: &String| {
+        word.split(|char: char| !char.is_alphanumeric()).any(|part| matches!(part, "test" | "tests"))
+    };
+    // The shell's own `test` looks at files.
+    let is_run = |words: &&Vec<String>| !matches!(program(words), "test" | "[");
+    let mut runs = command.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).filter(is_run);
+    command.names_runner().is_some()
+        || (!command.only_shows_texts() && runs.any(|words| words.iter().any(is_called_so)))
+}
+
 impl Command {
     /// Of a command line as the agent gave it, run by an agent that works in `workdir`.
     pub(crate) fn new(line: &str, workdir: Option<&str>) -> Self {
@@ -346,6 +360,24 @@ mod tests {
 
     fn asked(line: &str, runner: Runner) -> String {
         Command::new(line, Some("/home/dev/shop")).asked_for(runner).join(" ")
+    }
+
+    #[test]
+    fn a_test_is_known_by_its_words_unless_it_is_only_looked_at() {
+        for line in [
+            "sh test.sh",
+            "/bin/bash -lc './run-tests --all'",
+            "make unit-test",
+            "npx jest",
+            "cd a && npm test",
+        ] {
+            assert!(looks_like_a_test(line), "{line}");
+        }
+        for line in
+            ["cat test.sh", "rg test src", "test -f x", "[ -d tests ]", "git log tests", "ls", "cargo build"]
+        {
+            assert!(!looks_like_a_test(line), "{line}");
+        }
     }
 
     #[test]

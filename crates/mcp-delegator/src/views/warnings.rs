@@ -3,6 +3,7 @@
 use delegator_domain::task::State;
 use delegator_engine::{Record, TaskFiles};
 use delegator_registry::Task;
+use delegator_transcript::looks_like_a_test;
 use serde_json::Value;
 
 use super::{files as files_view, restore_point, structured_output, verification};
@@ -29,7 +30,9 @@ fn about_tests(task: &Task, record: Option<&Record>) -> Option<Warning> {
         return Some(Warning::new("W_TESTS_002", words));
     }
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
-    let ran_none = record.report.get("tests").is_none_or(Value::is_null);
+    let commands = record.report.pointer("/commands/list").and_then(Value::as_array);
+    let mut commands = commands.into_iter().flatten().filter_map(|one| one["command"].as_str());
+    let ran_none = record.report.get("tests").is_none_or(Value::is_null) && !commands.any(looks_like_a_test);
     (changed > 0 && ran_none && record.check.is_none())
         .then(|| Warning::new("W_TESTS_001", "the agent changed files and ran no tests that we know of"))
 }
