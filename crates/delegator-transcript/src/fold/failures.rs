@@ -93,29 +93,19 @@ fn is_same(one: &str, other: &str) -> bool {
     words(one).eq(words(other))
 }
 
-/// The words of the last command of a script up to its first option: the one whose exit code it has.
+/// The first two words of the last command of a script: the one whose exit code it has.
 fn last_program(script: &str) -> Vec<String> {
-    let mut start = 0;
-    let mut quote = None;
-    for (at, c) in script.char_indices() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '\'' | '"') => quote = Some(c),
-            (None, ';' | '|' | '&' | '\n' | '(' | '{') => start = at + 1,
-            _ => {}
-        }
-    }
-    let words = script[start..].split_whitespace().skip_while(|word| is_prefix(word));
-    let named = words.take(2).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
-    named.collect()
+    let last = shell::pipelines(script).pop().and_then(|mut pipeline| pipeline.0.pop()).unwrap_or_default();
+    let words = last.iter().skip_while(|word| is_prefix(word));
+    words.take(2).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// `! A=b sudo command grep`
+/// `A=b sudo grep`
 fn is_prefix(word: &str) -> bool {
     let is_assignment = word
         .split_once('=')
         .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
-    is_assignment || matches!(word, "!" | "sudo" | "time" | "exec")
+    is_assignment || matches!(word, "sudo" | "time" | "exec")
 }
 
 /// Programs whose output is other text, in which `path:line:column` is no complaint.
@@ -217,6 +207,7 @@ mod tests {
             "git diff --exit-code",
             "command -v cargo",
             "! LC_ALL=C /usr/bin/grep x y",
+            "grep -n x y 2>&1",
         ] {
             run(&mut failures, script, 1, "");
             assert_eq!(told(&failures), [""; 0], "{script}");
