@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 
 use delegator_registry::{Active, Registry};
 
+use crate::clock::now_ms;
 use crate::error::EngineError;
 
 /// How many tasks a history is made of.
@@ -60,7 +61,21 @@ impl History {
     }
 
     /// In how many milliseconds the first `count` of the queue will start, as far as that can be told.
-    pub(crate) fn starts(&self, elapsed_ms: &[u64], slots: usize, count: usize) -> Vec<u64> {
+    pub(crate) fn starts(
+        &self,
+        registry: &Registry,
+        slots: usize,
+        count: usize,
+    ) -> Result<Vec<u64>, EngineError> {
+        let now_ms = now_ms();
+        let elapsed =
+            |active: &Active| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();
+        let elapsed_ms: Vec<u64> = registry.active()?.iter().map(elapsed).collect();
+        Ok(self.starts_after(&elapsed_ms, slots, count))
+    }
+
+    /// The same, from how long each of the running tasks has been at it.
+    fn starts_after(&self, elapsed_ms: &[u64], slots: usize, count: usize) -> Vec<u64> {
         let running = elapsed_ms.iter().map(|elapsed| self.remaining(*elapsed));
         // A slot whose task has outlasted everything known is not counted on.
         let busy = running.flatten().map(Reverse);
@@ -75,12 +90,6 @@ impl History {
         }
         starts
     }
-}
-
-/// How long each of the running tasks has been at it.
-pub(crate) fn elapsed_ms(running: &[Active], now_ms: i64) -> Vec<u64> {
-    let elapsed = |active: &Active| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();
-    running.iter().map(elapsed).collect()
 }
 
 #[cfg(test)]
@@ -111,9 +120,9 @@ mod tests {
     #[test]
     fn the_queue_takes_the_slots_as_they_become_free() {
         let known = history(&[100, 100, 100]);
-        assert_eq!(known.starts(&[30, 80], 2, 4), [20, 70, 120, 170]);
-        assert_eq!(known.starts(&[30], 2, 2), [0, 70]);
-        assert_eq!(known.starts(&[200, 80], 2, 2), [20, 120], "the first outlasts everything known");
-        assert!(known.starts(&[200], 1, 2).is_empty(), "and nobody can tell");
+        assert_eq!(known.starts_after(&[30, 80], 2, 4), [20, 70, 120, 170]);
+        assert_eq!(known.starts_after(&[30], 2, 2), [0, 70]);
+        assert_eq!(known.starts_after(&[200, 80], 2, 2), [20, 120], "the first outlasts everything known");
+        assert!(known.starts_after(&[200], 1, 2).is_empty(), "and nobody can tell");
     }
 }

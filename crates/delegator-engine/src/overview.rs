@@ -8,9 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::estimate::{History, elapsed_ms};
+use crate::estimate::History;
 use crate::look::LongLog;
 
 /// Which tasks somebody wants to see.
@@ -102,20 +101,19 @@ impl Engine {
                 (first(&[State::Starting, State::Working])?, first(&[State::Queued])?, ended)
             }
         };
+        let queue_paused = registry.queue_paused()?;
         Ok(Some(Overview {
             running: running.into_iter().map(|task| Running::of(&registry, task)).collect(),
             running_count,
-            queued: placed(&registry, self.max_concurrent, queued)?,
+            queued: self.in_line(&registry, queue_paused, queued)?,
             queued_count,
             ended,
             unread: registry.unread(&wanted.under, UNREAD_NAMED)?,
-            queue_paused: registry.queue_paused()?,
+            queue_paused,
             long_log: LongLog::of(&registry),
         }))
     }
-}
 
-impl Engine {
     /// The tasks that pass the filter, newest first.
     pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>, EngineError> {
         match self.find()? {
@@ -123,13 +121,38 @@ impl Engine {
             None => Ok(Vec::new()),
         }
     }
-}
 
-impl Engine {
     /// What the wanted tasks that have ended cost, whenever that was. `None`: there never was a task.
     pub fn usage(&self, wanted: &Wanted, limit: u32) -> Result<Option<UsageTable>, EngineError> {
         let Wanted { filter, only, .. } = wanted;
         Ok(self.find()?.map(|registry| registry.usage(filter, only.as_ref(), limit)).transpose()?)
+    }
+
+    /// Each with its place in the line.
+    fn in_line(
+        &self,
+        registry: &Registry,
+        queue_paused: bool,
+        queued: Vec<Brief>,
+    ) -> Result<Vec<Queued>, EngineError> {
+        if queued.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Nobody knows when a paused queue goes on.
+        let history = if queue_paused { None } else { History::of_all(registry)? };
+        let starts = history.map(|history| history.starts(registry, self.max_concurrent, ESTIMATED));
+        let starts = starts.transpose()?.unwrap_or_default();
+        let line = registry.queue_waits()?.into_iter().enumerate();
+        let mut places: HashMap<TaskId, (usize, Option<WaitsFor>)> =
+            line.map(|(position, (id, waits))| (id, (position, waits))).collect();
+        let place = |task: Brief| {
+            // One that was started between the two looks is not in the queue any more.
+            let (position, waiting_for) = places.remove(&task.id)?;
+            // One that waits for another task as well starts when nobody knows.
+            let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
+            Some(Queued { task, position, waiting_for, estimated_start_ms })
+        };
+        Ok(queued.into_iter().filter_map(place).collect())
     }
 }
 
@@ -173,25 +196,4 @@ fn alone(task: Option<Task>) -> (Counted, Counted, EndedPage) {
     let page = EndedPage { total: ended.len() as u64, tasks: ended, next: None };
     let counted = |tasks: Vec<Brief>| (tasks.len() as u64, tasks);
     (counted(running), counted(queued), page)
-}
-
-fn placed(registry: &Registry, slots: usize, queued: Vec<Brief>) -> Result<Vec<Queued>, EngineError> {
-    if queued.is_empty() {
-        return Ok(Vec::new());
-    }
-    // Nobody knows when a paused queue goes on.
-    let history = if registry.queue_paused()? { None } else { History::of_all(registry)? };
-    let elapsed_ms = elapsed_ms(&registry.active()?, now_ms());
-    let starts = history.map(|history| history.starts(&elapsed_ms, slots, ESTIMATED)).unwrap_or_default();
-    let line = registry.queue_waits()?.into_iter().enumerate();
-    let mut places: HashMap<TaskId, (usize, Option<WaitsFor>)> =
-        line.map(|(position, (id, waits))| (id, (position, waits))).collect();
-    let place = |task: Brief| {
-        // One that was started between the two looks is not in the queue any more.
-        let (position, waiting_for) = places.remove(&task.id)?;
-        // One that waits for another task as well starts when nobody knows.
-        let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
-        Some(Queued { task, position, waiting_for, estimated_start_ms })
-    };
-    Ok(queued.into_iter().filter_map(place).collect())
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
-use crate::estimate::{Expected, History, elapsed_ms};
+use crate::estimate::{Expected, History};
 use crate::launch::{AgentProgram, Launch, Settings};
 use crate::nesting::Nesting;
 use crate::work_tree::work_tree_of;
@@ -115,11 +115,8 @@ impl Engine {
             // One that waits for another task as well starts when nobody knows.
             (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
-                let elapsed_ms = elapsed_ms(&registry.active()?, now_ms());
-                history
-                    .starts(&elapsed_ms, self.max_concurrent, position.saturating_add(1))
-                    .get(position)
-                    .copied()
+                let starts = history.starts(registry, self.max_concurrent, position.saturating_add(1))?;
+                starts.get(position).copied()
             }
             _ => None,
         };
