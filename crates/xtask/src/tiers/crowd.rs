@@ -1,10 +1,12 @@
 //! Many tasks: submitting them side by side, and waiting until all of them are where they should be.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use super::Trial;
 use crate::clock::wall_ms;
@@ -12,6 +14,20 @@ use crate::engine_calls::Door;
 use crate::error::LoadError;
 use crate::server::handle::Server;
 use crate::stage::Stage;
+
+/// An agent that waits for a sign, tells its events as fast as it can, and is done; the sign is a file.
+pub(super) fn chatter(
+    stage: &Stage,
+    events: u64,
+    event_bytes: usize,
+) -> Result<(PathBuf, PathBuf), LoadError> {
+    let go = stage.root().join("go");
+    let steps = json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": go},
+        {"events": {"count": events, "bytes": event_bytes}}, {"turn_completed": {}}
+    ]);
+    Ok((stage.agent("chatter", &steps)?, go))
+}
 
 /// Does something to every one of these, so many at a time; gives what was told, in their order.
 pub(super) fn side_by_side<I: Sync, T: Send>(

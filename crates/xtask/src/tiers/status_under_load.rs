@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Trial;
-use super::crowd::{all_have_ended, all_have_spoken, submit_all};
+use super::crowd::{all_have_ended, all_have_spoken, chatter, submit_all};
 use crate::clock::{milliseconds, pause_until};
 use crate::error::LoadError;
 use crate::figures::{Figure, percentile};
@@ -27,14 +27,7 @@ const STATELESS: &str = "2026-07-28";
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let agents = trial.with_room(trial.scaled(AGENTS, 10), 3);
     let stage = trial.stage(agents)?;
-    let go = stage.root().join("go");
-    let agent = stage.agent(
-        "chatter",
-        &json!([
-            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": go},
-            {"events": {"count": EVENTS, "bytes": 160}}, {"turn_completed": {}}
-        ]),
-    )?;
+    let (agent, go) = chatter(&stage, EVENTS, 160)?;
     let server = stage.server()?;
     let ids = submit_all(&server, &vec![agent.as_path(); agents])?;
     all_have_spoken(trial, &stage, &ids)?;

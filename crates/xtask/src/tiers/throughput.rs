@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Trial;
-use super::crowd::{all_have_ended, all_have_spoken, submit_all};
+use super::crowd::{all_have_ended, all_have_spoken, chatter, submit_all};
 use crate::engine_calls::supervisors;
 use crate::error::LoadError;
 use crate::figures::{Figure, percentile};
@@ -24,14 +24,7 @@ const SAMPLE: usize = 25;
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let agents = trial.with_room(trial.scaled(AGENTS, 10), 3);
     let stage = trial.stage(agents)?;
-    let go = stage.root().join("go");
-    let agent = stage.agent(
-        "chatter",
-        &json!([
-            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": go},
-            {"events": {"count": EVENTS, "bytes": EVENT_BYTES}}, {"turn_completed": {}}
-        ]),
-    )?;
+    let (agent, go) = chatter(&stage, EVENTS, EVENT_BYTES)?;
     let server = stage.server()?;
     let begun = std::time::Instant::now();
     let ids = submit_all(&server, &vec![agent.as_path(); agents])?;
