@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::capture::{Captured, Limits, Purpose, capture};
 use crate::error::GitError;
-use crate::listing::{RepoPath, joined, records};
+use crate::listing::RepoPath;
 use crate::repository::{Head, Repository, find};
-use crate::run::{Call, Git};
+use crate::run::Git;
 use crate::scratch::{Objects, Scratch};
 use crate::stamp::Stamp;
 
@@ -69,15 +69,9 @@ impl Baseline {
 
     /// Which of the paths, relative to the top of the work tree, the ignore files hide now.
     pub fn ignored(&self, paths: &[&[u8]]) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        // It takes patterns; one that begins so is only a name.
-        let asked: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
-        let asked = joined(asked.iter().map(Vec::as_slice));
-        if asked.is_empty() {
-            return Ok(BTreeSet::new());
+        match paths {
+            [] => Ok(BTreeSet::new()),
+            paths => self.scratch.ignored_in("none", &self.scratch.repository.top_level, paths),
         }
-        let top = &self.scratch.repository.top_level;
-        let call = self.scratch.call("none", ["check-ignore", "-z", "--no-index", "--stdin"], top);
-        let told = self.scratch.git.ask(top, &Call { input: &asked, ..call })?.unwrap_or_default();
-        Ok(records(&told).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
     }
 }

@@ -171,9 +171,7 @@ fn ignored_then<'a>(
     kept: &BTreeSet<RepoPath>,
     paths: impl Iterator<Item = &'a [u8]>,
 ) -> Result<BTreeSet<RepoPath>, GitError> {
-    // It takes patterns; one that begins so is only a name.
-    let paths: Vec<RepoPath> = paths.map(|path| [b"./", path].concat()).collect();
-    let paths = joined(paths.iter().map(Vec::as_slice));
+    let paths: Vec<&[u8]> = paths.collect();
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -183,9 +181,7 @@ fn ignored_then<'a>(
     let prefix = format!("--prefix={}/", place.display());
     let rules = joined(rules.map(Vec::as_slice));
     scratch.run(TARGET, ["checkout-index", "-z", "--force", &prefix, "--stdin"], &rules)?;
-    let call = scratch.call(TARGET, ["check-ignore", "-z", "--no-index", "--stdin"], &place);
-    let answer = scratch.git.ask(&place, &crate::run::Call { input: &paths, ..call })?.unwrap_or_default();
-    Ok(records(&answer).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
+    scratch.ignored_in(TARGET, &place, &paths)
 }
 
 /// Refuses where something that must stay stands in the place of something that is to be written.

@@ -4,6 +4,7 @@
 //! is a copy, and its attributes, which outrank all others, turn every conversion off. So no command a repository names
 //! can be run, and files are stored and written byte for byte.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::error::GitError;
+use crate::listing::{RepoPath, joined, records};
 use crate::repository::Repository;
 use crate::run::{Call, Git};
 
@@ -88,6 +90,21 @@ impl Scratch {
     ) -> Result<Vec<u8>, GitError> {
         let call = self.call(index, args, &self.repository.top_level);
         self.git.run(&self.repository.top_level, &Call { input, ..call })
+    }
+
+    /// Which of the paths the ignore files in a work tree hide.
+    pub(crate) fn ignored_in(
+        &self,
+        index: &str,
+        work_tree: &Path,
+        paths: &[&[u8]],
+    ) -> Result<BTreeSet<RepoPath>, GitError> {
+        // It takes patterns; one that begins so is only a name.
+        let asked: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
+        let asked = joined(asked.iter().map(Vec::as_slice));
+        let call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"], work_tree);
+        let told = self.git.ask(work_tree, &Call { input: &asked, ..call })?.unwrap_or_default();
+        Ok(records(&told).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
     }
 
     pub(crate) fn call<'a, S: AsRef<OsStr>>(
