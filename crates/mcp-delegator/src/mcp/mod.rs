@@ -6,6 +6,7 @@
 //! http ──┘  (rmcp)     ├ staying   many waits, one thread, progress
 //!                      ├ handles   the tasks extension; projection: what the registry says of a handle
 //!                      └ resources, prompts, confirmation
+//! hearing: what a line on stdin means
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads. Waiting is never done there: one
@@ -18,6 +19,7 @@ pub mod confirmation;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
 pub mod handles;
+pub mod hearing;
 pub mod http;
 pub mod instructions;
 pub mod projection;

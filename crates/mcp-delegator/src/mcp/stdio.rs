@@ -1,35 +1,45 @@
 //! The server on standard input and output.
 //!
-//! A line is a message. One that is too long is dropped without being held, one that is no JSON is ignored, and the next
-//! one is read as if nothing had been. The end of the input is the end of the server; tasks go on.
+//! A line is a message. One that is too long is dropped without being held, one that is no message is answered with an
+//! error, and the next one is read as if nothing had been. The end of the input is the end of the server; tasks go on.
+//!
+//! Where the host gave us pipes, as most do, they are waited for together with everything else the server waits for.
+//! They are opened anew for that, because whether reading waits is a property of what is open, not of our end of it, and
+//! the host's other children may have inherited the same. Anything else is read and written by threads of its own.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use delegator_transcript::{Framer, LineLimits};
 use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use tokio::io::{Stdin, Stdout};
-use tokio::sync::Notify;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::sync::{Mutex, Notify};
+use tokio::task::JoinHandle;
 
+use super::hearing::{Heard, heard};
 use crate::fault::{AppError, ErrorCode};
 
 /// The longest message that is taken: a task of 100,000 characters fits many times over.
-const MAX_LINE: usize = 16 << 20;
+const LINES: LineLimits = LineLimits { whole: 16 << 20, head: 0, tail: 1 };
+const READ_BYTES: usize = 16 << 10;
 /// How long calls that are still at work may hold up the end.
 const LAST_ORDERS: Duration = Duration::from_secs(1);
+
+type Input = Box<dyn AsyncRead + Send + Unpin>;
+type Output = Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>;
 
 /// Until the input ends.
 pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
     let runtime = super::runtime()?;
     let served = runtime.block_on(async {
         let hung_up = Arc::new(Notify::new());
-        let lines = AsyncRwTransport::new_server(tokio::io::stdin(), tokio::io::stdout())
-            .with_max_line_length(MAX_LINE);
-        let transport = Lines { lines, is_greeted: false, hung_up: Arc::clone(&hung_up) };
+        let transport = Lines::new(input(), output(), Arc::clone(&hung_up));
         let serving = async {
             match server.serve(transport).await {
                 Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
@@ -48,12 +58,79 @@ pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
     served.map_err(|error| AppError::new(ErrorCode::IoError, format!("Serving ended: {error}.")))
 }
 
-/// Lines, with more patience at the beginning than the library has: it gives up when the first message is no request.
+fn input() -> Input {
+    match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => Box::new(tokio::io::stdin()),
+    }
+}
+
+fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
+    match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => Box::new(tokio::io::stdout()),
+    }
+}
+
+/// Messages in lines. What the library asks for may be dropped half-way and asked for again, so everything that has
+/// begun is kept here.
 struct Lines {
-    lines: AsyncRwTransport<RoleServer, Stdin, Stdout>,
+    input: Input,
+    buffer: Vec<u8>,
+    framer: Framer,
+    /// What was read and not yet handed on.
+    heard: VecDeque<Heard>,
+    is_over: bool,
+    output: Output,
+    /// The answer to the last line that was no message, while it is written. One at a time: somebody who talks nonsense
+    /// and does not listen is not read on.
+    refusing: Option<JoinHandle<io::Result<()>>>,
     is_greeted: bool,
     /// Told at the end of the input, because the library then waits for calls that may take long.
     hung_up: Arc<Notify>,
+}
+
+impl Lines {
+    fn new(input: Input, output: Box<dyn AsyncWrite + Send + Unpin>, hung_up: Arc<Notify>) -> Lines {
+        Lines {
+            input,
+            buffer: vec![0; READ_BYTES],
+            framer: Framer::new(LINES),
+            heard: VecDeque::new(),
+            is_over: false,
+            output: Arc::new(Mutex::new(output)),
+            refusing: None,
+            is_greeted: false,
+            hung_up,
+        }
+    }
+
+    /// Reads until there is something to hear, or nothing will come any more.
+    async fn listen(&mut self) -> Option<Heard> {
+        while self.heard.is_empty() && !self.is_over {
+            let read = self.input.read(&mut self.buffer).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "standard input cannot be read");
+                0
+            });
+            let note = |line: delegator_transcript::Line<'_>| self.heard.extend(heard(&line));
+            match read {
+                0 => {
+                    self.is_over = true;
+                    self.framer.finish(note);
+                }
+                read => self.framer.push(&self.buffer[..read], note),
+            }
+        }
+        self.heard.pop_front()
+    }
+}
+
+async fn write(output: Output, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&message)?;
+    line.push(b'\n');
+    let mut output = output.lock().await;
+    output.write_all(&line).await?;
+    output.flush().await
 }
 
 impl Transport<RoleServer> for Lines {
@@ -63,23 +140,36 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        self.lines.send(item)
+        write(Arc::clone(&self.output), item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let Some(message) = self.lines.receive().await else {
-                self.hung_up.notify_one();
-                return None;
-            };
-            self.is_greeted |= matches!(message, JsonRpcMessage::Request(_));
-            if self.is_greeted {
-                return Some(message);
+            if let Some(refusing) = &mut self.refusing {
+                let _ = refusing.await;
+                self.refusing = None;
+            }
+            match self.listen().await {
+                None => {
+                    self.hung_up.notify_one();
+                    return None;
+                }
+                Some(Heard::Wrong(answer)) => {
+                    self.refusing = Some(tokio::spawn(write(Arc::clone(&self.output), *answer)));
+                }
+                Some(Heard::Message(message)) => {
+                    // The library gives up when the first message is no request.
+                    self.is_greeted |= matches!(*message, JsonRpcMessage::Request(_));
+                    if self.is_greeted {
+                        return Some(*message);
+                    }
+                }
             }
         }
     }
 
+    /// There is nothing to close: output that was begun is written to its end or to the end of the process.
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.lines.close().await
+        Ok(())
     }
 }

@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 
 use crate::host::{Host, NEW, OLD, quick, result, waiting};
 
-/// Lines nobody should send, each with its newline.
-fn rude_lines() -> Vec<(&'static str, Vec<u8>)> {
+/// No JSON at all, and JSON that is no message.
+const NO_JSON: Option<i64> = Some(-32700);
+const NO_MESSAGE: Option<i64> = Some(-32600);
+
+/// Lines nobody should send, each with its newline, and the error they are answered with, if they are answered as such.
+fn rude_lines() -> Vec<(&'static str, Vec<u8>, Option<i64>)> {
     let deep = |depth: usize| {
         let open = "[".repeat(depth) + &"]".repeat(depth);
         format!(
@@ -17,25 +21,25 @@ fn rude_lines() -> Vec<(&'static str, Vec<u8>)> {
     };
     let ping = |id: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n").into_bytes();
     vec![
-        ("64 MiB without a newline", [vec![b'x'; 64 << 20], b"\n".to_vec()].concat()),
-        ("a long string in a request", [b"{\"jsonrpc\":\"2.0\",\"id\":7002,\"method\":\"".to_vec(), vec![b'y'; 17 << 20], b"\"}\n".to_vec()].concat()),
-        ("no JSON", b"hello\n".to_vec()),
-        ("half a message", b"{\"jsonrpc\":\"2.0\",\"id\":\n".to_vec()),
-        ("an empty line", b"\n\r\n".to_vec()),
-        ("bad UTF-8", b"{\"jsonrpc\":\"2.0\",\"id\":7003,\"method\":\"ping\xff\xfe\"}\n".to_vec()),
-        ("only bad UTF-8", b"\xc3\x28\x00\xff\n".to_vec()),
-        ("a batch", b"[{\"jsonrpc\":\"2.0\",\"id\":7004,\"method\":\"ping\"}]\n".to_vec()),
-        ("an empty batch", b"[]\n".to_vec()),
-        ("an id that is null", ping("null")),
-        ("an id that is an object", ping("{\"a\":1}")),
-        ("an id that is a fraction", ping("1.5")),
-        ("another version", b"{\"jsonrpc\":\"1.0\",\"id\":7005,\"method\":\"ping\"}\n".to_vec()),
-        ("no method", b"{\"jsonrpc\":\"2.0\",\"id\":7006}\n".to_vec()),
-        ("an answer nobody asked for", b"{\"jsonrpc\":\"2.0\",\"id\":7007,\"result\":{}}\n".to_vec()),
-        ("an unknown notification", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nonsense\"}\n".to_vec()),
-        ("a cancellation of nothing", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":99999}}\n".to_vec()),
-        ("JSON 100 deep", deep(100).into_bytes()),
-        ("JSON 100,000 deep", deep(100_000).into_bytes()),
+        ("64 MiB without a newline", [vec![b'x'; 64 << 20], b"\n".to_vec()].concat(), NO_JSON),
+        ("a long string in a request", [b"{\"jsonrpc\":\"2.0\",\"id\":7002,\"method\":\"".to_vec(), vec![b'y'; 17 << 20], b"\"}\n".to_vec()].concat(), NO_JSON),
+        ("no JSON", b"hello\n".to_vec(), NO_JSON),
+        ("half a message", b"{\"jsonrpc\":\"2.0\",\"id\":\n".to_vec(), NO_JSON),
+        ("an empty line", b"\n\r\n".to_vec(), None),
+        ("bad UTF-8", b"{\"jsonrpc\":\"2.0\",\"id\":7003,\"method\":\"ping\xff\xfe\"}\n".to_vec(), NO_JSON),
+        ("only bad UTF-8", b"\xc3\x28\x00\xff\n".to_vec(), NO_JSON),
+        ("a batch", b"[{\"jsonrpc\":\"2.0\",\"id\":7004,\"method\":\"ping\"}]\n".to_vec(), NO_MESSAGE),
+        ("an empty batch", b"[]\n".to_vec(), NO_MESSAGE),
+        ("an id that is null", ping("null"), NO_MESSAGE),
+        ("an id that is an object", ping("{\"a\":1}"), NO_MESSAGE),
+        ("an id that is a fraction", ping("1.5"), NO_MESSAGE),
+        ("another version", b"{\"jsonrpc\":\"1.0\",\"id\":7005,\"method\":\"ping\"}\n".to_vec(), NO_MESSAGE),
+        ("no method", b"{\"jsonrpc\":\"2.0\",\"id\":7006}\n".to_vec(), NO_MESSAGE),
+        ("an answer nobody asked for", b"{\"jsonrpc\":\"2.0\",\"id\":7007,\"result\":{}}\n".to_vec(), None),
+        ("an unknown notification", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nonsense\"}\n".to_vec(), None),
+        ("a cancellation of nothing", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":99999}}\n".to_vec(), None),
+        ("JSON 100 deep", deep(100).into_bytes(), None),
+        ("JSON 100,000 deep", deep(100_000).into_bytes(), NO_JSON),
     ]
 }
 
@@ -44,10 +48,16 @@ fn the_next_request_is_answered_whatever_came_before() {
     let stage = quick();
     for era in [OLD, NEW] {
         let mut host = Host::of(&stage, era);
-        for (what, line) in rude_lines() {
+        for (what, line, code) in rude_lines() {
             host.send_bytes(&line);
+            if let Some(code) = code {
+                host.until(what, |message| message["error"]["code"] == code);
+            }
             let status = host.envelope("_codex_local_status", json!({}));
             assert_eq!(status["status"], "ok", "after {what}: {status}");
+            let is_more =
+                |message: &Value| [NO_JSON, NO_MESSAGE].contains(&message["error"]["code"].as_i64());
+            assert!(!host.unread().iter().any(is_more), "after {what}: {:?}", host.unread());
         }
         assert_eq!(host.hang_up().0, Some(0));
     }
@@ -56,7 +66,7 @@ fn the_next_request_is_answered_whatever_came_before() {
 #[test]
 fn a_greeting_is_answered_whatever_came_before() {
     let stage = quick();
-    for (what, line) in rude_lines() {
+    for (what, line, _) in rude_lines() {
         for era in [OLD, NEW] {
             let mut host = Host::silent(&stage, &[]);
             host.send_bytes(&line);
@@ -67,11 +77,16 @@ fn a_greeting_is_answered_whatever_came_before() {
 }
 
 #[test]
-fn a_huge_line_is_not_held() {
+fn a_line_of_a_gigabyte_is_not_held() {
     let stage = quick();
     let mut host = Host::of(&stage, OLD);
-    host.send_bytes(&vec![b'x'; 256 << 20]);
-    host.send_bytes(b"\n");
+    let piece = vec![b'x'; 1 << 20];
+    host.send_bytes(br#"{"jsonrpc":"2.0","id":7008,"method":""#);
+    for _ in 0..1 << 10 {
+        host.send_bytes(&piece);
+    }
+    host.send_bytes(b"\"}\n");
+    host.until("the refusal", |message| message["error"]["code"] == -32700);
     assert_eq!(result(host.request("ping", json!({}))), json!({}));
     let status = std::fs::read_to_string(format!("/proc/{}/status", host.child.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

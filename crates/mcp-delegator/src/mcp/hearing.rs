@@ -1,0 +1,138 @@
+//! What a line on standard input means.
+//!
+//! Whoever asks is answered, even where the question cannot be understood: the host would wait for ever. Two things are
+//! not answered: notifications, which nobody waits for, and what looks like an answer itself, or two programs that
+//! misunderstand each other would never stop telling each other so.
+
+use std::borrow::Cow;
+
+use delegator_transcript::{Line, LineBody};
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use serde_json::Value;
+use serde_json::error::Category;
+
+#[derive(Debug)]
+pub enum Heard {
+    Message(Box<RxJsonRpcMessage<RoleServer>>),
+    /// It is no message; this is the answer to it.
+    Wrong(Box<TxJsonRpcMessage<RoleServer>>),
+}
+
+/// `None`: nothing that wants to be heard.
+pub fn heard(line: &Line<'_>) -> Option<Heard> {
+    let LineBody::Whole(text) = line.body else {
+        let words = format!("Parse error: a message of {} bytes is too long.", line.length);
+        return Some(wrong(ErrorData::parse_error(words, None), None));
+    };
+    let text = text.trim_ascii();
+    if text.is_empty() {
+        return None;
+    }
+    match serde_json::from_slice(text) {
+        Ok(message) => Some(Heard::Message(Box::new(message))),
+        Err(error) if error.classify() == Category::Data => misunderstood(text),
+        Err(error) => Some(wrong(ErrorData::parse_error(format!("Parse error: {error}."), None), None)),
+    }
+}
+
+/// JSON, but no message.
+fn misunderstood(text: &[u8]) -> Option<Heard> {
+    // What is nested deeper than anybody reads is not looked into.
+    let value: Value = serde_json::from_slice(text).unwrap_or_default();
+    let id = value.get("id").cloned().and_then(|id| serde_json::from_value::<RequestId>(id).ok());
+    let is_answer = value.get("result").is_some() || value.get("error").is_some();
+    let is_notification = value.get("method").is_some() && value.get("id").is_none();
+    if is_answer || is_notification {
+        return None;
+    }
+    let why: Cow<'static, str> = match &value {
+        Value::Array(_) => "Invalid request: batches are not part of this protocol.".into(),
+        Value::Object(object) if object.get("jsonrpc").is_none_or(|version| version != "2.0") => {
+            "Invalid request: jsonrpc must be \"2.0\".".into()
+        }
+        Value::Object(object) if object.get("method").is_none_or(|method| !method.is_string()) => {
+            "Invalid request: method must be a string.".into()
+        }
+        Value::Object(_) if id.is_none() => "Invalid request: id must be a string or a whole number.".into(),
+        _ => "Invalid request.".into(),
+    };
+    Some(wrong(ErrorData::invalid_request(why, None), id))
+}
+
+fn wrong(error: ErrorData, id: Option<RequestId>) -> Heard {
+    Heard::Wrong(Box::new(TxJsonRpcMessage::<RoleServer>::error(error, id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_transcript::{Framer, LineLimits};
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(bytes: &[u8]) -> Vec<Option<Value>> {
+        let mut told = Vec::new();
+        let limits = LineLimits { whole: 1 << 20, head: 64, tail: 64 };
+        Framer::new(limits).push(bytes, |line| {
+            told.push(heard(&line).map(|heard| match heard {
+                Heard::Message(message) => json!(message),
+                Heard::Wrong(answer) => json!(answer),
+            }));
+        });
+        told
+    }
+
+    fn one(bytes: &str) -> Option<Value> {
+        told(format!("{bytes}\n").as_bytes()).remove(0)
+    }
+
+    fn refusal(bytes: &str) -> (i64, Value) {
+        let answer = one(bytes).unwrap_or_else(|| panic!("{bytes} was not answered"));
+        (answer["error"]["code"].as_i64().unwrap(), answer["id"].clone())
+    }
+
+    #[test]
+    fn a_message_is_a_message_with_whatever_space_around_it() {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        for line in [ping.to_owned(), format!("\u{feff}{ping}"), format!("  {ping}\t\r")] {
+            assert_eq!(one(&line).unwrap()["method"], "ping", "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_that_cannot_be_understood_is_answered() {
+        for (line, code, id) in [
+            ("hello", -32700, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":"#, -32700, json!(null)),
+            ("[]", -32600, json!(null)),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600, json!(null)),
+            ("7", -32600, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":7}"#, -32600, json!(7)),
+            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, -32600, json!("a")),
+            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, -32600, json!(7)),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, json!(null)),
+        ] {
+            assert_eq!(refusal(line), (code, id), "{line}");
+        }
+        assert_eq!(refusal(&"x".repeat(2 << 20)), (-32700, json!(null)));
+        let bad = told(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}\n");
+        assert_eq!(bad[0].as_ref().unwrap()["error"]["code"], -32700);
+    }
+
+    #[test]
+    fn an_answer_to_what_asks_nothing_would_only_be_noise() {
+        for line in [
+            "",
+            "  \r",
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}"#,
+            r#"{"jsonrpc":"1.0","method":"notifications/nonsense"}"#,
+        ] {
+            let heard = one(line);
+            assert!(heard.as_ref().is_none_or(|heard| heard["error"]["message"] == "x"), "{line}: {heard:?}");
+        }
+    }
+}
