@@ -14,6 +14,7 @@ mod agents;
 mod cancel;
 mod clean;
 mod clock;
+mod crowd;
 mod error;
 mod error_places;
 mod estimate;

@@ -11,7 +11,7 @@ use delegator_registry::{
 };
 use delegator_supervisor::agent::codex::{LaunchRequest, plan};
 use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
-use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits, leave_session};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
@@ -25,12 +25,13 @@ use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
 use crate::submit::is_within;
 use crate::verification::{CheckRecord, Verify};
-use crate::{Engine, error_places, look, wake};
+use crate::{Engine, crowd, error_places, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
-    // Whoever started us may go away with its session; we stay.
-    let _ = rustix::process::setsid();
+    // Whoever started us may go away with its session; we stay. Where that cannot be had, we are at least in a group of our
+    // own.
+    leave_session();
     Cgroup::leave_others();
     work_under(engine, id, nonce, own_input()?)
 }
@@ -73,7 +74,7 @@ pub(crate) fn work_under(
         }
     }
     let attempt = Attempt::working(nonce.clone());
-    let prepared = launch.and_then(|launch| prepare(id, &dir, &launch, group));
+    let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, group));
     crash_point(CrashPoint::LaunchRead);
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
@@ -171,6 +172,7 @@ struct Prepared {
 
 /// Puts everything the launch file says into the form a run takes.
 fn prepare(
+    engine: &Engine,
     id: &TaskId,
     dir: &TaskDir,
     launch: &Launch,
@@ -221,7 +223,7 @@ fn prepare(
         max_stream_bytes: settings.max_stream_bytes,
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),
-        niceness: settings.niceness,
+        niceness: crowd::niceness(settings.niceness, engine.max_concurrent, crowd::processors()),
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),

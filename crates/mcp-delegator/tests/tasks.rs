@@ -65,6 +65,16 @@ fn the_task_text_reaches_the_agent_byte_for_byte_and_never_as_an_argument() {
     assert!(!record["argv"].to_string().contains("quotes"), "{record}");
 }
 
+/// Its supervisor's session is its own: no terminal to ask for a password on, no end of ours that reaches it.
+#[test]
+fn an_agent_is_not_in_the_session_of_whoever_asked() {
+    let stage = playing(turn(&[json!({"record": {"file": "record.json"}})]));
+    assert_eq!(stage.world.run(["local", "run", "x"]).exit, Some(0));
+    let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
+    assert!(record["session"].is_u64(), "{record}");
+    assert_eq!(record["session"], record["parent_pid"], "{record}");
+}
+
 #[test]
 fn a_secret_reaches_neither_disk_nor_answer() {
     let secret = "correct-horse-battery-staple";

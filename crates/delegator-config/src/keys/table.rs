@@ -55,7 +55,7 @@ pub static KEYS: &[Key] = &[
         "niceness",
         count(0, 19),
         Integer(10),
-        "How far agents and all they run give way to everything else on the machine, as `nice` counts it; 0: not at all.",
+        "How far agents and all they run give way to everything else on the machine, as `nice` counts it, where `max_concurrent` is at most 8 for each processor; the more above that, the further. 0: not at all.",
     ),
     key(
         "sweep_exempt",
