@@ -311,6 +311,9 @@ fn hosts_get_the_list_the_guide_and_the_templates() {
     assert_eq!(answers[1]["result"]["structuredContent"]["data"]["steps"][2]["step"], 3, "{answers:?}");
     let template = answers[2]["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(template.contains("go mod download"), "{template}");
+    // A place for a secret is none, and hiding it would break the script.
+    let told = json!(answers).to_string();
+    assert!(told.contains("x-access-token:%s@github.com") && !told.contains("[REDACTED"), "{told}");
 }
 
 /// Whether bash can read it.

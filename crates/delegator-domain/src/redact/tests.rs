@@ -108,6 +108,13 @@ fn passwords_in_urls() {
         ("postgres://me:pass@db/x", "postgres://me:[REDACTED:url]@db/x"),
         ("redis://:p%40ss@h", "redis://:[REDACTED:url]@h"),
         ("https://u:p@ss@h/", "https://u:[REDACTED:url]@h/"),
+        (
+            "https://u:%s@h/ https://u:$TOKEN@h/ https://u:${token}@h/",
+            "https://u:%s@h/ https://u:$TOKEN@h/ https://u:${token}@h/",
+        ),
+        ("https://u:$ecret1@h/", "https://u:[REDACTED:url]@h/"),
+        ("https://u:%s1@h/", "https://u:[REDACTED:url]@h/"),
+        ("https://u:${}@h/", "https://u:[REDACTED:url]@h/"),
         ("{\"u\":\"https:\\/\\/u:pw@h\\/\"}", "{\"u\":\"https:\\/\\/u:[REDACTED:url]@h\\/\"}"),
     ] {
         assert_eq!(redact(&formats(), text), expected);

@@ -48,10 +48,27 @@ pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Answer<Option<Found>
         }
     }
     let Some(end) = end.filter(|&end| end > start) else { return Ok(None) };
+    let password = &text.bytes[start..end];
     // What was masked before stays as it is.
-    let masked = text.bytes[start..end].windows(10).any(|window| window == b"[REDACTED:");
+    let masked = password.windows(10).any(|window| window == b"[REDACTED:");
     let found = Found { start, end, kind: Kind::Url, rest: None };
-    Ok((!masked).then_some(found))
+    Ok((!masked && !is_placeholder(password)).then_some(found))
+}
+
+/// Where a script will put the password: `%s`, `$TOKEN` or `${token}`. Masking it would hide nothing and break the script.
+fn is_placeholder(password: &[u8]) -> bool {
+    let braced = |rest: &'_ [u8]| {
+        let name = rest.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+        name.is_some_and(|name| {
+            !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        })
+    };
+    // A variable without braces only in the usual capitals: `$ecret1` is a password.
+    let bare = |rest: &[u8]| {
+        rest.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte == b'_')
+            && rest.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+    };
+    password == b"%s" || password.strip_prefix(b"$").is_some_and(|rest| braced(rest) || bare(rest))
 }
 
 fn is_password(byte: u8) -> bool {
