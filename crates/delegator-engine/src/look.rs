@@ -1,5 +1,6 @@
 //! Questions about one task.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use delegator_domain::task::{End, LimitKind, TaskId};
@@ -96,6 +97,14 @@ impl Engine {
     pub fn stored_tail(&self, id: &TaskId, which: TaskFile, at_most: u64) -> Result<Vec<u8>, EngineError> {
         let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
         Ok(dir.read_tail(which, at_most)?.unwrap_or_default())
+    }
+
+    /// Adds a line to what is kept of a task's handles.
+    pub fn note_handle(&self, id: &TaskId, line: &str) -> Result<(), EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut file = self.task_dir(id)?.ok_or_else(unknown)?.open_append(TaskFile::Handles)?;
+        // In one piece: another server may do the same.
+        file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("note a handle"))
     }
 
     pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {

@@ -178,7 +178,12 @@ pub static KEYS: &[Key] = &[
     ),
     key("exclude_tools", Kind::Texts(Form::ToolName), List(&[]), "Tools the server does not offer."),
     key("read_only", Kind::Bool, DefaultValue::Bool(false), "Offer no tool that starts or changes anything."),
-    key("output_schemas", Kind::Bool, DefaultValue::Bool(false), "Declare an output schema for every tool."),
+    key(
+        "output_schemas",
+        Kind::Bool,
+        DefaultValue::Bool(false),
+        "Declare an output schema for every tool; with `default_format` json.",
+    ),
     Key {
         project: ProjectRight::Set,
         ..key(

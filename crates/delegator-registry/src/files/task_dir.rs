@@ -41,6 +41,8 @@ pub enum TaskFile {
     SocketPlace,
     /// The state of the work tree before the task, and how to bring it back.
     RestorePoint,
+    /// What hosts were told about handles of this task, append-only.
+    Handles,
 }
 
 impl TaskFile {
@@ -57,6 +59,7 @@ impl TaskFile {
             TaskFile::OutputSchema => "output-schema.json",
             TaskFile::SocketPlace => "control.path",
             TaskFile::RestorePoint => "restore-point.json",
+            TaskFile::Handles => "handles.jsonl",
         }
     }
 }
@@ -128,7 +131,7 @@ impl TaskDir {
         Ok(removed)
     }
 
-    /// Opens a stream for appending (`Events`, `Stderr`).
+    /// Opens a stream for appending (`Events`, `Stderr`, `Handles`).
     pub fn open_append(&self, which: TaskFile) -> Result<File, RegistryError> {
         let path = self.file(which);
         durable::open_private(&path, fs::OpenOptions::new().append(true).create(true))

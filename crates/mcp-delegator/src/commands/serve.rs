@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::local::tasks::engine;
 use crate::cli::globals::Format;
-use crate::fault::{AppError, ErrorCode};
+use crate::fault::{AppError, ErrorCode, Problem};
 use crate::mcp::call::Surroundings;
 use crate::mcp::server::Server;
 use crate::mcp::token::Token;
@@ -56,7 +56,7 @@ pub struct Serve {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9_-]{0,32}$"))]
     pub tool_prefix: Option<String>,
-    /// Declare output schemas in the tool list
+    /// Declare output schemas in the tool list (with --default-format json)
     #[serde(default)]
     pub output_schemas: bool,
 }
@@ -86,6 +86,13 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
     let choice = choice(context, &input);
     let toolbox = Toolbox::of(&choice)?;
     let surroundings = surroundings(context, &input, &choice);
+    if choice.output_schemas && surroundings.default_format != Format::Json {
+        let problem = "describes JSON, but answers that ask for no format are Markdown";
+        let suggestion = Some("Serve with --default-format json.");
+        return Err(AppError::of_problems(vec![
+            Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
+        ]));
+    }
     let server = Server::new(surroundings, toolbox, Resident::start(engine(context)?)?);
     #[cfg(feature = "conformance-fixtures")]
     let server = crate::mcp::fixtures::Fixtures::around(server);
@@ -142,6 +149,7 @@ fn surroundings(context: &Context<'_>, input: &Serve, choice: &Choice) -> Surrou
         state_dir: context.state_dir.clone(),
         printer: std::sync::Arc::clone(context.screen.printer),
         default_format,
+        output_schemas: choice.output_schemas,
         prefix: choice.prefix.clone(),
     }
 }

@@ -11,6 +11,7 @@ use delegator_config::Config;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
+use super::advice;
 use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::interrupt::Attachment;
@@ -37,6 +38,8 @@ pub struct Surroundings {
     pub state_dir: Option<PathBuf>,
     pub printer: Arc<Printer>,
     pub default_format: Format,
+    /// Whether the tool list declares what answers look like.
+    pub output_schemas: bool,
     pub prefix: String,
 }
 
@@ -129,18 +132,24 @@ impl Surroundings {
         let mut answer = answer.unwrap_or_else(Answer::from);
         let told = self.config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message));
         answer.warnings.extend(told);
+        advice::for_tools(&mut answer, &self.prefix);
         let presentation = self.presentation(call.format);
         let (outcome, texts) = fitting(call.call.end(call.spec, answer), &presentation, call.max_text);
         let text = self.printer.clean_line(&texts.answer);
         let is_error = outcome.tool_error().is_some();
-        let mut result = if is_error {
-            CallToolResult::error(vec![ContentBlock::text(text.clone())])
-        } else {
-            CallToolResult::success(vec![ContentBlock::text(text.clone())])
+        let structured = match call.format {
+            Format::Json => Some(text.clone()),
+            // Whoever was told what answers look like expects them to look so in every format.
+            _ if self.output_schemas => {
+                let (_, texts) = fitting(outcome, &self.presentation(Format::Json), call.max_text);
+                Some(self.printer.clean_line(&texts.answer))
+            }
+            _ => None,
         };
-        if call.format == Format::Json {
-            result.structured_content = serde_json::from_str(&text).ok();
-        }
+        let content = vec![ContentBlock::text(text)];
+        let mut result =
+            if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        result.structured_content = structured.and_then(|text| serde_json::from_str(&text).ok());
         result
     }
 

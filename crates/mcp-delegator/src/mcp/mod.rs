@@ -14,6 +14,7 @@
 //! that call, and the server lives on. Nothing here writes to stdout but the transport. `fixtures` is for the official
 //! conformance suite and in no release.
 
+pub mod advice;
 pub mod call;
 pub mod confirmation;
 #[cfg(feature = "conformance-fixtures")]
@@ -22,7 +23,9 @@ pub mod handles;
 pub mod hearing;
 pub mod http;
 pub mod instructions;
+pub mod malformed;
 pub mod projection;
+pub mod promised;
 pub mod prompts;
 pub mod resources;
 pub mod server;

@@ -1,11 +1,12 @@
 //! A handle as the registry has it now: what is said of it while it works, and its result when it has ended.
 
-use delegator_engine::resident::{Goal, Watched};
+use delegator_domain::task::State;
+use delegator_engine::resident::Watched;
 use rmcp::model::{DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus};
 use serde_json::json;
 
 use super::call::Surroundings;
-use super::handles::Handle;
+use super::handles::{Asked, Handle, kept_format, was_let_go};
 use crate::commands;
 use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
@@ -21,44 +22,41 @@ pub fn projected(
     handle: &Handle,
 ) -> Result<DetailedTask, AppError> {
     let engine = engine(context)?;
-    let (spec, ids, format, input) = match handle {
-        Handle::Run(id) => {
-            let input = json!({"task": "-"});
-            (&commands::local::run::SPEC, vec![id.clone()], surroundings.default_format, input)
-        }
-        Handle::Wait(awaited) => {
-            let ids: Vec<&str> = awaited.ids.iter().map(|id| id.as_str()).collect();
-            let until = if awaited.goal == Goal::Any { "any" } else { "all" };
-            let input = match ids.as_slice() {
-                [one] => json!({"task_id": one}),
-                several => json!({"task_ids": several, "until": until}),
-            };
-            (&commands::local::wait::SPEC, awaited.ids.clone(), awaited.format, input)
-        }
+    let ids = match handle {
+        Handle::Run(id) => vec![id.clone()],
+        Handle::Wait(awaited) => awaited.ids.clone(),
     };
     let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
     let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
-    let (reached, expired) = match handle {
-        Handle::Run(_) => (ended == tasks.len(), false),
-        Handle::Wait(awaited) => {
-            let any = awaited.goal == Goal::Any;
-            let reached = if any { ended > 0 } else { ended == tasks.len() };
-            (reached, !reached && awaited.is_over())
-        }
-    };
     let latest = tasks.iter().map(|task| task.updated_at_ms).max().unwrap_or_default();
     let first = tasks.iter().map(|task| task.created_at_ms).min().unwrap_or_default();
     let mut told = TaskHandle::new(handle.to_text(), TaskStatus::Working, view::at(first), view::at(latest))
         .with_poll_interval_ms(POLL_MS);
     told.ttl_ms = engine.retention_ms.and_then(|kept| u64::try_from(kept).ok());
-    let is_cancelled =
-        |task: &delegator_registry::Task| task.state == delegator_domain::task::State::Cancelled;
-    if matches!(handle, Handle::Run(_)) && tasks.iter().any(is_cancelled) {
+    let is_cancelled = match handle {
+        Handle::Run(_) => tasks.iter().any(|task| task.state == State::Cancelled),
+        Handle::Wait(_) => was_let_go(&engine, handle)?,
+    };
+    if is_cancelled {
         return Ok(DetailedTask::new(told, TaskPayload::Cancelled));
     }
+    let (reached, expired) = match handle {
+        Handle::Run(_) => (ended == tasks.len(), false),
+        Handle::Wait(awaited) => {
+            let reached = if awaited.asked == Asked::Any { ended > 0 } else { ended == tasks.len() };
+            (reached, !reached && awaited.is_over())
+        }
+    };
     if !reached && !expired {
         return Ok(DetailedTask::new(told, TaskPayload::Working));
     }
+    let (spec, format, input) = match handle {
+        Handle::Run(_) => {
+            let format = kept_format(&engine, handle)?.unwrap_or(surroundings.default_format);
+            (&commands::local::run::SPEC, format, json!({"task": "-"}))
+        }
+        Handle::Wait(awaited) => (&commands::local::wait::SPEC, awaited.telling.format, awaited.inputs()),
+    };
     let admitted = surroundings.admitted(spec, input, format);
     let answered = match (spec.stay, &admitted) {
         (Some(stay), Ok(call)) => (stay.end)(context, &call.input, Watched { tasks, expired }),

@@ -1,19 +1,18 @@
 //! The server as the protocol sees it: every request of MCP, answered from the rooms beside this one.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 use delegator_engine::resident::Resident;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
-    CompletionInfo, CreateTaskResult, DetailedTask, ErrorCode as RpcCode, GetPromptRequestParams,
+    CompletionInfo, CustomRequest, CustomResult, ErrorCode as RpcCode, GetPromptRequestParams,
     GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-    ServerCapabilities, ServerConfig, Task as TaskHandle, TaskPayload, TaskStatus,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -21,28 +20,23 @@ use serde_json::{Map, Value, json};
 
 use super::call::{Admitted, Refused, Surroundings};
 use super::confirmation::{self, Said};
-use super::handles::{Awaited, Handle};
-use super::projection::projected;
+use super::malformed::malformed;
 use super::staying::{Listener, stay};
 use super::toolbox::Toolbox;
 use super::{instructions, prompts, resources};
-use crate::commands;
 use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::run::{Context, caught};
 use crate::views::PRODUCT_VERSION;
-use crate::views::task as view;
 
 /// One server; clones share everything.
 #[derive(Debug, Clone)]
 pub struct Server {
-    surroundings: Arc<Surroundings>,
-    toolbox: Arc<Toolbox>,
+    pub(super) surroundings: Arc<Surroundings>,
+    pub(super) toolbox: Arc<Toolbox>,
     resident: Arc<Resident>,
-    /// Handles of waits that were cancelled. A wait is nobody's property, so forgetting them with the server is fine.
-    let_go: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Server {
@@ -51,12 +45,11 @@ impl Server {
             surroundings: Arc::new(surroundings),
             toolbox: Arc::new(toolbox),
             resident: Arc::new(resident),
-            let_go: Arc::default(),
         }
     }
 
     /// Does something short on a thread that may block.
-    async fn work<T: Send + 'static>(
+    pub(super) async fn work<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Context<'_>) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, AppError> {
@@ -97,7 +90,7 @@ impl Server {
     ) -> Result<CallToolResponse, ErrorData> {
         static BREAKS: crate::registry::CommandSpec = crate::registry::CommandSpec {
             run: Some(|_, _| std::panic::panic_any("the handler broke down")),
-            ..commands::local::status::SPEC
+            ..crate::commands::local::status::SPEC
         };
         let call = self.surroundings.admit(&BREAKS, Map::new());
         let call = call.map_err(|refused| bad(refused.error.message.clone()))?;
@@ -136,31 +129,6 @@ impl Server {
         let watched = stay(&self.resident, engine, staying, listener).await?;
         let input = call.input.clone();
         self.work(move |context| (how.end)(context, &input, watched)).await
-    }
-
-    /// A handle instead of an answer.
-    async fn handle_of(&self, call: &Admitted, staying: &Staying) -> CallToolResponse {
-        let is_run = call.spec.path == commands::local::run::SPEC.path;
-        let handle = match staying.ids.as_slice() {
-            [id] if is_run => Handle::Run(id.clone()),
-            _ => Handle::Wait(Awaited::of(staying, call.format)),
-        };
-        match self.look_at(&handle).await {
-            Ok(detailed) => CallToolResponse::Task(CreateTaskResult::new(detailed.task)),
-            Err(error) => self.surroundings.render(call, Err(error)).into(),
-        }
-    }
-
-    /// A handle as the registry has it now.
-    async fn look_at(&self, handle: &Handle) -> Result<DetailedTask, AppError> {
-        let text = handle.to_text();
-        if self.let_go.lock().unwrap_or_else(PoisonError::into_inner).contains(&text) {
-            let now = view::at(jiff::Timestamp::now().as_millisecond());
-            let task = TaskHandle::new(text, TaskStatus::Cancelled, now.clone(), now);
-            return Ok(DetailedTask::new(task, TaskPayload::Cancelled));
-        }
-        let (surroundings, handle) = (Arc::clone(&self.surroundings), handle.clone());
-        self.work(move |context| projected(&surroundings, context, &handle)).await
     }
 
     /// The user's word, where it is missing and the host can ask for it.
@@ -205,7 +173,7 @@ fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// A failure that has no tool to be the answer of.
-fn rpc(error: &AppError) -> ErrorData {
+pub(super) fn rpc(error: &AppError) -> ErrorData {
     let code = match error.code {
         ErrorCode::NotFound | ErrorCode::TaskNotFound => RpcCode::RESOURCE_NOT_FOUND,
         ErrorCode::InvalidId | ErrorCode::InvalidValue => RpcCode::INVALID_PARAMS,
@@ -214,7 +182,7 @@ fn rpc(error: &AppError) -> ErrorData {
     ErrorData::new(code, error.message.clone(), None)
 }
 
-fn bad(message: String) -> ErrorData {
+pub(super) fn bad(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
@@ -230,7 +198,7 @@ impl ServerHandler for Server {
         let name = Implementation::new(crate::registry::PROGRAM, PRODUCT_VERSION);
         ServerConfig::new(capabilities)
             .with_server_info(name)
-            .with_instructions(instructions::instructions(self.toolbox.prefix()))
+            .with_instructions(instructions::instructions(&self.toolbox, self.surroundings.default_format))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -306,7 +274,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list()))
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.toolbox)))
     }
 
     async fn get_prompt(
@@ -315,9 +283,9 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        match prompts::get(&request.name, &given, self.toolbox.prefix()) {
+        match prompts::get(&request.name, &given, &self.toolbox) {
             Some(Ok(prompt)) => Ok(prompt.into()),
-            Some(Err(missing)) => Err(bad(format!("The prompt {} needs {missing}.", request.name))),
+            Some(Err(problem)) => Err(bad(format!("The prompt {} {problem}.", request.name))),
             None => Err(bad(format!("Unknown prompt: {}.", request.name))),
         }
     }
@@ -340,7 +308,7 @@ impl ServerHandler for Server {
                 .await
                 .map_err(|error| rpc(&error))?,
             "mode" if is_mode => {
-                let modes = ["read-only", "workspace-write"].into_iter();
+                let modes = prompts::MODES.into_iter();
                 modes.filter(|mode| mode.starts_with(&begun)).map(str::to_owned).collect()
             }
             _ => Vec::new(),
@@ -354,13 +322,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let unknown = || bad(format!("Unknown task: {}.", request.task_id));
-        let handle = Handle::from_text(&request.task_id).ok_or_else(unknown)?;
-        let detailed = self.look_at(&handle).await.map_err(|error| match error.code {
-            ErrorCode::TaskNotFound => unknown(),
-            _ => rpc(&error),
-        })?;
-        Ok(GetTaskResult::new(detailed))
+        self.handle(&request.task_id).await.map(GetTaskResult::new)
     }
 
     async fn cancel_task(
@@ -368,23 +330,17 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let unknown = || bad(format!("Unknown task: {}.", request.task_id));
-        match Handle::from_text(&request.task_id).ok_or_else(unknown)? {
-            Handle::Run(id) => {
-                let cancelled =
-                    self.work(move |context| Ok(engine(context)?.request_cancel(&id, None)?)).await;
-                match cancelled {
-                    // One that has ended stays as it is; the handle says how.
-                    Ok(()) => Ok(()),
-                    Err(error) if error.code == ErrorCode::WrongState => Ok(()),
-                    Err(error) if error.code == ErrorCode::TaskNotFound => Err(unknown()),
-                    Err(error) => Err(rpc(&error)),
-                }
-            }
-            Handle::Wait(_) => {
-                self.let_go.lock().unwrap_or_else(PoisonError::into_inner).insert(request.task_id.clone());
-                Ok(())
-            }
-        }
+        self.cancel_handle(&request.task_id).await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let unknown = || {
+            ErrorData::new(RpcCode::METHOD_NOT_FOUND, format!("There is no method {}.", request.method), None)
+        };
+        Err(malformed(&request.method, request.params.as_ref()).unwrap_or_else(unknown))
     }
 }

@@ -72,6 +72,15 @@ impl Toolbox {
         self.served.iter().copied().find(|spec| spec.tool_name(&self.prefix) == name)
     }
 
+    pub fn serves(&self, spec: &CommandSpec) -> bool {
+        self.served.iter().any(|served| served.path == spec.path)
+    }
+
+    /// The same, by the name without its prefix.
+    pub fn serves_named(&self, name: &str) -> bool {
+        self.served.iter().any(|served| served.snake() == name)
+    }
+
     /// The name nearest to one that is not served.
     pub fn nearest(&self, name: &str) -> Option<String> {
         let names: Vec<String> = self.served.iter().map(|spec| spec.tool_name(&self.prefix)).collect();

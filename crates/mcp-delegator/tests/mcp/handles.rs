@@ -47,7 +47,8 @@ fn the_handle_of_a_run_is_the_task_and_outlives_the_server() {
     let ended = until_it_is(&mut next, &handle, "completed");
     let answer = &ended["result"];
     assert_ne!(answer["isError"], true, "{ended}");
-    assert!(text(answer).contains("All done."), "{ended}");
+    // In the format that was asked for, of another server.
+    assert_eq!(answer["structuredContent"]["data"]["final_message"], "All done.", "{ended}");
 }
 
 #[test]
@@ -72,7 +73,11 @@ fn cancelling_the_handle_of_a_wait_ends_the_wait() {
     assert_ne!(handle, id);
     assert_eq!(look(&mut host, &handle)["status"], "working");
     cancel(&mut host, &handle);
-    assert_eq!(look(&mut host, &handle)["status"], "cancelled");
+    let cancelled = look(&mut host, &handle);
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    // What has ended has ended for every server.
+    let mut next = Host::with(&stage, NEW, &["--read-only"], able());
+    assert_eq!(look(&mut next, &handle), cancelled);
     let status = host.envelope("_codex_local_status", json!({"task_id": id}));
     assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
     go(&stage);
@@ -101,6 +106,41 @@ fn the_handle_of_a_wait_ends_with_the_task_or_with_its_time() {
     assert_eq!(over["result"]["structuredContent"]["data"]["state"], "completed", "{over}");
     let envelope = &over["result"]["structuredContent"];
     assert_eq!(envelope["tool"], "_codex_local_wait", "{envelope}");
+}
+
+/// A handle tells what the call would have told.
+#[test]
+fn the_inputs_of_a_wait_are_kept_in_its_handle() {
+    let stage = quick();
+    let mut able = Host::with(&stage, NEW, &[], able());
+    let mut plain = Host::of(&stage, NEW);
+    let id = able.exec();
+    stage.wait(&id);
+    for arguments in [
+        json!({"task_id": id, "include_output": true, "max_output_bytes": 1024}),
+        json!({"task_id": id}),
+        json!({"task_ids": [id]}),
+        json!({"task_ids": [id, id], "until": "any"}),
+    ] {
+        let told = plain.envelope("_codex_local_wait", arguments.clone());
+        let mut arguments = arguments;
+        arguments["format"] = json!("json");
+        let handle = handle_of(&able.call("_codex_local_wait", arguments.clone()));
+        let over = until_it_is(&mut able, &handle, "completed");
+        assert_eq!(over["result"]["structuredContent"]["data"], told["data"], "{arguments}");
+    }
+}
+
+#[test]
+fn a_server_that_changes_nothing_cancels_nothing() {
+    let stage = waiting();
+    let id = stage.exec(&[]);
+    let mut host = Host::with(&stage, NEW, &["--read-only"], able());
+    let refused = host.request("tasks/cancel", json!({"taskId": id}));
+    assert!(refused["error"].is_object(), "{refused}");
+    assert_eq!(look(&mut host, &id)["status"], "working");
+    go(&stage);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 #[test]

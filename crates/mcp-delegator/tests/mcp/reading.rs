@@ -127,9 +127,20 @@ fn prompts_are_filled_in() {
         let review = json!({"name": "review_results", "arguments": {"task_id": "T-1"}});
         let filled = result(host.request("prompts/get", review));
         assert!(filled.to_string().contains("T-1"), "{filled}");
-        for wrong in [json!({"name": "delegate"}), json!({"name": "nothing"})] {
+        let wild = json!({"name": "delegate", "arguments": {"task": "x", "mode": "wild"}});
+        for wrong in [json!({"name": "delegate"}), json!({"name": "nothing"}), wild] {
             let reply = host.request("prompts/get", wrong);
             assert_eq!(reply["error"]["code"], -32602, "{reply}");
         }
     }
+}
+
+#[test]
+fn prompts_name_no_tool_that_is_not_served() {
+    let stage = quick();
+    let mut host = Host::with(&stage, NEW, &["--read-only"], json!({}));
+    let prompts = result(host.request("prompts/list", json!({})))["prompts"].clone();
+    assert_eq!(prompts.as_array().unwrap().len(), 1, "{prompts}");
+    let refused = host.request("prompts/get", json!({"name": "delegate", "arguments": {"task": "x"}}));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }

@@ -200,10 +200,36 @@ fn json_may_be_the_default_and_its_schemas_declared() {
     assert_eq!(schema["type"], "object", "{status}");
     let failing = host.call("_codex_local_status", json!({"limit": -1}));
     let fine = host.call("_codex_local_status", json!({}));
-    for answer in [failing, fine] {
+    // A client that was told the schema refuses an answer without its data, whatever its text looks like.
+    let markdown = host.call("_codex_local_status", json!({"format": "markdown"}));
+    assert!(text(&markdown).contains("0 running"), "{markdown}");
+    for answer in [failing, fine, markdown] {
         let valid = jsonschema::validator_for(schema).unwrap().is_valid(&answer["structuredContent"]);
         assert!(valid, "{answer}");
     }
-    let answer = host.call("_codex_local_status", json!({"format": "markdown"}));
-    assert!(answer.get("structuredContent").is_none(), "{answer}");
+    let refused = stage.world.run(["serve", "--output-schemas"]);
+    assert_eq!(refused.exit, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--default-format json"), "{refused:?}");
+}
+
+#[test]
+fn parameters_nobody_could_mean_are_told_as_such() {
+    let stage = quick();
+    for era in [OLD, NEW] {
+        let mut host = Host::of(&stage, era);
+        for (method, params) in [
+            ("tools/call", json!({})),
+            ("tools/call", json!({"name": 5})),
+            ("tools/call", json!({"name": "_codex_local_status", "arguments": []})),
+            ("tools/call", json!({"name": "_codex_local_status", "arguments": "{}"})),
+            ("prompts/get", json!({})),
+            ("resources/read", json!({"uri": 7})),
+            ("completion/complete", json!({})),
+        ] {
+            let refused = host.request(method, params.clone());
+            assert_eq!(refused["error"]["code"], -32602, "{method} {params}: {refused}");
+            assert!(refused["error"]["message"].as_str().unwrap().contains(method), "{refused}");
+        }
+        assert_eq!(host.request("tools/nonsense", json!({}))["error"]["code"], -32601);
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{ERAS, Host, NEW, NEWER, OLD, quick, result, text, waiting};
+use crate::host::{ERAS, Host, NEW, NEWER, OLD, go, quick, result, text, waiting};
 
 #[test]
 fn a_task_is_delegated_awaited_and_read_in_four_kilobytes() {
@@ -198,4 +198,20 @@ fn output_is_cut_to_what_hosts_take() {
     }
     let answer = result(host.request("ping", json!({})));
     assert_eq!(answer, json!({}));
+}
+
+#[test]
+fn advice_names_tools() {
+    let stage = waiting();
+    let mut host = Host::with(&stage, NEW, &["--tool-prefix", "c_"], json!({}));
+    let id =
+        host.envelope("c_local_exec", json!({"task": "x"}))["data"]["task_id"].as_str().unwrap().to_owned();
+    let early = host.envelope("c_local_results", json!({"task_id": id}));
+    let advice = format!("Wait for it first: c_local_wait {}", json!({"task_id": id}));
+    assert_eq!(early["error"]["details"]["suggestion"], advice, "{early}");
+    let unknown =
+        host.call("c_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
+    assert!(text(&unknown).contains("c_local_status lists the tasks"), "{unknown}");
+    go(&stage);
+    stage.wait(&id);
 }

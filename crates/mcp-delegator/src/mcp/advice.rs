@@ -1,0 +1,122 @@
+//! Our own advice, for whoever calls tools instead of typing commands.
+//!
+//! Advice is written once, with the command a person would type, quoted or at its end. Here the command is read as the
+//! command line would read it, and written as the call of its tool. What is no tool stays: a person may still type it.
+
+use std::ffi::OsString;
+
+use delegator_transcript::shell;
+use serde_json::Value;
+
+use crate::cli::argv;
+use crate::fault::AppError;
+use crate::outcome::{Answer, Completion};
+use crate::registry::{PROGRAM, Toolset};
+
+/// Rewrites what an answer advises.
+pub fn for_tools(answer: &mut Answer, prefix: &str) {
+    let data = match &mut answer.completion {
+        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => Some(data),
+        Completion::Failed(error, data) => {
+            of_error(error, prefix);
+            data.as_mut()
+        }
+        Completion::NotModified => None,
+    };
+    let Some(data) = data else { return };
+    of_task(data, prefix);
+    for task in data.get_mut("tasks").and_then(Value::as_array_mut).into_iter().flatten() {
+        of_task(task, prefix);
+    }
+}
+
+fn of_task(task: &mut Value, prefix: &str) {
+    if let Some(context) = task.pointer_mut("/metadata/error_context") {
+        suggestions(context, prefix);
+    }
+}
+
+fn of_error(error: &mut AppError, prefix: &str) {
+    let problems = error.problems.iter_mut().map(|problem| &mut problem.suggestion);
+    for advice in problems.chain([&mut error.suggestion]).flatten() {
+        *advice = spoken(advice, prefix);
+    }
+    for value in error.context.values_mut() {
+        suggestions(value, prefix);
+    }
+}
+
+/// The list of that name in what is told about a failure.
+fn suggestions(context: &mut Value, prefix: &str) {
+    for advice in context.get_mut("suggestions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Value::String(words) = advice {
+            *words = spoken(words, prefix);
+        }
+    }
+}
+
+fn spoken(advice: &str, prefix: &str) -> String {
+    let mut told = String::new();
+    let mut rest = advice;
+    while let Some(at) = rest.find(PROGRAM) {
+        let (before, from) = rest.split_at(at);
+        // A command in quotes ends with them, any other with the advice.
+        let quoted = before.ends_with('\'').then(|| from.find('\'')).flatten();
+        let (command, after) = from.split_at(quoted.unwrap_or(from.len()));
+        let call = call(command, prefix);
+        let unquoted = |call: String| match quoted {
+            Some(_) => (before.trim_end_matches('\''), call, after.strip_prefix('\'').unwrap_or(after)),
+            None => (before, call, after),
+        };
+        let (before, words, after) = call.map_or((before, command.to_owned(), after), unquoted);
+        told.push_str(before);
+        told.push_str(&words);
+        rest = after;
+    }
+    told + rest
+}
+
+/// The call of the tool a command is; `None` if it is none.
+fn call(command: &str, prefix: &str) -> Option<String> {
+    let words: Vec<OsString> = shell::split(command)?.into_iter().map(OsString::from).collect();
+    let invocation = argv::read(&words).ok()?;
+    let spec = invocation.spec?;
+    let is_a_tool = matches!(spec.toolset, Toolset::Local | Toolset::Cloud | Toolset::Registry);
+    if !is_a_tool || !invocation.problems.is_empty() {
+        return None;
+    }
+    let name = spec.tool_name(prefix);
+    Some(match invocation.object.is_empty() {
+        true => name,
+        false => format!("{name} {}", Value::Object(invocation.object)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spoken;
+
+    #[test]
+    fn commands_that_are_tools_become_calls() {
+        for (advice, expected) in [
+            ("'mcp-delegator local status' lists the tasks.", "_codex_local_status lists the tasks."),
+            (
+                "Wait for it first: mcp-delegator local wait T-local-1",
+                r#"Wait for it first: _codex_local_wait {"task_id":"T-local-1"}"#,
+            ),
+            (
+                "Go on: mcp-delegator local resume 'go on' --task-id T-local-1",
+                r#"Go on: _codex_local_resume {"task":"go on","task_id":"T-local-1"}"#,
+            ),
+            ("See what is missing: mcp-delegator doctor", "See what is missing: mcp-delegator doctor"),
+            (
+                "'mcp-delegator doctor' or 'mcp-delegator local status'.",
+                "'mcp-delegator doctor' or _codex_local_status.",
+            ),
+            ("It is mcp-delegator's own.", "It is mcp-delegator's own."),
+            ("Nothing of the kind.", "Nothing of the kind."),
+        ] {
+            assert_eq!(spoken(advice, "_codex_"), expected);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Handles: given instead of an answer, looked at, and cancelled.
+
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask};
+
+use super::call::Admitted;
+use super::handles::{self, Awaited, Handle};
+use super::projection::projected;
+use super::server::{Server, bad, rpc};
+use crate::commands;
+use crate::commands::local::tasks::engine;
+use crate::fault::{AppError, ErrorCode};
+use crate::registry::stay::Staying;
+
+impl Server {
+    /// A handle instead of an answer.
+    pub(super) async fn handle_of(&self, call: &Admitted, staying: &Staying) -> CallToolResponse {
+        let is_run = call.spec.path == commands::local::run::SPEC.path;
+        let handle = match staying.ids.as_slice() {
+            [id] if is_run => Handle::Run(id.clone()),
+            _ => Handle::Wait(Awaited::of(staying, call)),
+        };
+        let (format, kept) = (call.format, handle.clone());
+        let keep = move |engine: &_| match is_run {
+            true => handles::keep_format(engine, &kept, format),
+            false => Ok(()),
+        };
+        let given = match self.work(move |context| keep(&engine(context)?)).await {
+            Ok(()) => self.look_at(&handle).await,
+            Err(error) => Err(error),
+        };
+        match given {
+            Ok(detailed) => CallToolResponse::Task(CreateTaskResult::new(detailed.task)),
+            Err(error) => self.surroundings.render(call, Err(error)).into(),
+        }
+    }
+
+    /// A handle as the registry has it now.
+    async fn look_at(&self, handle: &Handle) -> Result<DetailedTask, AppError> {
+        let (surroundings, handle) = (Arc::clone(&self.surroundings), handle.clone());
+        self.work(move |context| projected(&surroundings, context, &handle)).await
+    }
+
+    pub(super) async fn handle(&self, text: &str) -> Result<DetailedTask, ErrorData> {
+        let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
+        self.look_at(&handle).await.map_err(|error| refusal(text, &error))
+    }
+
+    /// Ends the task of a run, and of a wait only the wait.
+    pub(super) async fn cancel_handle(&self, text: &str) -> Result<(), ErrorData> {
+        let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
+        let cancelled = match handle {
+            // A server without the tool has no other way to do what it does.
+            Handle::Run(_) if !self.toolbox.serves(&commands::local::cancel::SPEC) => {
+                return Err(bad("This server cancels no tasks.".to_owned()));
+            }
+            Handle::Run(id) => {
+                self.work(move |context| Ok(engine(context)?.request_cancel(&id, None)?)).await
+            }
+            wait @ Handle::Wait(_) => {
+                self.work(move |context| handles::let_go(&engine(context)?, &wait)).await
+            }
+        };
+        match cancelled {
+            // One that has ended stays as it is; the handle says how.
+            Err(error) if error.code == ErrorCode::WrongState => Ok(()),
+            other => other.map_err(|error| refusal(text, &error)),
+        }
+    }
+}
+
+fn unknown(handle: &str) -> ErrorData {
+    bad(format!("Unknown task: {handle}."))
+}
+
+fn refusal(handle: &str, error: &AppError) -> ErrorData {
+    match error.code {
+        ErrorCode::TaskNotFound => unknown(handle),
+        _ => rpc(error),
+    }
+}
