@@ -36,6 +36,7 @@ mod rescue;
 pub mod resident;
 mod restore;
 mod restore_point;
+mod shelf;
 mod submit;
 mod summary;
 mod verification;
@@ -47,7 +48,9 @@ mod work_tree;
 
 use std::path::PathBuf;
 
-use delegator_registry::{OpenOptions, Registry, StateDir};
+use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
+
+use shelf::Lent;
 
 pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning};
@@ -66,6 +69,7 @@ pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord};
 pub use restore::{RestoreAsked, Restored};
 pub use restore_point::{KeptPoint, restore_command};
+pub use shelf::Shelf;
 pub use submit::{Submission, Submitted};
 pub use verification::{CheckRecord, Verify};
 pub use wait::{Progressed, Waited};
@@ -80,23 +84,26 @@ pub struct Engine {
     pub retention_ms: Option<i64>,
     /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
     pub program: PathBuf,
+    /// Where connections to the registry are kept, in a process that stays.
+    pub shelf: Shelf,
 }
 
 impl Engine {
     /// The registry, made where there is none.
-    fn open(&self) -> Result<Registry, EngineError> {
-        let dir = StateDir::open(&self.state_dir, &OpenOptions::default())
-            .map_err(delegator_registry::RegistryError::from)?;
-        Ok(Registry::open(&dir)?)
+    fn open(&self) -> Result<Lent, EngineError> {
+        let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        let kept = self.shelf.take(&dir);
+        Ok(self.shelf.lend(kept.map_or_else(|| Registry::open(&dir), Ok)?))
     }
 
     /// The registry that is there; a question asked on a fresh machine leaves it fresh.
-    fn find(&self) -> Result<Option<Registry>, EngineError> {
-        let dir = StateDir::find(&self.state_dir, &OpenOptions::default())
-            .map_err(delegator_registry::RegistryError::from)?;
-        match dir {
-            Some(dir) => Ok(Registry::find(&dir)?),
-            None => Ok(None),
-        }
+    fn find(&self) -> Result<Option<Lent>, EngineError> {
+        let dir = StateDir::find(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        let Some(dir) = dir else { return Ok(None) };
+        let found = match self.shelf.take(&dir) {
+            Some(kept) => Some(kept),
+            None => Registry::find(&dir)?,
+        };
+        Ok(found.map(|registry| self.shelf.lend(registry)))
     }
 }

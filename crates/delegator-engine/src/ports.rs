@@ -12,19 +12,20 @@ use std::path::PathBuf;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_registry::{Attempt, ChangeMark, Registry, TaskDir, TaskFile};
+use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 use delegator_transcript::Report;
 
 use crate::Engine;
 use crate::evidence::{Sighting, Watch};
 use crate::other_tasks::supervises_another;
+use crate::shelf::Lent;
 
 /// A little less than how often each of them would.
 const ROUNDS_EVERY_MS: i64 = 25_000;
 
 pub(crate) struct TaskPorts {
-    pub(crate) registry: RefCell<Registry>,
+    pub(crate) registry: RefCell<Lent>,
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
     pub(crate) dir: TaskDir,

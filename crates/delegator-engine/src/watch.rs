@@ -15,12 +15,13 @@ use delegator_supervisor::process::{Handle, ProcessIdentity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::EngineError;
+use crate::shelf::Lent;
 
 const COMPARE_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(crate) struct Watch {
-    pub(crate) registry: Registry,
+    pub(crate) registry: Lent,
     mark: ChangeMark,
     watched: HashMap<TaskId, Watched>,
 }
@@ -42,7 +43,7 @@ enum Supervision {
 }
 
 impl Watch {
-    pub(crate) fn new(registry: Registry) -> Result<Watch, EngineError> {
+    pub(crate) fn new(registry: Lent) -> Result<Watch, EngineError> {
         Ok(Watch { mark: registry.change_mark()?, registry, watched: HashMap::new() })
     }
 

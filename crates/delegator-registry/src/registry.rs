@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::database::open;
+use crate::database::open::{self, FileMark};
 use crate::error::{RegistryError, explain, wants_space};
 use crate::state_dir::StateDir;
 
@@ -13,6 +13,7 @@ use crate::state_dir::StateDir;
 pub struct Registry {
     pub(crate) db: Connection,
     pub(crate) dir: StateDir,
+    mark: FileMark,
 }
 
 /// Something to compare: if it differs, something has changed in between. Costs no read of any table.
@@ -27,7 +28,8 @@ pub struct ChangeMark {
 impl Registry {
     /// Opens the registry, creating it where there never was one.
     pub fn open(dir: &StateDir) -> Result<Registry, RegistryError> {
-        Ok(Registry { db: open::open(dir)?, dir: dir.clone() })
+        let (db, mark) = open::open(dir)?;
+        Ok(Registry { db, dir: dir.clone(), mark })
     }
 
     /// Opens the registry that is there; `None` where nobody made one yet. Creates nothing: a question asked on a fresh
@@ -36,7 +38,14 @@ impl Registry {
         if open::was_never_there(dir)? {
             return Ok(None);
         }
-        Ok(Some(Registry { db: open::open_existing(dir)?, dir: dir.clone() }))
+        let (db, mark) = open::open_existing(dir)?;
+        Ok(Some(Registry { db, dir: dir.clone(), mark }))
+    }
+
+    /// Whether this still is the registry of its directory, as it was when it was opened: the same file, and no newer
+    /// program has changed its tables.
+    pub fn is_current(&self) -> bool {
+        FileMark::of(&self.dir.database(), &self.db).is_ok_and(|mark| mark == self.mark)
     }
 
     pub fn dir(&self) -> &StateDir {

@@ -39,7 +39,13 @@ fn supervise(process: &Process) -> Option<ExitCode> {
     let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
     let retention_ms = process.variable("MCP_DELEGATOR_KEEP_MS").and_then(|kept| kept.parse().ok());
     let program = PathBuf::from("/proc/self/exe");
-    let engine = Engine { state_dir, max_concurrent, retention_ms, program };
+    let engine = Engine {
+        state_dir,
+        max_concurrent,
+        retention_ms,
+        program,
+        shelf: delegator_engine::Shelf::default(),
+    };
     Some(match delegator_engine::work(&engine, &id, &nonce) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use delegator_config::{Config, ConfigError, Sources};
 use delegator_domain::redact::Redactor;
+use delegator_engine::Shelf;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -37,6 +38,8 @@ pub struct Context<'a> {
     pub screen: Screen<'a>,
     /// How long a call that stays with a task does so unless it is told: hosts give up after about a minute, people do not.
     pub call_budget: Option<Duration>,
+    /// Where a server keeps its connections between calls.
+    pub shelf: Shelf,
 }
 
 /// The moment and the identity of a call.
@@ -249,7 +252,8 @@ fn execute(
         state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let context = Context { config, state_dir: state_dir.ok(), process, screen, call_budget: None };
+    let (state_dir, shelf) = (state_dir.ok(), Shelf::default());
+    let context = Context { config, state_dir, process, screen, call_budget: None, shelf };
     let run = spec
         .run
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;

@@ -219,7 +219,13 @@ fn play(seed: u64) -> String {
         {"message": "done"}, {"turn_completed": {}}
     ]));
     let state_dir = world.home().join("state");
-    let engine = Engine { state_dir, max_concurrent: 3, retention_ms: None, program: PROGRAM.into() };
+    let engine = Engine {
+        state_dir,
+        max_concurrent: 3,
+        retention_ms: None,
+        program: PROGRAM.into(),
+        shelf: delegator_engine::Shelf::default(),
+    };
     let (tasks, seen) = (Mutex::default(), Mutex::default());
     let crowd = Crowd { engine, root, clock: AtomicU64::new(0), tasks, seen };
     std::thread::scope(|scope| {

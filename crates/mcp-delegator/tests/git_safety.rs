@@ -259,6 +259,7 @@ fn who_forgets_a_task_can_drop_its_refs() {
         max_concurrent: 1,
         retention_ms: None,
         program: PathBuf::from("/nowhere"),
+        shelf: delegator_engine::Shelf::default(),
     };
     let environment = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
     let id = id.parse().unwrap();

@@ -29,6 +29,7 @@ fn resident(stage: &Stage) -> Resident {
         max_concurrent: 8,
         retention_ms: None,
         program: PROGRAM.into(),
+        shelf: delegator_engine::Shelf::default(),
     })
     .unwrap()
 }

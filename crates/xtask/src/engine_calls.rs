@@ -32,6 +32,7 @@ impl Door {
             max_concurrent: setting.slots,
             retention_ms: None,
             program: setting.program.clone(),
+            shelf: delegator_engine::Shelf::default(),
         };
         Door { engine, setting }
     }

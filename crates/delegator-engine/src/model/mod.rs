@@ -56,7 +56,13 @@ impl Plan {
         let max_concurrent = 1 + usize::try_from(stage.scene().chance.below(3)).unwrap();
         let retention_ms = stage.scene().chance.one_in(3).then_some(2_000);
         let state_dir = root.join("state");
-        let engine = Engine { state_dir, max_concurrent, retention_ms, program: "/nowhere".into() };
+        let engine = Engine {
+            state_dir,
+            max_concurrent,
+            retention_ms,
+            program: "/nowhere".into(),
+            shelf: crate::Shelf::keeping(),
+        };
         let dir = StateDir::open(&engine.state_dir, &OpenOptions::default()).unwrap();
         let observer = Registry::open(&dir).unwrap();
         Plan { stage, engine, observer, law: Law::default(), trees, acts_left: acts, steps: 0 }

@@ -54,7 +54,7 @@ pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, Regist
 fn opened_with_every_page_checked(dir: &StateDir) -> Result<Connection, RegistryError> {
     let options = OpenOptions { check: Check::Full, ..dir.options().clone() };
     match StateDir::find(dir.path(), &options)? {
-        Some(dir) => open::open_existing(&dir),
+        Some(dir) => open::open_existing(&dir).map(|(db, _)| db),
         None => Err(RegistryError::Damaged { file: dir.database(), detail: "it is missing".to_owned() }),
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -25,7 +26,7 @@ const LOG_KEPT_BYTES: u32 = 8 * 1024 * 1024;
 const CHEAP_TO_CHECK: u64 = 256 * 1024;
 
 /// Opens the registry for reading and writing, creating it where there never was one.
-pub(crate) fn open(dir: &StateDir) -> Result<Connection, RegistryError> {
+pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
     if !is_there(&dir.database())? {
         create(dir)?;
     }
@@ -42,9 +43,10 @@ pub(crate) fn is_there(path: &Path) -> Result<bool, RegistryError> {
 
 /// Opens the registry that is there. On a full disk even this takes some space (the shared index of the log), so what is
 /// held back is given up for it.
-pub(crate) fn open_existing(dir: &StateDir) -> Result<Connection, RegistryError> {
+pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
     let file = dir.database();
-    let size = fs::metadata(&file).map_err(RegistryError::file(&file, "look at"))?.len();
+    let found = fs::metadata(&file).map_err(RegistryError::file(&file, "look at"))?;
+    let size = found.len();
     if size == 0 {
         return Err(RegistryError::Damaged { file, detail: "it is empty".to_owned() });
     }
@@ -63,7 +65,30 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<Connection, RegistryError>
         Check::IfCheap if size <= CHEAP_TO_CHECK => quick_check(&file, &db)?,
         Check::IfCheap | Check::Header => {}
     }
-    Ok(db)
+    // The file as it was before: if another one has taken its place since, the mark does not fit, and that is right.
+    let mark = FileMark::new(&found, &db).map_err(|error| explain(&file, error))?;
+    Ok((db, mark))
+}
+
+/// Which file was opened, and in which version.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FileMark {
+    device: u64,
+    inode: u64,
+    schema: i64,
+}
+
+impl FileMark {
+    fn new(found: &fs::Metadata, db: &Connection) -> rusqlite::Result<FileMark> {
+        let schema = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        Ok(FileMark { device: found.dev(), inode: found.ino(), schema })
+    }
+
+    /// The file under this name now, in the version an open connection sees.
+    pub(crate) fn of(file: &Path, db: &Connection) -> Result<FileMark, RegistryError> {
+        let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "look at"))?;
+        FileMark::new(&found, db).map_err(|error| explain(file, error))
+    }
 }
 
 fn connect(file: &Path) -> rusqlite::Result<Connection> {

@@ -150,9 +150,8 @@ impl Line {
 }
 
 fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
-    db.query_row("SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'queue_paused' AND value = 1)", (), |row| {
-        row.get(0)
-    })
+    let sql = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'queue_paused' AND value = 1)";
+    db.prepare_cached(sql)?.query_row((), |row| row.get(0))
 }
 
 fn is_worth_trying(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlite::Result<bool> {

@@ -52,7 +52,7 @@ fn page(
     before: Option<i64>,
 ) -> rusqlite::Result<(Vec<Task>, u64)> {
     let (count, values) = count(filter, since_ms);
-    let total = db.query_row(&count, params_from_iter(values), |row| row.get::<_, u32>(0))?;
+    let total = db.prepare_cached(&count)?.query_row(params_from_iter(values), |row| row.get::<_, u32>(0))?;
     let (rows, values) = select(filter, since_ms, at_most, before);
     Ok((all(db, &rows, params_from_iter(values), row::task_from)?, total.into()))
 }

@@ -67,7 +67,8 @@ impl Registry {
     pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<Brief>), RegistryError> {
         self.read(|db| {
             let (sql, values) = count(filter);
-            let total: u32 = db.query_row(&sql, rusqlite::params_from_iter(values), |row| row.get(0))?;
+            let total: u32 =
+                db.prepare_cached(&sql)?.query_row(rusqlite::params_from_iter(values), |row| row.get(0))?;
             let (sql, values) = oldest(filter, limit);
             Ok((total.into(), all(db, &sql, rusqlite::params_from_iter(values), row::brief_from)?))
         })

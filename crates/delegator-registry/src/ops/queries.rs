@@ -93,7 +93,9 @@ pub(crate) const UNREAD_IDS: &str = "SELECT id FROM tasks INDEXED BY tasks_unrea
 impl Registry {
     pub fn get(&self, id: &TaskId) -> Result<Option<Task>, RegistryError> {
         self.read(|db| {
-            db.query_row("SELECT * FROM tasks WHERE id = ?1", [id.as_str()], row::task_from).optional()
+            db.prepare_cached("SELECT * FROM tasks WHERE id = ?1")?
+                .query_row([id.as_str()], row::task_from)
+                .optional()
         })
     }
 
@@ -166,7 +168,7 @@ impl Registry {
         let below = Below::new(under);
         let bounds = (below.dir(), below.until(), below.inside());
         self.read(|db| {
-            let count = db.query_row(UNREAD, bounds, |row| row.get::<_, u32>(0))?.into();
+            let count = db.prepare_cached(UNREAD)?.query_row(bounds, |row| row.get::<_, u32>(0))?.into();
             let ids = all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
             Ok(Unread { count, ids })
         })
@@ -189,7 +191,7 @@ pub(crate) fn all<T>(
     values: impl Params,
     read: fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Vec<T>> {
-    db.prepare(sql)?.query_map(values, read)?.collect()
+    db.prepare_cached(sql)?.query_map(values, read)?.collect()
 }
 
 fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {

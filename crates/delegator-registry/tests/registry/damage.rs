@@ -182,3 +182,29 @@ fn what_was_not_closed_is_all_there() {
     let after = open_checked(&copy, Check::Full).unwrap();
     assert_eq!(after.get(&id).unwrap(), registry.get(&id).unwrap());
 }
+
+/// What a process that keeps a connection asks before it uses it again.
+#[test]
+fn a_connection_knows_whether_it_still_has_the_registry_of_its_directory() {
+    let (world, file) = filled();
+    let kept = world.registry();
+    assert!(kept.is_current());
+    submit(&mut world.registry());
+    assert!(kept.is_current(), "what is in it may change");
+    let version = |number: i64| {
+        let newer = rusqlite::Connection::open(&file).unwrap();
+        newer.pragma_update(None, "user_version", number).unwrap();
+    };
+    let ours: i64 = {
+        let db = rusqlite::Connection::open(&file).unwrap();
+        db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    version(ours + 1);
+    assert!(!kept.is_current(), "a newer program was here");
+    version(ours);
+    assert!(kept.is_current());
+    fs::rename(&file, file.with_extension("aside")).unwrap();
+    assert!(!kept.is_current(), "it is gone");
+    fs::copy(file.with_extension("aside"), &file).unwrap();
+    assert!(!kept.is_current(), "it is another one");
+}

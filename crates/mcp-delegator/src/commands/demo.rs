@@ -78,6 +78,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
         max_concurrent: 2,
         retention_ms: None,
         program: PathBuf::from("/proc/self/exe"),
+        shelf: context.shelf.clone(),
     };
     let asked = inputs(&repository);
     let program = AgentProgram {

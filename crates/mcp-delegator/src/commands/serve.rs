@@ -1,5 +1,6 @@
 //! `serve`: the tools over MCP, until the host goes away.
 
+use delegator_engine::Shelf;
 use delegator_engine::resident::Resident;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -151,5 +152,6 @@ fn surroundings(context: &Context<'_>, input: &Serve, choice: &Choice) -> Surrou
         default_format,
         output_schemas: choice.output_schemas,
         prefix: choice.prefix.clone(),
+        shelf: Shelf::keeping(),
     }
 }

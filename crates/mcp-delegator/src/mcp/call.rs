@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_config::Config;
+use delegator_engine::Shelf;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
@@ -41,6 +42,7 @@ pub struct Surroundings {
     /// Whether the tool list declares what answers look like.
     pub output_schemas: bool,
     pub prefix: String,
+    pub shelf: Shelf,
 }
 
 /// A call that was let in.
@@ -123,6 +125,7 @@ impl Surroundings {
             process: &self.process,
             screen,
             call_budget: Some(budget),
+            shelf: self.shelf.clone(),
         };
         caught(|| act(&context))
     }

@@ -21,6 +21,7 @@ fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
         max_concurrent,
         retention_ms: None,
         program: Path::new(PROGRAM).to_owned(),
+        shelf: delegator_engine::Shelf::default(),
     }
 }
 

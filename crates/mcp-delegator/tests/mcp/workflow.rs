@@ -215,3 +215,25 @@ fn advice_names_tools() {
     go(&stage);
     stage.wait(&id);
 }
+
+/// A server keeps its connections; what they lead to may be taken away under it.
+#[test]
+fn a_state_directory_that_was_replaced_is_noticed() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let ended = |host: &mut Host| {
+        let status = host.envelope("_codex_local_status", json!({}));
+        status["data"]["summary"]["recently_completed"].as_u64().unwrap()
+    };
+    let first = host.exec();
+    stage.wait(&first);
+    assert_eq!(ended(&mut host), 1);
+    let state = stage.world.home().join("state");
+    std::fs::rename(&state, state.with_extension("old")).unwrap();
+    assert_eq!(ended(&mut host), 0);
+    let second = host.exec();
+    stage.wait(&second);
+    assert_eq!(ended(&mut host), 1);
+    let gone = host.envelope("_codex_local_results", json!({"task_id": first}));
+    assert_eq!(gone["error"]["code"], "NOT_FOUND", "{gone}");
+}

@@ -26,7 +26,13 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
     let kept_hours = i64::try_from(context.config.number("retention_hours")).unwrap_or(i64::MAX);
     let retention_ms = Some(kept_hours.saturating_mul(60 * 60 * 1000));
-    Ok(Engine { state_dir, max_concurrent, retention_ms, program: PathBuf::from("/proc/self/exe") })
+    Ok(Engine {
+        state_dir,
+        max_concurrent,
+        retention_ms,
+        program: PathBuf::from("/proc/self/exe"),
+        shelf: context.shelf.clone(),
+    })
 }
 
 /// Everything that tells one submission from another.
