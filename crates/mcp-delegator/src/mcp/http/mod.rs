@@ -18,7 +18,6 @@ mod rude_peers;
 mod sessions;
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,7 +181,7 @@ impl<S: ServerHandler> Face<S> {
             .header_read_timeout(self.bounds.headers_may_take)
             .max_buf_size(HEADER_BYTES)
             .serve_connection(TokioIo::new(stream), answer);
-        let Err(error) = poll_fn(|context| connection.poll_without_shutdown(context)).await else { return };
+        let Err(error) = (&mut connection).await else { return };
         tracing::debug!(%error, "a connection ended");
         let left = connection.into_parts();
         // A peer that began to ask is told; one that was only silent has nothing to be told.

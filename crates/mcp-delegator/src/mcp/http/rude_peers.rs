@@ -1,5 +1,5 @@
 //! The face before peers that are slow, silent, or gone, with little patience, so that nobody has to wait for its end: real
-//! connections to a server whose one tool stays until it is let go.
+//! connections to a server with a tool that stays until it is let go, and one that tells much.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,6 +21,9 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(50);
 /// Nothing waits for it to pass.
 const LONG: Duration = Duration::from_secs(60);
+
+/// More than fits between a server and a peer that does not read.
+const MUCH: usize = 16 << 20;
 
 /// Bounds no test comes near, but for those it sets.
 fn patient() -> Bounds {
@@ -46,9 +49,12 @@ impl ServerHandler for Staying {
 
     async fn call_tool(
         &self,
-        _: CallToolRequestParams,
+        request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if request.name == "tell much" {
+            return Ok(CallToolResult::success(vec![ContentBlock::text("x".repeat(MUCH))]).into());
+        }
         let mut let_go = self.let_go.clone();
         self.staying.fetch_add(1, Ordering::SeqCst);
         let is_let_go = tokio::select! {
@@ -255,6 +261,18 @@ fn a_peer_that_does_not_read_is_not_written_to_for_ever() {
 }
 
 #[test]
+fn a_peer_that_reads_late_gets_all_of_a_long_answer() {
+    let server = Server::with(patient());
+    let session = server.session().unwrap();
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "tell much"}});
+    let stream = server.send("POST", &session, &call.to_string());
+    // Answered meanwhile, so the other answer lies there by now, as far as it fits.
+    assert_status(&server.ask(&session, &ping()), 200);
+    let answer = rest(stream);
+    assert!(answer.len() > MUCH && answer.ends_with("0\r\n\r\n"), "{} bytes", answer.len());
+}
+
+#[test]
 fn bodies_that_find_no_room_are_refused_at_once() {
     let server = Server::with(Bounds { bytes_at_once: 1000, body_bytes: 800, ..patient() });
     let begin = |bytes: usize| {
@@ -294,6 +312,15 @@ fn sessions_nobody_deletes_make_room_for_others() {
     listening.pop();
     until("there is room for a session", || server.session().is_ok());
     assert_status(&server.ask(&sessions[19], &ping()), 404);
+}
+
+#[test]
+fn a_session_nobody_says_anything_in_ends() {
+    let server = Server::with(Bounds { session_may_rest: SHORT, ..patient() });
+    let session = sooner_or_later("a session", || server.session().ok());
+    rest(server.send("GET", &session, ""));
+    until("it is forgotten", || server.ask(&session, &ping()).starts_with("HTTP/1.1 404 "));
+    sooner_or_later("another one", || server.session().ok());
 }
 
 #[test]
