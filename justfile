@@ -23,7 +23,7 @@ bench:
     cargo bench -p mcp-delegator --bench tasks
     cargo bench -p mcp-delegator --bench serve
 
-# A load tier: L1, L3, L4, L5, L9, L10 or all; `--scale 0.1` for a small try
+# A load tier: L1, L2, L3, L4, L5, L9, L10, F58, F61 or all; `--scale 0.1` for a small try
 load tier *words:
     cargo xtask load {{tier}} {{words}}
 

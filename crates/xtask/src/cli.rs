@@ -52,7 +52,12 @@ fn words() -> Command {
     let load = Command::new("load")
         .about("Runs a load tier against the release program; exit code 1 when a bound is missed")
         .after_help(format!("Tiers:\n{}", tiers.join("\n")))
-        .arg(Arg::new("tier").required(true).value_name("TIER").help("L1, L3, L4, L5, L9, L10 or all"))
+        .arg(
+            Arg::new("tier")
+                .required(true)
+                .value_name("TIER")
+                .help("L1, L2, L3, L4, L5, L9, L10, F58, F61 or all"),
+        )
         .arg(
             Arg::new("runs")
                 .long("runs")

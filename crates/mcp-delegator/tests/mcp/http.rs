@@ -1,21 +1,12 @@
-//! The server over HTTP: who is let in (F57), sessions and requests without one, and the end of a connection (F61).
+//! The server over HTTP: who is let in (F57), sessions and requests without one.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use delegator_testkit::stage::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::host::{STATELESS, go, quick, waiting};
-use crate::http_host::HttpServer;
-
-fn hello() -> String {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
-    }})
-    .to_string()
-}
+use crate::host::{STATELESS, quick};
+use crate::http_host::{HttpServer, hello};
 
 #[test]
 fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
@@ -126,51 +117,11 @@ fn the_workflow_works_without_a_session() {
 fn the_workflow_works_in_a_session() {
     let stage = quick();
     let server = HttpServer::of(&stage);
-    let greeting = server.request("POST", "/mcp", &server.usual(), &hello());
-    let session = greeting.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{greeting:?}")).to_owned();
-    let mut headers = server.usual();
-    headers.push(("Mcp-Session-Id".to_owned(), session));
-    headers.push(("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned()));
-    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
-    assert_eq!(server.request("POST", "/mcp", &headers, &initialized).status, 202);
-    let call = |id: u64, tool: &str, mut arguments: Value| {
-        arguments["format"] = json!("json");
-        let params = json!({"name": tool, "arguments": arguments});
-        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
-        server.request("POST", "/mcp", &headers, &body).message()["result"]["structuredContent"].clone()
-    };
-    let accepted = call(2, "_codex_local_exec", json!({"task": "mend it"}));
-    let waited = call(3, "_codex_local_wait", json!({"task_id": accepted["data"]["task_id"]}));
+    let session = server.session();
+    let accepted = session.call(2, "_codex_local_exec", json!({"task": "mend it"}));
+    let waited = session.call(3, "_codex_local_wait", json!({"task_id": accepted["data"]["task_id"]}));
     assert_eq!(waited["data"]["state"], "completed", "{waited}");
-    assert_eq!(server.request("DELETE", "/mcp", &headers, "").status / 100, 2);
-    let late = server.request("POST", "/mcp", &headers, &initialized);
+    assert_eq!(server.request("DELETE", "/mcp", &session.headers, "").status / 100, 2);
+    let late = server.request("POST", "/mcp", &session.headers, &hello());
     assert_eq!(late.status, 404, "{late:?}");
-}
-
-#[test]
-fn a_connection_that_is_gone_ends_the_wait_and_not_the_task() {
-    let stage = waiting();
-    let server = HttpServer::of(&stage);
-    let accepted = server.call("_codex_local_exec", json!({"task": "x"}));
-    let id = accepted["data"]["task_id"].as_str().unwrap();
-    for _ in 0..20 {
-        let params = json!({
-            "name": "_codex_local_wait", "arguments": {"task_id": id, "timeout_sec": 600},
-            "_meta": {"progressToken": "t"},
-        });
-        let stream = server.begin_asking("tools/call", params);
-        let mut lines = BufReader::new(stream).lines();
-        let told = lines.any(|line| line.unwrap().contains("notifications/progress"));
-        assert!(told, "progress comes on the stream of the call");
-        // Dropped here, in the middle of the wait.
-    }
-    let status = server.call("_codex_local_status", json!({"task_id": id}));
-    assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
-    go(&stage);
-    // A wait that still stood would have read the result.
-    let told = || server.call("_codex_local_status", json!({}))["data"].clone();
-    until("the task has ended", || told()["summary"]["recently_completed"] == 1);
-    assert_eq!(told()["unread"], json!({"count": 1, "task_ids": [id]}));
-    let waited = server.call("_codex_local_wait", json!({"task_id": id}));
-    assert_eq!(waited["data"]["state"], "completed", "{waited}");
 }

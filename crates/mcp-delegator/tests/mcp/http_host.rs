@@ -17,6 +17,13 @@ pub(crate) struct HttpServer {
     pub(crate) token: String,
 }
 
+/// A session of the older era, which has been greeted.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    server: &'a HttpServer,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
 /// What came back.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -96,6 +103,22 @@ impl HttpServer {
         Reply::read(self.begin(method, path, headers, body))
     }
 
+    /// `initialize`, in the older era.
+    pub(crate) fn greet(&self) -> Reply {
+        self.request("POST", "/mcp", &self.usual(), &hello())
+    }
+
+    pub(crate) fn session(&self) -> Session<'_> {
+        let greeting = self.greet();
+        let id = greeting.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{greeting:?}")).to_owned();
+        let mut headers = self.usual();
+        headers.push(("Mcp-Session-Id".to_owned(), id));
+        headers.push(("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned()));
+        let session = Session { server: self, headers };
+        session.notify("notifications/initialized", json!({}));
+        session
+    }
+
     /// A message of the stateless era, begun.
     pub(crate) fn begin_asking(&self, method: &str, params: Value) -> TcpStream {
         let (headers, body) = self.stateless(method, params);
@@ -146,6 +169,33 @@ impl Drop for HttpServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn hello() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
+    }})
+    .to_string()
+}
+
+impl Session<'_> {
+    pub(crate) fn notify(&self, method: &str, params: Value) {
+        let body = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
+        let reply = self.server.request("POST", "/mcp", &self.headers, &body);
+        assert_eq!(reply.status, 202, "{reply:?}");
+    }
+
+    /// A request, begun.
+    pub(crate) fn begin(&self, id: u64, method: &str, params: Value) -> TcpStream {
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        self.server.begin("POST", "/mcp", &self.headers, &body)
+    }
+
+    pub(crate) fn call(&self, id: u64, tool: &str, mut arguments: Value) -> Value {
+        arguments["format"] = json!("json");
+        let stream = self.begin(id, "tools/call", json!({"name": tool, "arguments": arguments}));
+        Reply::read(stream).message()["result"]["structuredContent"].clone()
     }
 }
 

@@ -1,16 +1,20 @@
-//! Peers that send too much, too slowly, or nonsense (F58, in small): others are answered, and memory stays bounded.
+//! Peers that send too much, too slowly, or nonsense (F58): others are answered, and memory stays bounded.
 
-use std::io::{Read, Write};
+use std::collections::VecDeque;
+use std::io::Write;
 use std::net::TcpStream;
 
 use delegator_testkit::stage::until;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use serde_json::json;
 
 use crate::host::{Host, OLD, quick};
-use crate::http_host::{HttpServer, Reply};
+use crate::http_host::{HttpServer, Reply, hello};
 
 /// What a server may grow by while it is treated badly, in KiB.
 const MOST_GROWTH: u64 = 64 << 10;
+/// Ten times as many come in the load tier F58.
+const SLOW: usize = 1_000;
 
 fn head(server: &HttpServer, more: &str) -> String {
     format!(
@@ -58,28 +62,43 @@ fn send_as_much_as_is_taken(stream: &mut TcpStream, size: usize, framed: impl Fn
     }
 }
 
+/// As many open files as may be had without asking anybody; how many that is.
+fn many_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files.try_into().unwrap())
+}
+
 #[test]
-fn slow_connections_keep_nobody_out_for_good() {
+fn many_slow_connections_keep_nobody_out_for_good() {
     let stage = quick();
+    // They have the usual limits; only this test may open more.
     let server = HttpServer::of(&stage);
     let mut host = Host::of(&stage, OLD);
     let before = server.peak_memory();
-    let slow: Vec<TcpStream> = (0..600)
-        .map(|_| {
-            let mut stream = server.connect();
-            let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127");
-            stream
-        })
-        .collect();
-    // More than there is room for: the next one is told so, at once.
-    let told = server.request("GET", "/healthz", &server.usual(), "");
-    assert_eq!(told.status, 503, "{told:?}");
-    assert_eq!(
-        host.envelope("_codex_local_status", json!({}))["status"],
-        "ok",
-        "other servers do not notice"
-    );
-    drop(slow);
+    let at_once = many_files().saturating_sub(100).min(SLOW);
+    let mut held = VecDeque::with_capacity(at_once);
+    let mut one_more = || {
+        // Where fewer may be open, the oldest makes room.
+        if held.len() == at_once {
+            held.pop_front();
+        }
+        let mut stream = server.connect();
+        let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127");
+        held.push_back(stream);
+    };
+    for number in 0..SLOW {
+        one_more();
+        if number % 100 == 0 {
+            assert_eq!(host.envelope("_codex_local_status", json!({}))["status"], "ok", "after {number}");
+        }
+    }
+    // The first ones may have been given up by now; then others have their places.
+    until("somebody is told that there is no room", || {
+        (0..600).for_each(|_| one_more());
+        server.request("GET", "/healthz", &server.usual(), "").status == 503
+    });
+    drop(held);
     until("there is room again", || server.request("GET", "/healthz", &server.usual(), "").status == 200);
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
     let grown = server.peak_memory() - before;
@@ -87,16 +106,52 @@ fn slow_connections_keep_nobody_out_for_good() {
 }
 
 #[test]
-fn headers_that_never_end_are_not_waited_for() {
+fn a_server_without_files_goes_on_when_it_has_some_again() {
     let stage = quick();
     let server = HttpServer::of(&stage);
-    let mut stream = server.connect();
-    stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127").unwrap();
-    // The server is the one who ends it.
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).unwrap();
-    let text = String::from_utf8_lossy(&rest);
-    assert!(rest.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
+    let process = Pid::from_child(&server.child);
+    let few = Rlimit { current: Some(16), ..getrlimit(Resource::Nofile) };
+    let usual = prlimit(Some(process), Resource::Nofile, few).unwrap();
+    let held: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap().count();
+    until("it has no file left", || open() >= 16);
+    drop(held);
+    until("there is room again", || server.request("GET", "/healthz", &server.usual(), "").status == 200);
+    prlimit(Some(process), Resource::Nofile, usual).unwrap();
+    assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
+}
+
+#[test]
+fn sessions_nobody_deletes_do_not_pile_up() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    let first = server.session();
+    let before = server.peak_memory();
+    for _ in 0..1_000 {
+        let greeting = server.greet();
+        assert_eq!(greeting.status, 200, "{greeting:?}");
+    }
+    let grown = server.peak_memory() - before;
+    assert!(grown <= MOST_GROWTH / 2, "{grown} KiB");
+    let late = server.request("POST", "/mcp", &first.headers, &hello());
+    assert_eq!(late.status, 404, "it was ended for another: {late:?}");
+    assert_eq!(server.session().call(2, "_codex_local_status", json!({}))["status"], "ok");
+}
+
+#[test]
+fn a_body_of_very_many_values_is_refused_unread() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    let before = server.peak_memory();
+    for value in ["1", "{}", "[]", "\"\"", "{\"a\":1}"] {
+        let values = vec![value; (3 << 20) / (value.len() + 1)].join(",");
+        let params = format!("{{\"name\":\"_codex_local_status\",\"arguments\":{{\"a\":[{values}]}}}}");
+        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}");
+        let reply = server.request("POST", "/mcp", &server.usual(), &body);
+        assert_eq!(reply.status, 413, "{value}: {reply:?}");
+    }
+    let grown = server.peak_memory() - before;
+    assert!(grown <= MOST_GROWTH, "{grown} KiB");
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
 }
 
@@ -108,6 +163,8 @@ fn garbage_is_answered_or_dropped() {
     let body = |body: &str| {
         head(&server, &format!("Content-Length: {}\r\nConnection: close\r\n", body.len())) + body
     };
+    let in_a_row = (head(&server, "Content-Length: 2\r\n") + "{}").repeat(1_000);
+    let garbage: Vec<u8> = (0..=255).rev().cycle().take(1 << 20).collect();
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("no HTTP", b"hello\r\n\r\n".to_vec()),
         ("bytes", (0..=255).cycle().take(4096).collect()),
@@ -129,6 +186,8 @@ fn garbage_is_answered_or_dropped() {
         ("a batch", body("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]").into_bytes()),
         ("depth", body(&deep).into_bytes()),
         ("requests in a row, then garbage", [body("{}").into_bytes(), b"\0\0\0\0".to_vec()].concat()),
+        ("very many in a row, then garbage", [in_a_row.as_bytes(), &garbage].concat()),
+        ("a body without end, in chunks", head(&server, "Transfer-Encoding: chunked\r\n").into_bytes()),
     ];
     for (what, bytes) in cases {
         let mut stream = server.connect();

@@ -11,6 +11,7 @@ mod host;
 mod http;
 mod http_host;
 mod http_rude;
+mod http_waits;
 mod reading;
 mod rude;
 mod sdks;

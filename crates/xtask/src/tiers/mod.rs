@@ -3,8 +3,11 @@
 mod burst;
 mod cancel_storm;
 mod crowd;
+mod hosts;
+mod left_waits;
 mod real_life;
 mod registry_size;
+mod rude_peers;
 mod soak;
 mod status_under_load;
 mod throughput;
@@ -31,7 +34,7 @@ pub(crate) struct Tier {
 
 const MINUTE: u64 = 60;
 
-pub(crate) const TIERS: [Tier; 7] = [
+pub(crate) const TIERS: [Tier; 9] = [
     Tier {
         name: "L1",
         about: "throughput: 500 agents at once, 2,000 events each",
@@ -73,6 +76,18 @@ pub(crate) const TIERS: [Tier; 7] = [
         about: "registry size: 100,000 finished tasks",
         may_take: Duration::from_secs(20 * MINUTE),
         run: registry_size::run,
+    },
+    Tier {
+        name: "F58",
+        about: "rude HTTP peers: 1,000 slow ones, 10,000 silent ones, 100 MB, garbage, 10,000 sessions",
+        may_take: Duration::from_secs(10 * MINUTE),
+        run: rude_peers::run,
+    },
+    Tier {
+        name: "F61",
+        about: "left waits: 200 waits of one session whose connections are gone",
+        may_take: Duration::from_secs(5 * MINUTE),
+        run: left_waits::run,
     },
 ];
 

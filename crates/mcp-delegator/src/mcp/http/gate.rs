@@ -1,73 +1,29 @@
-//! The server over streamable HTTP, for hosts on the same machine.
-//!
-//! Every request has to pass the gate before the protocol sees it: a `Host` that is ours (or a page elsewhere could reach
+//! The gate every request has to pass before the protocol sees it: a `Host` that is ours (or a page elsewhere could reach
 //! us through a name that leads here), no `Origin` but our own (pages elsewhere send theirs, hosts send none), and the
-//! token. Headers, bodies, and the number of connections are bounded, so that whoever is slow or rude keeps nobody else
-//! out for long.
+//! token. Headers are enough to judge; nobody's body is read for it.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::ServerHandler;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use http::{HeaderMap, Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
 
-use super::token::Token;
-use crate::fault::{AppError, ErrorCode, io_error};
-use crate::stdout::Printer;
+use super::Body;
+use crate::fault::{AppError, ErrorCode};
+use crate::mcp::token::Token;
 
-const CONNECTIONS: usize = 512;
-const HEADERS_MAY_TAKE: Duration = Duration::from_secs(10);
-const HEADER_BYTES: usize = 64 << 10;
-const BODY_BYTES: usize = 4 << 20;
 /// Where the protocol is spoken, and where somebody may ask whether we are there.
-const ENDPOINT: &str = "/mcp";
+pub(super) const ENDPOINT: &str = "/mcp";
 const HEALTH: &str = "/healthz";
-
-type Body = BoxBody<Bytes, Infallible>;
-type Service<S> = StreamableHttpService<S, LocalSessionManager>;
 
 /// What every request is held to.
 #[derive(Debug)]
-struct Gate {
+pub(super) struct Gate {
     hosts: Vec<String>,
     /// A server on all addresses of its machine is meant by each of them. A page elsewhere can make a name lead here, but
     /// not an address.
     takes_addresses: bool,
     token: Token,
-}
-
-/// Until the process is ended.
-pub fn serve(
-    server: impl ServerHandler + Clone,
-    address: SocketAddr,
-    token: Token,
-    printer: &Printer,
-) -> Result<(), AppError> {
-    super::runtime()?.block_on(async move {
-        let binding = TcpListener::bind(address).await;
-        let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
-        let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
-        printer.remark(&format!("Serving on http://{address}{ENDPOINT}"));
-        let gate = Arc::new(Gate::of(address.ip(), token));
-        let config = StreamableHttpServerConfig::default()
-            // The gate has looked at it.
-            .disable_allowed_hosts()
-            .with_max_request_body_bytes(BODY_BYTES);
-        let service = Service::new(move || Ok(server.clone()), Arc::default(), config);
-        accept(listener, service, gate).await
-    })
 }
 
 /// The names under which a server at this address is meant.
@@ -79,73 +35,12 @@ fn hosts(address: IpAddr) -> Vec<String> {
     hosts
 }
 
-async fn accept<S: ServerHandler>(
-    listener: TcpListener,
-    service: Service<S>,
-    gate: Arc<Gate>,
-) -> Result<(), AppError> {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let (stream, _) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            // Out of descriptors, or the peer is gone again: the next one may have more luck.
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        match Arc::clone(&room).try_acquire_owned() {
-            Ok(place) => {
-                let (service, gate) = (service.clone(), Arc::clone(&gate));
-                tokio::spawn(async move {
-                    connection(stream, service, gate).await;
-                    drop(place);
-                });
-            }
-            Err(_) => drop(tokio::spawn(refuse(stream))),
-        }
-    }
-}
-
-async fn refuse(mut stream: TcpStream) {
-    let words = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(words)).await;
-}
-
-async fn connection<S: ServerHandler>(stream: TcpStream, service: Service<S>, gate: Arc<Gate>) {
-    let answer = service_fn(move |request| {
-        let (service, gate) = (service.clone(), Arc::clone(&gate));
-        async move { Ok::<_, Infallible>(gate.pass(request, service).await) }
-    });
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_MAY_TAKE)
-        .max_buf_size(HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection ended");
-    }
-}
-
 impl Gate {
-    fn of(address: IpAddr, token: Token) -> Gate {
+    pub(super) fn of(address: IpAddr, token: Token) -> Gate {
         Gate { hosts: hosts(address), takes_addresses: address.is_unspecified(), token }
     }
 
-    async fn pass<S: ServerHandler>(
-        &self,
-        request: Request<Incoming>,
-        service: Service<S>,
-    ) -> Response<Body> {
-        match self.judge(request.method(), request.uri().path(), request.headers()) {
-            Verdict::Protocol => service.handle(request).await,
-            Verdict::Answer(status, text) => plain(status, text),
-        }
-    }
-
-    fn judge(&self, method: &Method, path: &str, headers: &HeaderMap) -> Verdict {
+    pub(super) fn judge(&self, method: &Method, path: &str, headers: &HeaderMap) -> Verdict {
         if !self.knows_host(headers) {
             return Verdict::Answer(StatusCode::FORBIDDEN, "This is not the host that was asked for.\n");
         }
@@ -188,16 +83,20 @@ fn is_ours(headers: &HeaderMap) -> bool {
 
 /// Who answers.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     Protocol,
     Answer(StatusCode, &'static str),
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
+    if !status.is_success() {
+        // Whoever is refused does not keep a place.
+        headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    }
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }

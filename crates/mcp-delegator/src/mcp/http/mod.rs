@@ -1,0 +1,223 @@
+//! The server over streamable HTTP, for hosts on the same machine.
+//!
+//! ```text
+//! accept ▸ connection ▸ gate ▸ intake ▸ the protocol (rmcp) ▸ sessions
+//! ```
+//!
+//! Whoever connects may be slow, greedy or rude, and everybody shares one process. So everything a peer can hold is
+//! bounded: how many connections there are, how long headers and a body may take, how long an answer may lie unread, how
+//! much of bodies is in memory, how many sessions there are. What takes long because the work does, a `wait` for one, has
+//! no bound here: its request has been read, and its answer is being waited for by us, not by the peer.
+
+mod gate;
+mod impatience;
+mod intake;
+mod ledger;
+#[cfg(test)]
+mod rude_peers;
+mod sessions;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rustix::process::{Resource, getrlimit};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::token::Token;
+use crate::fault::{AppError, io_error};
+use crate::stdout::Printer;
+pub use gate::address;
+use gate::{ENDPOINT, Gate, Verdict, plain};
+use impatience::Impatient;
+use intake::Intake;
+use sessions::Sessions;
+
+const HEADER_BYTES: usize = 64 << 10;
+/// How long somebody who is not served may take to hear so.
+const GOODBYE_MAY_TAKE: Duration = Duration::from_secs(1);
+/// After an accept that failed, and would at once again.
+const BREATH: Duration = Duration::from_millis(50);
+
+type Body = BoxBody<Bytes, Infallible>;
+type Service<S> = StreamableHttpService<S, Sessions>;
+
+/// What peers may have.
+#[derive(Debug, Clone)]
+struct Bounds {
+    connections: usize,
+    /// From one request's end, or the connection's beginning, until the next one's headers are there: a connection nobody
+    /// uses is closed, too.
+    headers_may_take: Duration,
+    /// From its headers' end to its own.
+    body_may_take: Duration,
+    /// Without a byte of it being taken.
+    answer_may_lie: Duration,
+    body_bytes: usize,
+    /// Of all bodies that are being read.
+    bytes_at_once: usize,
+    sessions: usize,
+    /// A session nobody has said anything in. Longer than the longest wait.
+    session_may_rest: Duration,
+    /// An answer of a session that nobody listens to any more. A connection that broke is resumed in this time.
+    come_back_within: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            connections: 512,
+            headers_may_take: Duration::from_secs(10),
+            body_may_take: Duration::from_secs(30),
+            answer_may_lie: Duration::from_secs(30),
+            body_bytes: 4 << 20,
+            bytes_at_once: 16 << 20,
+            sessions: 256,
+            session_may_rest: Duration::from_secs(2 * 60 * 60),
+            come_back_within: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Bounds {
+    /// At most half of the files that may be open: calls need some, too.
+    fn within(self, most_files: Option<u64>) -> Bounds {
+        let half = most_files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX));
+        Bounds { connections: self.connections.min(half).max(1), ..self }
+    }
+}
+
+/// What all connections share.
+struct Face<S> {
+    gate: Gate,
+    intake: Intake,
+    sessions: Arc<Sessions>,
+    service: Service<S>,
+    bounds: Bounds,
+}
+
+/// Until the process is ended.
+pub fn serve(
+    server: impl ServerHandler + Clone,
+    address: SocketAddr,
+    token: Token,
+    printer: &Printer,
+) -> Result<(), AppError> {
+    super::runtime()?.block_on(async move {
+        let binding = TcpListener::bind(address).await;
+        let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
+        let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
+        printer.remark(&format!("Serving on http://{address}{ENDPOINT}"));
+        let bounds = Bounds::default().within(getrlimit(Resource::Nofile).current);
+        accept(listener, Face::new(server, Gate::of(address.ip(), token), bounds)).await
+    })
+}
+
+async fn accept<S: ServerHandler>(listener: TcpListener, face: Face<S>) -> Result<(), AppError> {
+    let room = Arc::new(Semaphore::new(face.bounds.connections));
+    let face = Arc::new(face);
+    loop {
+        let (stream, _) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            // Out of descriptors, or the peer is gone again: the next one may have more luck.
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(BREATH).await;
+                continue;
+            }
+        };
+        match Arc::clone(&room).try_acquire_owned() {
+            Ok(place) => {
+                let face = Arc::clone(&face);
+                tokio::spawn(async move {
+                    face.connection(stream).await;
+                    drop(place);
+                });
+            }
+            Err(_) => drop(tokio::spawn(say(stream, "503 Service Unavailable"))),
+        }
+    }
+}
+
+/// The last words to a peer whose request is not read, or not read to its end.
+async fn say(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
+    let words = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let _ = tokio::time::timeout(GOODBYE_MAY_TAKE, stream.write_all(words.as_bytes())).await;
+}
+
+impl<S: ServerHandler> Face<S> {
+    fn new(server: S, gate: Gate, bounds: Bounds) -> Face<S>
+    where
+        S: Clone,
+    {
+        let config = StreamableHttpServerConfig::default()
+            // The gate has looked at it.
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(bounds.body_bytes);
+        let sessions = Arc::new(Sessions::new(&bounds));
+        let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+        Face { gate, intake: Intake::new(&bounds), sessions, service, bounds }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream) {
+        let face = Arc::clone(&self);
+        let answer = service_fn(move |request| {
+            let face = Arc::clone(&face);
+            Box::pin(async move { Ok::<_, Infallible>(face.answer(request).await) })
+        });
+        let stream = Impatient::new(stream, self.bounds.answer_may_lie);
+        let mut connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.bounds.headers_may_take)
+            .max_buf_size(HEADER_BYTES)
+            .serve_connection(TokioIo::new(stream), answer);
+        let Err(error) = (&mut connection).await else { return };
+        tracing::debug!(%error, "a connection ended");
+        let left = connection.into_parts();
+        // A peer that began to ask is told; one that was only silent has nothing to be told.
+        if error.is_timeout() && !left.read_buf.is_empty() {
+            say(left.io.into_inner(), "408 Request Timeout").await;
+        }
+    }
+
+    async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Body> {
+        // Nobody's body is waited for who does not get through.
+        let verdict = self.gate.judge(request.method(), request.uri().path(), request.headers());
+        if let Verdict::Answer(status, text) = verdict {
+            return plain(status, text);
+        }
+        let (head, body) = request.into_parts();
+        match self.intake.read(body).await {
+            Ok(body) => {
+                let request = http::Request::from_parts(head, body);
+                self.sessions.refusals_told(self.service.handle(request).await)
+            }
+            Err(refused) => plain(refused.status(), refused.words()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_calls() {
+        let connections = |files| Bounds::default().within(files).connections;
+        assert_eq!(connections(None), 512);
+        assert_eq!(connections(Some(1 << 20)), 512);
+        assert_eq!(connections(Some(1024)), 512);
+        assert_eq!(connections(Some(256)), 128);
+        assert_eq!(connections(Some(0)), 1);
+    }
+}
