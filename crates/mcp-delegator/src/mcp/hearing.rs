@@ -1,4 +1,4 @@
-//! What a line on standard input means.
+//! What a line on standard input means, or the body of a request.
 //!
 //! Whoever asks is answered, even where the question cannot be understood: the host would wait for ever. Two things are
 //! not answered: notifications, which nobody waits for, and what looks like an answer itself, or two programs that
@@ -27,9 +27,11 @@ pub fn heard(line: &Line<'_>) -> Option<Heard> {
         return Some(wrong(ErrorData::parse_error(words, None), None));
     };
     let text = text.trim_ascii();
-    if text.is_empty() {
-        return None;
-    }
+    if text.is_empty() { None } else { understood(text) }
+}
+
+/// The same, of what came in one piece.
+pub fn understood(text: &[u8]) -> Option<Heard> {
     match serde_json::from_slice(text) {
         Ok(message) => Some(Heard::Message(Box::new(message))),
         Err(error) if error.classify() == Category::Data => misunderstood(text),

@@ -125,3 +125,21 @@ fn the_workflow_works_in_a_session() {
     let late = server.request("POST", "/mcp", &session.headers, &hello());
     assert_eq!(late.status, 404, "{late:?}");
 }
+
+#[test]
+fn a_body_that_is_no_message_is_told_so_in_the_protocols_words() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    for (body, code) in [
+        ("hello", -32700),
+        ("", -32700),
+        ("{\"jsonrpc\":\"2.0\",", -32700),
+        ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
+    ] {
+        let reply = server.request("POST", "/mcp", &server.usual(), body);
+        assert_eq!(reply.status, 400, "{body}: {reply:?}");
+        let error: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
+        assert_eq!(error["error"]["code"], code, "{body}: {reply:?}");
+    }
+}

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 
+use serde::Serialize;
+
 use super::Body;
 use crate::fault::{AppError, ErrorCode};
 use crate::mcp::token::Token;
@@ -89,10 +91,19 @@ pub(super) enum Verdict {
 }
 
 pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    saying(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+}
+
+/// A refusal in the protocol's own words.
+pub(super) fn protocol_error(error: &impl Serialize) -> Response<Body> {
+    saying(StatusCode::BAD_REQUEST, "application/json", serde_json::to_vec(error).unwrap_or_default().into())
+}
+
+fn saying(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Full::new(body).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     if !status.is_success() {
         // Whoever is refused does not keep a place.
         headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -65,13 +65,13 @@ impl Intake {
     }
 
     /// The whole body. Its room is given back when whoever gets it drops it.
-    pub(super) async fn read(&self, body: impl Body<Data = Bytes> + Unpin) -> Result<Full<Bytes>, Refused> {
+    pub(super) async fn read(&self, body: impl Body<Data = Bytes> + Unpin) -> Result<Bytes, Refused> {
         let collected = tokio::time::timeout(self.may_take, self.collect(body)).await;
         let held = collected.unwrap_or(Err(Refused::TooSlow))?;
         if has_too_many_values(&held.bytes) {
             return Err(Refused::TooManyValues);
         }
-        Ok(Full::new(Bytes::from_owner(held)))
+        Ok(Bytes::from_owner(held))
     }
 
     async fn collect(&self, mut body: impl Body<Data = Bytes> + Unpin) -> Result<Held, Refused> {
@@ -124,6 +124,8 @@ fn has_too_many_values(json: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+
     use super::*;
 
     #[test]
@@ -159,8 +161,8 @@ mod tests {
             assert_eq!(intake.room.available_permits(), 4);
             assert_eq!(intake.read(body("12345")).await.unwrap_err(), Refused::NoRoom);
             let second = intake.read(body("1234")).await.unwrap();
-            assert_eq!(first.collect().await.unwrap().to_bytes(), "12345678");
-            drop(second);
+            assert_eq!(first, "12345678");
+            drop((first, second));
             assert_eq!(intake.room.available_permits(), 12);
         });
     }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -34,6 +35,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use super::hearing::{Heard, understood};
 use super::token::Token;
 use crate::fault::{AppError, io_error};
 use crate::stdout::Printer;
@@ -198,12 +200,26 @@ impl<S: ServerHandler> Face<S> {
         }
         let (head, body) = request.into_parts();
         match self.intake.read(body).await {
-            Ok(body) => {
-                let request = http::Request::from_parts(head, body);
-                self.sessions.refusals_told(self.service.handle(request).await)
-            }
+            Ok(body) => match misheard(&head, &body) {
+                Some(refusal) => refusal,
+                None => {
+                    let request = http::Request::from_parts(head, Full::new(body));
+                    self.sessions.refusals_told(self.service.handle(request).await)
+                }
+            },
             Err(refused) => plain(refused.status(), refused.words()),
         }
+    }
+}
+
+/// The answer to a body that is no message, in the protocol's own words.
+fn misheard(head: &http::request::Parts, body: &Bytes) -> Option<http::Response<Body>> {
+    if head.method != http::Method::POST {
+        return None;
+    }
+    match understood(body)? {
+        Heard::Wrong(answer) => Some(gate::protocol_error(&answer)),
+        Heard::Message(_) => None,
     }
 }
 

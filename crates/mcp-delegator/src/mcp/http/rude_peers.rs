@@ -286,11 +286,11 @@ fn bodies_that_find_no_room_are_refused_at_once() {
     until("there is no room", || {
         let other = begin(800);
         let answer = rest(other);
-        assert!(answer.starts_with("HTTP/1.1 503 ") || answer.starts_with("HTTP/1.1 415 "), "{answer}");
+        assert!(answer.starts_with("HTTP/1.1 503 ") || answer.starts_with("HTTP/1.1 400 "), "{answer}");
         answer.starts_with("HTTP/1.1 503 ")
     });
     drop(holding);
-    until("there is room again", || rest(begin(800)).starts_with("HTTP/1.1 415 "));
+    until("there is room again", || rest(begin(800)).starts_with("HTTP/1.1 400 "));
 }
 
 #[test]
