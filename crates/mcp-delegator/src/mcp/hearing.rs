@@ -13,6 +13,9 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::Value;
 use serde_json::error::Category;
 
+/// Far more than any input of ours has. JSON grows when it is read, a number of one digit to a hundred times its length.
+const MOST_VALUES: usize = 50_000;
+
 #[derive(Debug)]
 pub enum Heard {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
@@ -27,6 +30,10 @@ pub fn heard(line: &Line<'_>) -> Option<Heard> {
         return Some(wrong(ErrorData::parse_error(words, None), None));
     };
     let text = text.trim_ascii();
+    if has_too_many_values(text) {
+        let words = format!("Invalid request: it has more than {MOST_VALUES} values.");
+        return Some(wrong(ErrorData::invalid_request(words, None), None));
+    }
     if text.is_empty() { None } else { understood(text) }
 }
 
@@ -61,6 +68,22 @@ fn misunderstood(text: &[u8]) -> Option<Heard> {
         _ => "Invalid request.".into(),
     };
     Some(wrong(ErrorData::invalid_request(why, None), id))
+}
+
+/// Counts what stands between values: every value but the first comes after one of these. Text counts nothing, whatever it
+/// holds. What is no JSON is counted somehow; the protocol finds out.
+pub fn has_too_many_values(json: &[u8]) -> bool {
+    let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    values > MOST_VALUES
 }
 
 fn wrong(error: ErrorData, id: Option<RequestId>) -> Heard {
@@ -120,6 +143,7 @@ mod tests {
             assert_eq!(refusal(line), (code, id), "{line}");
         }
         assert_eq!(refusal(&"x".repeat(2 << 20)), (-32700, json!(null)));
+        assert_eq!(refusal(&format!("[{}]", vec!["1"; 60_000].join(","))), (-32600, json!(null)));
         let bad = told(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}\n");
         assert_eq!(bad[0].as_ref().unwrap()["error"]["code"], -32700);
     }
@@ -136,5 +160,19 @@ mod tests {
             let heard = one(line);
             assert!(heard.as_ref().is_none_or(|heard| heard["error"]["message"] == "x"), "{line}: {heard:?}");
         }
+    }
+
+    #[test]
+    fn values_are_counted_and_text_is_not() {
+        let many = |inner: &str, times: usize| format!("[{}]", vec![inner; times].join(","));
+        assert!(has_too_many_values(many("1", MOST_VALUES + 1).as_bytes()));
+        assert!(!has_too_many_values(many("1", MOST_VALUES - 1).as_bytes()));
+        assert!(has_too_many_values(many("{}", MOST_VALUES / 2 + 1).as_bytes()));
+        assert!(has_too_many_values("[".repeat(MOST_VALUES + 1).as_bytes()));
+        let text = "[{,:".repeat(MOST_VALUES);
+        assert!(!has_too_many_values(serde_json::json!({"task": text}).to_string().as_bytes()));
+        let escaped = "\\\" [,".repeat(MOST_VALUES);
+        assert!(!has_too_many_values(serde_json::json!({"task": escaped}).to_string().as_bytes()));
+        assert!(!has_too_many_values(b""));
     }
 }

@@ -36,9 +36,13 @@ pub mod toolbox;
 
 use crate::fault::{AppError, io_error};
 
+/// Calls that work at once. Waits are none of them: those stay with one thread.
+const WORKERS: usize = 32;
+
 /// One thread for the protocol; whatever may block is done beside it.
 fn runtime() -> Result<tokio::runtime::Runtime, AppError> {
     tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| io_error("Starting the server", &error))

@@ -8,7 +8,7 @@ pub mod page;
 mod violations;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use delegator_domain::names;
 use jsonschema::Validator;
@@ -30,18 +30,26 @@ pub struct Request {
 /// The inputs of a command, ready to be checked. Made once: a server is asked the same things again and again.
 struct Gate {
     inputs: InputSchema,
-    validator: Option<Validator>,
+    /// Made when first needed; `None` if the schema is broken.
+    validator: OnceLock<Option<Validator>>,
 }
 
 impl Gate {
     fn of(spec: &CommandSpec) -> Arc<Gate> {
         static GATES: Mutex<BTreeMap<&[&str], Arc<Gate>>> = Mutex::new(BTreeMap::new());
         let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || {
-            let inputs = spec.inputs();
-            Arc::new(Gate { validator: violations::validator(&inputs), inputs })
-        };
+        let made = || Arc::new(Gate { inputs: spec.inputs(), validator: OnceLock::new() });
         Arc::clone(gates.entry(spec.path).or_insert_with(made))
+    }
+
+    /// Where nothing is given and nothing is needed, nothing can be wrong, and no schema has to be understood to see it.
+    fn violations(&self, input: &Value) -> Vec<Problem> {
+        let is_needed = self.inputs.properties.iter().any(|property| property.required);
+        if !is_needed && input.as_object().is_some_and(Map::is_empty) {
+            return Vec::new();
+        }
+        let validator = self.validator.get_or_init(|| violations::validator(&self.inputs));
+        violations::of_schema(&self.inputs, validator.as_ref(), input)
     }
 }
 
@@ -57,7 +65,7 @@ pub fn validate(
     let object = fold_spelling(inputs, object, &mut problems);
     let input = Value::Object(object);
     let already: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-    let violations = violations::of_schema(inputs, gate.validator.as_ref(), &input);
+    let violations = gate.violations(&input);
     problems.extend(violations.into_iter().filter(|problem| !already.contains(&problem.field)));
     let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
     problems.extend((spec.check)(&input).into_iter().filter(|problem| !named.contains(&problem.field)));

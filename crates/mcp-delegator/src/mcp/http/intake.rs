@@ -15,9 +15,7 @@ use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Bounds;
-
-/// Far more than any input of ours has.
-const MOST_VALUES: usize = 50_000;
+use crate::mcp::hearing::has_too_many_values;
 
 #[derive(Debug)]
 pub(super) struct Intake {
@@ -106,41 +104,11 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Counts what stands between values: every value but the first comes after one of these. Text counts nothing, whatever it
-/// holds. What is no JSON is counted somehow; the protocol finds out.
-fn has_too_many_values(json: &[u8]) -> bool {
-    let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
-    for byte in json {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b',' | b':' | b'[' | b'{' if !is_text => values += 1,
-            _ => {}
-        }
-    }
-    values > MOST_VALUES
-}
-
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
 
     use super::*;
-
-    #[test]
-    fn values_are_counted_and_text_is_not() {
-        let many = |inner: &str, times: usize| format!("[{}]", vec![inner; times].join(","));
-        assert!(has_too_many_values(many("1", MOST_VALUES + 1).as_bytes()));
-        assert!(!has_too_many_values(many("1", MOST_VALUES - 1).as_bytes()));
-        assert!(has_too_many_values(many("{}", MOST_VALUES / 2 + 1).as_bytes()));
-        assert!(has_too_many_values("[".repeat(MOST_VALUES + 1).as_bytes()));
-        let text = "[{,:".repeat(MOST_VALUES);
-        assert!(!has_too_many_values(serde_json::json!({"task": text}).to_string().as_bytes()));
-        let escaped = "\\\" [,".repeat(MOST_VALUES);
-        assert!(!has_too_many_values(serde_json::json!({"task": escaped}).to_string().as_bytes()));
-        assert!(!has_too_many_values(b""));
-    }
 
     fn intake(bytes_at_once: usize) -> Intake {
         let bounds = Bounds { body_bytes: 8, bytes_at_once, ..Bounds::default() };
