@@ -22,7 +22,7 @@ use crate::interrupt::{self, Attachment};
 use crate::outcome::{Answer, Completion, Outcome, Warning};
 use crate::presentation::{Presentation, Texts};
 use crate::process::Process;
-use crate::registry::{CommandSpec, ROOT};
+use crate::registry::{Circumstances, CommandSpec, ROOT};
 use crate::screen::Screen;
 use crate::stdout::{Printer, Written};
 use crate::views::{cap, fields};
@@ -37,6 +37,12 @@ pub struct Context<'a> {
     pub screen: Screen<'a>,
     /// How long a call that stays with a task does so unless it is told: hosts give up after about a minute, people do not.
     pub call_budget: Option<Duration>,
+}
+
+impl Context<'_> {
+    pub fn circumstances(&self) -> Circumstances<'_> {
+        Circumstances { config: self.config, current_dir: &self.process.current_dir }
+    }
 }
 
 /// The moment and the identity of a call.
@@ -242,7 +248,10 @@ fn execute(
         problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
-    let request = requests::validate(spec, object, problems)?;
+    // What a configuration would have against it only one that can be read says.
+    let around = Circumstances { config, current_dir: &process.current_dir };
+    let around = config_error.is_none().then_some(&around);
+    let request = requests::validate(spec, object, problems, around)?;
     let state_dir = delegator_config::state_dir(&sources(process));
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;

@@ -288,8 +288,8 @@ proptest! {
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
         // The typed commands too, as far as the command accepts the combination at all.
-        let by_words = requests::validate(spec, read.object, vec![]);
-        let by_json = requests::validate(spec, object, vec![]);
+        let by_words = requests::validate(spec, read.object, vec![], None);
+        let by_json = requests::validate(spec, object, vec![], None);
         prop_assert_eq!(by_words, by_json);
     }
 
@@ -302,8 +302,8 @@ proptest! {
             home.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
-        let plain = requests::validate(spec, object, vec![]);
-        let mixed = requests::validate(spec, other, vec![]);
+        let plain = requests::validate(spec, object, vec![], None);
+        let mixed = requests::validate(spec, other, vec![], None);
         match (plain, mixed) {
             (Ok(plain), Ok(mixed)) => prop_assert_eq!(plain, mixed),
             (Err(plain), Err(mixed)) => prop_assert_eq!(plain.code, mixed.code),
@@ -321,8 +321,9 @@ proptest! {
 #[test]
 fn two_spellings_of_one_input_are_refused() {
     let object = json!({"task": "x", "workingDir": "/a", "working_dir": "/b"});
-    let error = requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![])
-        .unwrap_err();
+    let error =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+            .unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].field, "working_dir");
 }
@@ -330,8 +331,9 @@ fn two_spellings_of_one_input_are_refused() {
 #[test]
 fn an_unknown_key_names_the_nearest_and_all_problems_come_together() {
     let object = json!({"taks": "x", "mode": "write", "idle_timeout_sec": 0, "labels": ["a"], "model": "-x"});
-    let error = requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![])
-        .unwrap_err();
+    let error =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+            .unwrap_err();
     let fields: Vec<&str> = error.problems.iter().map(|problem| problem.field.as_str()).collect();
     for field in ["taks", "mode", "idle_timeout_sec", "labels", "model", "task"] {
         assert!(fields.contains(&field), "{field} is missing in {fields:?}");
@@ -342,7 +344,7 @@ fn an_unknown_key_names_the_nearest_and_all_problems_come_together() {
 #[test]
 fn rules_between_inputs_are_checked() {
     let problems = |spec: &'static CommandSpec, object: Value| -> Vec<String> {
-        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![]).unwrap_err();
+        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
         error
             .problems
             .iter()
@@ -378,6 +380,6 @@ fn rules_between_inputs_are_checked() {
 fn the_longest_task_is_counted_in_characters() {
     let object = json!({"task": "𝕏".repeat(100_000)});
     let accepted =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![]);
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
     assert!(accepted.is_ok(), "{accepted:?}");
 }

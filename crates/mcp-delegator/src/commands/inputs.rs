@@ -135,11 +135,11 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL), extend("x-advanced" = true))]
     pub reasoning_effort: Option<String>,
-    /// Paths of images to show the agent
+    /// Absolute paths of images to show the agent
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
     pub images: Vec<String>,
-    /// Further directories the agent may write to
+    /// Further directories the agent may write to, as absolute paths
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
     pub add_dirs: Vec<String>,

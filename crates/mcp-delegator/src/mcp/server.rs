@@ -30,6 +30,7 @@ use crate::commands;
 use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
+use crate::registry::CommandSpec;
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::run::{Context, caught};
 use crate::views::PRODUCT_VERSION;
@@ -66,6 +67,19 @@ impl Server {
             .unwrap_or_else(|_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended.")))
     }
 
+    /// Lets a call in or not, on a thread that may block: files are looked at.
+    async fn admit(
+        &self,
+        spec: &'static CommandSpec,
+        object: Map<String, Value>,
+    ) -> Result<Admitted, Refused> {
+        let surroundings = Arc::clone(&self.surroundings);
+        let judge = move || caught(|| Ok(surroundings.admit(spec, object)));
+        let judged = tokio::task::spawn_blocking(judge).await;
+        let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
+        judged.unwrap_or_else(ended).unwrap_or_else(|error| Err(self.surroundings.broken(spec, error)))
+    }
+
     /// The answer; a panic on the way to it is one, too.
     async fn whatever_happens(
         &self,
@@ -85,7 +99,7 @@ impl Server {
 
     /// What a command is called here.
     #[cfg(feature = "conformance-fixtures")]
-    pub fn name_of(&self, spec: &crate::registry::CommandSpec) -> String {
+    pub fn name_of(&self, spec: &CommandSpec) -> String {
         spec.tool_name(self.toolbox.prefix())
     }
 
@@ -95,7 +109,7 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        static BREAKS: crate::registry::CommandSpec = crate::registry::CommandSpec {
+        static BREAKS: CommandSpec = CommandSpec {
             run: Some(|_, _| std::panic::panic_any("the handler broke down")),
             ..commands::local::status::SPEC
         };
@@ -195,7 +209,7 @@ impl Server {
             return Err(refuse(refused));
         }
         object.insert("confirm".to_owned(), true.into());
-        self.surroundings.admit(spec, object).map_err(refuse)
+        self.admit(spec, object).await.map_err(refuse)
     }
 }
 
@@ -260,7 +274,7 @@ impl ServerHandler for Server {
             return Err(bad(format!("Unknown tool: {}.{hint}", request.name)));
         };
         let object = request.arguments.clone().unwrap_or_default();
-        let call = match self.surroundings.admit(spec, object.clone()) {
+        let call = match self.admit(spec, object.clone()).await {
             Ok(call) => call,
             Err(refused) => match self.confirmed(refused, object, &request, &context).await {
                 Ok(call) => call,

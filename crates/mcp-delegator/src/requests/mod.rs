@@ -15,7 +15,8 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use crate::fault::{AppError, ErrorCode, Problem, clipped};
-use crate::registry::{CommandSpec, InputSchema, PropertyType};
+use crate::registry::{Circumstances, CommandSpec, InputSchema, PropertyType};
+use crate::views::PRODUCT_VERSION;
 
 /// The container for rarely needed inputs in a tool call; its keys are ordinary inputs.
 const OPTIONS: &str = "options";
@@ -45,57 +46,69 @@ impl Gate {
     }
 }
 
-/// Checks an input object against its command, collecting all problems of the call.
+/// Checks an input object against its command, collecting all problems of the call. Without circumstances its values
+/// alone are judged.
 pub fn validate(
     spec: &'static CommandSpec,
     object: Map<String, Value>,
     found_before: Vec<Problem>,
+    around: Option<&Circumstances<'_>>,
 ) -> Result<Request, AppError> {
     let gate = Gate::of(spec);
     let inputs = &gate.inputs;
     let mut problems = found_before;
     let object = fold_spelling(inputs, object, &mut problems);
     let input = Value::Object(object);
-    let already: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-    let violations = violations::of_schema(inputs, gate.validator.as_ref(), &input);
-    problems.extend(violations.into_iter().filter(|problem| !already.contains(&problem.field)));
-    let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-    problems.extend((spec.check)(&input).into_iter().filter(|problem| !named.contains(&problem.field)));
+    // What is wrong with an input already needs no second opinion.
+    let mut add = |found: Vec<Problem>| {
+        let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+        problems.extend(found.into_iter().filter(|problem| !named.contains(&problem.field)));
+    };
+    add(violations::of_schema(inputs, gate.validator.as_ref(), &input));
+    add((spec.check)(&input));
+    add(unbuilt(inputs, &input));
+    add(around.map(|around| (spec.look)(&input, around)).unwrap_or_default());
+    let problems = without_idle_confirmation(problems);
     if !problems.is_empty() {
         return Err(AppError::of_problems(problems));
     }
-    refuse_unbuilt(spec, inputs, &input)?;
+    refuse_unavailable(spec)?;
     let input = (spec.canonical)(input).map_err(|error| {
         AppError::new(ErrorCode::InvalidValue, format!("The input does not fit the command: {error}"))
     })?;
     Ok(Request { input })
 }
 
+/// A mode that is refused wants nobody's word.
+fn without_idle_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
+    if problems.iter().any(|problem| problem.field == "mode") {
+        problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
+    }
+    problems
+}
+
 /// Names are settled before rooms are built; using one early is answered honestly.
-fn refuse_unbuilt(spec: &CommandSpec, inputs: &InputSchema, input: &Value) -> Result<(), AppError> {
-    if !spec.is_available() {
-        return Err(AppError::new(
-            ErrorCode::Unsupported,
-            format!("'{}' is not available in version {}.", spec.words(), crate::views::PRODUCT_VERSION),
-        )
-        .suggest("'mcp-delegator manifest' lists what is available.")
-        .context("command", spec.name()));
+fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
+    if spec.is_available() {
+        return Ok(());
     }
-    let unbuilt: Vec<&str> = inputs
-        .properties
-        .iter()
-        .filter(|property| property.unbuilt && input.get(&property.name).is_some())
-        .map(|property| property.name.as_str())
-        .collect();
-    match unbuilt.as_slice() {
-        [] => Ok(()),
-        names => Err(AppError::new(
-            ErrorCode::Unsupported,
-            format!("Not available in version {}: {}.", crate::views::PRODUCT_VERSION, names.join(", ")),
-        )
-        .suggest("Leave it out.")
-        .context("inputs", names.to_vec())),
-    }
+    Err(AppError::new(
+        ErrorCode::Unsupported,
+        format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.words()),
+    )
+    .suggest("'mcp-delegator manifest' lists what is available.")
+    .context("command", spec.name()))
+}
+
+fn unbuilt(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
+    let given =
+        inputs.properties.iter().filter(|property| property.unbuilt && input.get(&property.name).is_some());
+    let words = format!("is not available in version {PRODUCT_VERSION}");
+    given
+        .map(|property| {
+            Problem::new(ErrorCode::Unsupported, &property.name, &words).suggest(Some("Leave it out."))
+        })
+        .collect()
 }
 
 /// Takes `options` apart and folds camelCase into the names of the schema. Mixed spelling is the best-known cause of

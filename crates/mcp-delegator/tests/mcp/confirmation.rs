@@ -100,10 +100,20 @@ fn nobody_is_asked_about_a_call_that_would_be_refused_anyway() {
     let stage = quick();
     for era in [NEWER, NEW] {
         let mut host = Host::with(&stage, era, &[], able());
-        let mut wrong = write();
-        wrong["hard_timeout_sec"] = json!(0);
-        let refused = host.call(RUN, wrong);
-        assert_eq!(refused["isError"], true, "{refused}");
-        assert!(host.unread().is_empty(), "{:?}", host.unread());
+        for (input, value, code) in [
+            ("hard_timeout_sec", json!(0), "INVALID_VALUE"),
+            ("mode", json!("danger-full-access"), "POLICY_BLOCKED"),
+            ("working_dir", json!("/nonexistent"), "INVALID_VALUE"),
+            ("isolation", json!("worktree"), "UNSUPPORTED"),
+        ] {
+            let mut wrong = write();
+            wrong[input] = value;
+            let refused = host.call(RUN, wrong);
+            assert_eq!(refused["isError"], true, "{refused}");
+            let problems = &refused["structuredContent"]["error"]["details"]["problems"];
+            let problem = problems.as_array().unwrap().iter().find(|problem| problem["field"] == input);
+            assert_eq!(problem.map(|problem| &problem["code"]), Some(&json!(code)), "{refused}");
+            assert!(host.unread().is_empty(), "{:?}", host.unread());
+        }
     }
 }

@@ -12,6 +12,7 @@ mod http;
 mod http_host;
 mod http_rude;
 mod reading;
+mod refusals;
 mod rude;
 mod sdks;
 mod staying;

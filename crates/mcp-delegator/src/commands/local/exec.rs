@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::AGENT_FAILURES;
 use super::tasks::{Asked, engine, submission};
+use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Mode, Submission, check_agent_inputs};
 use crate::fault::AppError;
 use crate::outcome::Answer;
@@ -40,6 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check: check_agent_inputs,
+    look: of_agent,
     examples: &[Example {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task's id; the task runs on in the background",

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::AGENT_FAILURES;
 use super::exec::accepted;
 use super::tasks::{Asked, engine, resolved, submission};
+use crate::commands::beforehand::of_agent_elsewhere;
 use crate::commands::inputs::{AgentInputs, Mode, Submission, TASK_ID, THREAD_ID, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::Answer;
@@ -40,6 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
+    look: of_agent_elsewhere,
     describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")

@@ -57,7 +57,7 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         Some(program) => program,
         None => configured_agent(context, engine, &working_dir)?,
     };
-    let max_mode = config.word("max_mode").and_then(Mode::named).unwrap_or(Mode::ReadOnly);
+    let max_mode = context.circumstances().max_mode();
     let mut input = asked.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");

@@ -1,0 +1,108 @@
+//! What is wrong with a call is told all at once, before anything is done, by the names the caller knows.
+
+use delegator_testkit::stage::Stage;
+use serde_json::{Value, json};
+
+use crate::host::{Host, NEW, OLD, quick};
+
+const EXEC: &str = "_codex_local_exec";
+
+/// The problems of a call that has to be refused, each as `field CODE`, in order.
+fn named(refused: &Value) -> Vec<String> {
+    let problems = refused["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{refused}"));
+    let word = |problem: &Value, key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    problems.iter().map(|problem| format!("{} {}", word(problem, "field"), word(problem, "code"))).collect()
+}
+
+/// The words about one input of a refused call: what is wrong, and what to do.
+fn about(refused: &Value, field: &str) -> (String, String) {
+    let problems = refused["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{refused}"));
+    let problem = problems.iter().find(|problem| problem["field"] == field);
+    let problem = problem.unwrap_or_else(|| panic!("nothing about {field}: {refused}"));
+    let word = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    (word("problem"), word("suggestion"))
+}
+
+fn nothing_was_started(stage: &Stage) {
+    let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+    assert_eq!(summary, json!({"running": 0, "queued": 0, "recently_completed": 0}));
+}
+
+#[test]
+fn what_the_surroundings_have_against_a_call_is_told_with_the_rest() {
+    let stage = quick();
+    let mut host = Host::of(&stage, OLD);
+    let image = stage.world.project().join("not-an-image");
+    std::fs::create_dir(&image).unwrap();
+    let refused = host.envelope(
+        EXEC,
+        json!({
+            "tsk": "x", "isolation": "worktree", "mode": "danger-full-access", "hard_timeout_sec": 0,
+            "working_dir": "/nonexistent/dir", "options": {
+                "add_dirs": ["/nonexistent/too", "here", "/"], "images": [image, "/nonexistent.png"],
+            },
+        }),
+    );
+    let mut found = named(&refused);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "add_dirs.0 INVALID_VALUE",
+            "add_dirs.1 INVALID_VALUE",
+            "hard_timeout_sec INVALID_VALUE",
+            "images.0 INVALID_VALUE",
+            "images.1 INVALID_VALUE",
+            "isolation UNSUPPORTED",
+            "mode POLICY_BLOCKED",
+            "task MISSING_ARGUMENT",
+            "tsk UNKNOWN_FLAG",
+            "working_dir INVALID_VALUE",
+        ],
+        "{refused}"
+    );
+    for field in ["working_dir", "add_dirs.0", "add_dirs.1", "images.0", "images.1", "isolation", "mode"] {
+        let (problem, suggestion) = about(&refused, field);
+        assert!(!problem.is_empty() && !suggestion.is_empty(), "{field}: {problem} / {suggestion}");
+    }
+    let project = stage.world.project().canonicalize().unwrap();
+    assert!(about(&refused, "add_dirs.1").1.contains(project.join("here").to_str().unwrap()), "{refused}");
+    assert!(about(&refused, "mode").0.contains("workspace-write"), "{refused}");
+    nothing_was_started(&stage);
+}
+
+#[test]
+fn one_problem_alone_keeps_its_own_code_and_names_its_input() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    for (input, problem, code) in [
+        (json!({"working_dir": "/nonexistent/dir"}), "working_dir INVALID_VALUE", "VALIDATION"),
+        (json!({"add_dirs": ["/nonexistent"]}), "add_dirs.0 INVALID_VALUE", "VALIDATION"),
+        (json!({"mode": "danger-full-access"}), "mode POLICY_BLOCKED", "VALIDATION"),
+        (json!({"isolation": "worktree"}), "isolation UNSUPPORTED", "UNSUPPORTED"),
+    ] {
+        let mut arguments = input.clone();
+        arguments["task"] = json!("x");
+        let refused = host.envelope(EXEC, arguments);
+        assert_eq!(named(&refused), [problem], "{refused}");
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+        let (field, code) = problem.split_once(' ').unwrap();
+        assert_eq!(refused["error"]["details"]["code"], code, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(field), "{refused}");
+    }
+    nothing_was_started(&stage);
+}
+
+#[test]
+fn the_roots_hold_for_the_servers_own_directory_too() {
+    let stage = quick();
+    let root = stage.root().join("elsewhere");
+    std::fs::create_dir(&root).unwrap();
+    let stage = stage.variable("MCP_DELEGATOR_ALLOWED_ROOTS", &root.display().to_string());
+    let mut host = Host::of(&stage, NEW);
+    let refused = host.envelope(EXEC, json!({"task": "x"}));
+    assert_eq!(named(&refused), ["working_dir POLICY_BLOCKED"], "{refused}");
+    assert!(about(&refused, "working_dir").1.contains(root.to_str().unwrap()), "{refused}");
+    let accepted = host.envelope(EXEC, json!({"task": "x", "working_dir": root}));
+    assert_eq!(accepted["status"], "ok", "{accepted}");
+}
