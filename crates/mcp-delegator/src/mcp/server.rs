@@ -205,10 +205,13 @@ impl Server {
         } else {
             confirmation::ask(context, &object).await
         };
-        if said != Some(Said::Yes) {
-            return Err(refuse(refused));
+        match said {
+            Some(Said::Yes) => confirmation::confirm(&mut object),
+            Some(said) => {
+                return Err(refuse(Refused { error: confirmation::refusal(said).into(), ..refused }));
+            }
+            None => return Err(refuse(refused)),
         }
-        object.insert("confirm".to_owned(), true.into());
         self.admit(spec, object).await.map_err(refuse)
     }
 }

@@ -19,7 +19,7 @@ use crate::registry::{Circumstances, CommandSpec, InputSchema, PropertyType};
 use crate::views::PRODUCT_VERSION;
 
 /// The container for rarely needed inputs in a tool call; its keys are ordinary inputs.
-const OPTIONS: &str = "options";
+pub const OPTIONS: &str = "options";
 
 /// A call that may be made: every input known, in range, and allowed together.
 #[derive(Debug, Clone, PartialEq)]
