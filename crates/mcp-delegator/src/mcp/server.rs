@@ -30,7 +30,6 @@ use crate::commands;
 use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
-use crate::registry::CommandSpec;
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::run::{Context, caught};
 use crate::views::PRODUCT_VERSION;
@@ -70,7 +69,7 @@ impl Server {
     /// Lets a call in or not, on a thread that may block: files are looked at.
     async fn admit(
         &self,
-        spec: &'static CommandSpec,
+        spec: &'static crate::registry::CommandSpec,
         object: Map<String, Value>,
     ) -> Result<Admitted, Refused> {
         let surroundings = Arc::clone(&self.surroundings);
@@ -99,7 +98,7 @@ impl Server {
 
     /// What a command is called here.
     #[cfg(feature = "conformance-fixtures")]
-    pub fn name_of(&self, spec: &CommandSpec) -> String {
+    pub fn name_of(&self, spec: &crate::registry::CommandSpec) -> String {
         spec.tool_name(self.toolbox.prefix())
     }
 
@@ -109,7 +108,7 @@ impl Server {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        static BREAKS: CommandSpec = CommandSpec {
+        static BREAKS: crate::registry::CommandSpec = crate::registry::CommandSpec {
             run: Some(|_, _| std::panic::panic_any("the handler broke down")),
             ..commands::local::status::SPEC
         };
@@ -149,7 +148,9 @@ impl Server {
         let listener = token.map(|token| Listener { peer: context.peer.clone(), token });
         let watched = stay(&self.resident, engine, staying, listener).await?;
         let input = call.input.clone();
-        self.work(move |context| (how.end)(context, &input, watched)).await
+        let mut answer = self.work(move |context| (how.end)(context, &input, watched)).await?;
+        answer.facts.extend(staying.facts.clone());
+        Ok(answer)
     }
 
     /// A handle instead of an answer.

@@ -13,6 +13,7 @@ mod http_host;
 mod http_rude;
 mod reading;
 mod refusals;
+mod repeats;
 mod rude;
 mod sdks;
 mod staying;

@@ -65,6 +65,7 @@ fn run(context: &Context<'_>, input: Exec) -> Result<Answer, AppError> {
         thread: None,
         input: json!(input),
         program: None,
+        call_budget: None,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     accepted(&engine, submitted, "background")

@@ -86,6 +86,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
         thread: Some(thread),
         input: json!(input),
         program: None,
+        call_budget: None,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     accepted(&engine, submitted, "background")

@@ -102,6 +102,8 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
         RunMode::WorkspaceWrite => (Mode::WorkspaceWrite, false),
         RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
     };
+    let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
+    let within = budget.or(context.call_budget);
     let asked = Asked {
         submission: &input.submission,
         agent: &input.agent,
@@ -111,14 +113,14 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
         thread: None,
         input: json!(input),
         program: None,
+        call_budget: within,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     if input.is_async {
         return Ok(Begun::Over(Box::new(accepted(&engine, submitted, "background")?)));
     }
-    let asked = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
-    let within = asked.or(context.call_budget);
-    Ok(Begun::Staying(Staying { ids: vec![submitted.task.id], goal: Goal::All, within }))
+    let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
+    Ok(Begun::Staying(Staying { ids: vec![submitted.task.id], goal: Goal::All, within, facts }))
 }
 
 fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, AppError> {

@@ -8,7 +8,7 @@ use delegator_domain::task::State;
 use delegator_engine::resident::{Goal, Watched};
 use delegator_engine::{Engine, Waited};
 use delegator_registry::Task;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::attach::stay;
 use super::run::failure;
@@ -113,7 +113,8 @@ fn begin(context: &Context<'_>, input: &Wait) -> Result<Begun, AppError> {
         Until::All => Goal::All,
     };
     let asked = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
-    Ok(Begun::Staying(Staying { ids, goal, within: asked.or(context.call_budget) }))
+    let within = asked.or(context.call_budget);
+    Ok(Begun::Staying(Staying { ids, goal, within, facts: Map::new() }))
 }
 
 fn end(context: &Context<'_>, input: &Value, watched: Watched) -> Result<Answer, AppError> {
