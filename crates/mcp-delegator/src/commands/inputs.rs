@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::fault::{ErrorCode, Problem, clipped};
+use crate::views::structured_output;
 
 /// Ids are the only part of a path a caller ever names, so their alphabet is closed.
 pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
@@ -241,6 +242,15 @@ fn plainly_destructive(input: &Value) -> Option<Problem> {
     Some(problem)
 }
 
+/// An answer can be held only to a schema that is one.
+fn no_schema(input: &Value) -> Option<Problem> {
+    let unusable =
+        structured_output::unusable(input.get("output_schema").filter(|given| given.is_object())?)?;
+    let words = format!("is not a JSON Schema: {}", clipped(&unusable));
+    let suggestion = "Give a JSON Schema that refers to nothing outside itself.";
+    Some(Problem::new(ErrorCode::InvalidValue, "output_schema", words).suggest(Some(suggestion)))
+}
+
 /// The rules between the inputs of one agent run.
 pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     let mut problems = check_task_text(input);
@@ -257,6 +267,7 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
         );
     }
     problems.extend(plainly_destructive(input));
+    problems.extend(no_schema(input));
     let words = input.get("verify").and_then(Value::as_array).into_iter().flatten();
     if words.filter_map(Value::as_str).any(|word| word.contains('\0')) {
         problems.push(Problem::new(ErrorCode::InvalidValue, "verify", "must not contain NUL characters"));

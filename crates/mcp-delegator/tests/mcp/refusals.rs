@@ -106,3 +106,25 @@ fn the_roots_hold_for_the_servers_own_directory_too() {
     let accepted = host.envelope(EXEC, json!({"task": "x", "working_dir": root}));
     assert_eq!(accepted["status"], "ok", "{accepted}");
 }
+
+#[test]
+fn a_schema_for_the_answer_has_to_be_one() {
+    let stage = quick();
+    let mut host = Host::of(&stage, OLD);
+    for (schema, words) in [
+        (json!({"type": "nonsense"}), "/type"),
+        (json!({"type": "object", "properties": {"a": {"minimum": "one"}}}), "/properties/a/minimum"),
+        (json!({"type": "object", "required": "a"}), "/required"),
+        (json!({"pattern": "("}), "("),
+        (json!({"$ref": "https://example.org/schema.json"}), "example.org"),
+        (json!({"$ref": "#/$defs/missing"}), "missing"),
+    ] {
+        let refused = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
+        assert_eq!(named(&refused), ["output_schema INVALID_VALUE"], "{schema}: {refused}");
+        assert!(about(&refused, "output_schema").0.contains(words), "{schema}: {refused}");
+    }
+    nothing_was_started(&stage);
+    let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": true}});
+    let accepted = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
+    assert_eq!(accepted["status"], "ok", "{accepted}");
+}
