@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::cli::argv::{self, Invocation};
-use crate::cli::globals::Globals;
+use crate::cli::globals::{Format, Globals};
 use crate::commands;
 use crate::fault::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::interrupt::{self, Attachment};
@@ -230,7 +230,7 @@ fn gather(asked: &mut Asked) -> Result<Map<String, Value>, AppError> {
     if let Some(source) = &asked.globals.input_json {
         object = payload::merged(source, object)?;
     }
-    let format = payload::take_format(&mut object, &mut asked.problems);
+    let format = payload::take_format(&mut object, &Format::ALL, &mut asked.problems);
     asked.globals.format = asked.globals.format.or(format);
     Ok(object)
 }

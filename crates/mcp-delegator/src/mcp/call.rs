@@ -24,6 +24,8 @@ use crate::run::{Call, Context, caught, fitting};
 use crate::screen::Screen;
 use crate::stdout::Printer;
 
+/// How a tool can answer.
+const FORMATS: [Format; 2] = [Format::Markdown, Format::Json];
 /// Hosts cut or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
 /// What the wrapper around output that was asked for may take.
@@ -72,20 +74,8 @@ impl Surroundings {
     ) -> Result<Admitted, Refused> {
         let call = Call::begin();
         let mut problems: Vec<Problem> = Vec::new();
-        let asked = payload::take_format(&mut object, &mut problems);
-        let format = match asked {
-            Some(Format::Json) => Format::Json,
-            Some(Format::Markdown) => Format::Markdown,
-            Some(other) => {
-                let words = format!("{} is not a format of tools", other.name());
-                problems.push(
-                    Problem::new(ErrorCode::InvalidValue, "format", words)
-                        .suggest(Some("Use markdown or json.")),
-                );
-                self.default_format
-            }
-            None => self.default_format,
-        };
+        let asked = payload::take_format(&mut object, &FORMATS, &mut problems);
+        let format = asked.unwrap_or(self.default_format);
         let asked_for_more = ["max_output_bytes", "maxOutputBytes"]
             .iter()
             .find_map(|key| object.get(*key).or_else(|| object.get("options")?.get(key))?.as_u64());

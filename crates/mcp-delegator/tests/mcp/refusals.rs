@@ -128,3 +128,76 @@ fn a_schema_for_the_answer_has_to_be_one() {
     let accepted = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
     assert_eq!(accepted["status"], "ok", "{accepted}");
 }
+
+#[test]
+fn a_name_nobody_knows_is_answered_with_one_that_is_known() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let mut told = |tool: &str, key: &str| {
+        let mut arguments = json!({});
+        arguments[key] = json!("x");
+        about(&host.envelope(tool, arguments), key).1
+    };
+    for (tool, key, meant) in [
+        (EXEC, "taks", "task"),
+        (EXEC, "prompt", "task"),
+        (EXEC, "cwd", "working_dir"),
+        (EXEC, "timeout", "hard_timeout_sec"),
+        (EXEC, "sandboxMode", "mode"),
+        ("_codex_local_wait", "timeout", "timeout_sec"),
+        ("_codex_local_resume", "conversationId", "thread_id"),
+        ("_codex_local_results", "id", "task_id"),
+        ("_codex_cloud_status", "environment", "env_id"),
+    ] {
+        assert_eq!(told(tool, key), format!("Did you mean {meant}?"), "{tool} {key}");
+    }
+    for key in ["confirm", "async", "foo"] {
+        let known = told(EXEC, key);
+        for name in ["task", "mode", "working_dir", "model", "hard_timeout_sec", "options", "format"] {
+            assert!(known.contains(name), "{key}: {known}");
+        }
+    }
+    assert!(told("_codex_cloud_list_environments", "foo").ends_with("are format."), "nothing else is taken");
+}
+
+#[test]
+fn what_is_said_about_an_input_is_true() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    // The way an answer shall look may stand among the options, too.
+    let answer = host.call("_codex_local_status", json!({"options": {"format": "json"}}));
+    assert_eq!(answer["structuredContent"]["status"], "ok", "{answer}");
+    let mut words = |tool: &str, arguments: Value, field: &str| {
+        let refused = host.envelope(tool, arguments);
+        assert_eq!(named(&refused).len(), 1, "{refused}");
+        about(&refused, field).0
+    };
+    let twice = words(EXEC, json!({"task": "x", "workingDir": "/", "working_dir": "/"}), "working_dir");
+    assert_eq!(twice, "is given twice, as workingDir and as working_dir");
+    let inputs = json!({"task": "x", "labels": {"a": "b"}, "options": {"labels": {"a": "c"}}});
+    assert_eq!(words(EXEC, inputs, "labels"), "is given twice, as labels and as options.labels");
+    let twice = words("_codex_local_status", json!({"options": {"format": "markdown"}}), "format");
+    assert_eq!(twice, "is given twice, as format and as options.format");
+    let one = json!({"task_ids": "T-local-00000000000000000000000000000000"});
+    assert_eq!(words("_codex_local_wait", one, "task_ids"), "must be a list");
+    for format in ["yaml", "human", "jsonl"] {
+        let answer = host.call("_codex_local_status", json!({"format": format}));
+        let told = answer["content"][0]["text"].as_str().unwrap();
+        assert!(told.contains("must be one of markdown, json |"), "{told}");
+    }
+}
+
+#[test]
+fn a_task_without_a_thread_is_named_when_it_cannot_be_resumed() {
+    let stage = Stage::acting(crate::PROGRAM, "exit 1");
+    let mut host = Host::of(&stage, NEW);
+    let id = host.exec();
+    host.envelope("_codex_local_wait", json!({"task_id": id}));
+    let refused = host.envelope("_codex_local_resume", json!({"task": "go on", "task_id": id}));
+    let details = &refused["error"]["details"];
+    assert_eq!(
+        (&details["code"], &details["task_id"]),
+        (&json!("THREAD_NOT_FOUND"), &json!(id)),
+        "{refused}"
+    );
+}

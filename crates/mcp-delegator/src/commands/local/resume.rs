@@ -72,10 +72,13 @@ fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
     };
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
-        return Err(AppError::new(
-            ErrorCode::ThreadNotFound,
-            "That task never announced a thread, so there is nothing to go on with.",
-        ));
+        let words = "That task never announced a thread, so there is nothing to go on with.";
+        let error = AppError::new(ErrorCode::ThreadNotFound, words)
+            .suggest("Give the work to a new task, with 'mcp-delegator local exec'.");
+        return Err(match earlier {
+            Some(task) => error.context("task_id", task.id.as_str()),
+            None => error,
+        });
     };
     let asked = Asked {
         submission: &input.submission,

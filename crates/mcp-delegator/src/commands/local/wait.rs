@@ -87,13 +87,20 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {
-    let several = input.get("task_ids").and_then(Value::as_array).is_some_and(|ids| !ids.is_empty());
+    // Something else than a list is not nothing; that it is no list is told already.
+    let several = match input.get("task_ids") {
+        Some(Value::Array(ids)) => !ids.is_empty(),
+        given => given.is_some(),
+    };
     match (input.get("task_id").is_some(), several) {
         (true, true) => vec![
             Problem::new(ErrorCode::InvalidValue, "task_ids", "cannot be given together with task_id")
                 .suggest(Some("Put all ids into task_ids.")),
         ],
-        (false, false) => vec![Problem::new(ErrorCode::MissingArgument, "task_id", "is missing")],
+        (false, false) => vec![
+            Problem::new(ErrorCode::MissingArgument, "task_id", "is missing, and so is task_ids")
+                .suggest(Some("Give one of them.")),
+        ],
         _ => Vec::new(),
     }
 }
