@@ -73,11 +73,14 @@ pub enum Stack {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     /// What to do
-    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
+    #[schemars(
+        length(min = 1, max = 100_000),
+        extend("x-positional" = true, "x-stdin" = true, "x-length" = true)
+    )]
     pub task: String,
     /// The same key with the same input returns the first task instead of starting another
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true, "x-length" = true))]
     pub idempotency_key: Option<String>,
     /// Labels to keep, show and filter by
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -96,19 +99,19 @@ pub struct Submission {
 /// How an agent is run on this machine: inputs of run, exec and resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
-    /// Absolute path to work in (default: the caller's; resume: the thread's)
+    /// Absolute path (default: current or the thread's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
-    /// Model name
+    /// Model, 1..128 chars (default: the agent's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL))]
     pub model: Option<String>,
-    /// Seconds without activity before the end
+    /// Seconds without activity
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 300))]
     pub idle_timeout_sec: Option<u32>,
-    /// Seconds in all before the end
+    /// Seconds in all
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
     pub hard_timeout_sec: Option<u32>,

@@ -22,7 +22,7 @@ use crate::views::{estimate, task as view};
 pub struct Exec {
     #[serde(flatten)]
     pub submission: Submission,
-    /// How far the agent may go
+    /// What it may do
     #[serde(default)]
     pub mode: Mode,
     #[serde(flatten)]
@@ -34,7 +34,7 @@ pub struct Exec {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers at once with the task's id for wait, status and results.",
+    details: "Answers at once with its id for wait, status and results.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,
@@ -48,7 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     }],
     describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
-    ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task to run in the background")
+    ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task in the background")
 };
 
 /// How long an answer waits for the agent to announce its thread.

@@ -22,11 +22,11 @@ pub struct Resume {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID))]
     pub thread_id: Option<String>,
-    /// An earlier task of the thread
+    /// One of its tasks
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = TASK_ID))]
     pub task_id: Option<String>,
-    /// How far the agent may go
+    /// What it may do
     #[serde(default)]
     pub mode: Mode,
     #[serde(flatten)]

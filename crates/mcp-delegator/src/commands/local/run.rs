@@ -38,10 +38,10 @@ pub enum RunMode {
 pub struct Run {
     #[serde(flatten)]
     pub submission: Submission,
-    /// How far the agent may go
+    /// What it may do
     #[serde(default)]
     pub mode: RunMode,
-    /// Required for the two write modes
+    /// Must be true to write
     #[serde(default)]
     pub confirm: bool,
     /// Answer at once
@@ -49,9 +49,9 @@ pub struct Run {
     pub is_async: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
-    /// Answer with what there is after this many seconds; the task goes on
+    /// Answer with what there is after this many seconds, while the task goes on; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "x-default" = 50))]
     pub call_budget_sec: Option<u32>,
 }
 

@@ -43,10 +43,10 @@ pub struct Wait {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = task_id_item(), "default" = null))]
     pub task_ids: Vec<String>,
-    /// With task_ids: when all have ended, or the first
+    /// All task_ids, or any
     #[serde(default)]
     pub until: Until,
-    /// Seconds to wait; on the command line unlimited unless given
+    /// Seconds to wait; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600), extend("x-default" = 50))]
     pub timeout_sec: Option<u32>,
@@ -64,7 +64,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers as soon as it ends. If the time is over first, the state is working: call again.",
+    details: "If the time is over first, the state is working: call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     danger: Danger::Safe,
