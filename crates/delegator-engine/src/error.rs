@@ -8,6 +8,8 @@ use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError};
 
+use crate::directory::UnfitDirectory;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]
@@ -32,10 +34,8 @@ pub enum EngineError {
         "task {parent} has as many tasks running or waiting as the configured max_children ({allowed}) allows"
     )]
     TooManyChildren { parent: String, allowed: usize },
-    #[error("{}: {problem}", path.display())]
-    WorkingDir { path: PathBuf, problem: String },
-    #[error("{} is outside the configured allowed_roots", path.display())]
-    OutsideRoots { path: PathBuf },
+    #[error("{} cannot be used as {input}: it {problem}", path.display())]
+    Unfit { input: &'static str, path: PathBuf, problem: UnfitDirectory },
     #[error("the agent cannot be run: {0}")]
     Agent(#[from] LocateError),
     #[error(transparent)]

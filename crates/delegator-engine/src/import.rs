@@ -103,10 +103,7 @@ fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         labels: [("imported".to_owned(), "true".to_owned())].into(),
         input: serde_json::json!({}),
         resumed_thread: None,
-        idempotency: Some(Idempotency {
-            key: format!("import:{}", head.thread_id),
-            request_hash: head.thread_id.clone(),
-        }),
+        idempotency: Some(Idempotency::new(format!("import:{}", head.thread_id), &head.thread_id)),
     }
 }
 

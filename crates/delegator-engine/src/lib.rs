@@ -15,6 +15,7 @@ mod cancel;
 mod clean;
 mod clock;
 mod crowd;
+mod directory;
 mod error;
 mod error_places;
 mod estimate;
@@ -55,6 +56,7 @@ use shelf::Lent;
 pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning};
 pub use delegator_git::RestoreError;
+pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
 pub use estimate::Expected;
 pub use evidence::{

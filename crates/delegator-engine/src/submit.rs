@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
+use crate::directory::real_directory;
 use crate::error::EngineError;
 use crate::estimate::{Expected, History};
 use crate::launch::{AgentProgram, Launch, Settings};
@@ -68,10 +69,10 @@ impl Engine {
         }
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
-        settings.working_dir = checked_dir(&settings.working_dir, &settings.allowed_roots)?;
+        settings.working_dir = checked("working_dir", &settings.working_dir, &settings.allowed_roots)?;
         // Where it may write, too.
         for directory in &mut settings.add_dirs {
-            *directory = checked_dir(directory, &settings.allowed_roots)?;
+            *directory = checked("add_dirs", directory, &settings.allowed_roots)?;
         }
         let id = fresh_id()?;
         let mut launch = Engine::launch_of(&submission, &id);
@@ -154,20 +155,10 @@ fn redacted_text(launch: &Launch) -> String {
     launch.redactor().redact_str(&launch.task).into_owned()
 }
 
-/// The canonical name of a directory a task may work in.
-pub(crate) fn checked_dir(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
-    let refuse = |problem: String| EngineError::WorkingDir { path: path.to_owned(), problem };
-    let real = path.canonicalize().map_err(|error| refuse(error.to_string()))?;
-    if !real.is_dir() {
-        return Err(refuse("is not a directory".to_owned()));
-    }
-    if !is_within(&real, roots) {
-        return Err(EngineError::OutsideRoots { path: path.to_owned() });
-    }
-    Ok(real)
-}
-
-/// Without roots every directory will do. Roots are compared by what they really are.
-pub(crate) fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
-    roots.is_empty() || roots.iter().any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)))
+fn checked(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
+    real_directory(path, roots).map_err(|problem| EngineError::Unfit {
+        input,
+        path: path.to_owned(),
+        problem,
+    })
 }

@@ -17,13 +17,13 @@ use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
+use crate::directory::{UnfitDirectory, within};
 use crate::error::EngineError;
 use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
 use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
-use crate::submit::is_within;
 use crate::verification::{CheckRecord, Verify};
 use crate::{Engine, crowd, error_places, look, wake};
 
@@ -239,14 +239,12 @@ fn prepare(
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
 /// starts in the one that was checked.
 fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
-    let refuse = |problem: String| EngineError::WorkingDir { path: path.to_owned(), problem };
+    let refuse = |problem| EngineError::Unfit { input: "working_dir", path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
-        .map_err(|error| refuse(error.to_string()))?;
+        .map_err(|error| refuse(std::io::Error::from(error).into()))?;
     let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
-    let real = std::fs::read_link(name).map_err(|error| refuse(error.to_string()))?;
-    if !is_within(&real, roots) {
-        return Err(EngineError::OutsideRoots { path: path.to_owned() });
-    }
+    let real = std::fs::read_link(name).map_err(|error| refuse(UnfitDirectory::Unusable(error)))?;
+    within(&real, roots).map_err(refuse)?;
     Ok((fd, real))
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
     let labels: BTreeMap<String, String> = json("labels", row.get("labels")?)?;
     let key: Option<String> = row.get("idempotency_key")?;
     let idempotency = match key {
-        Some(key) => Some(Idempotency { key, request_hash: row.get("request_hash")? }),
+        Some(key) => Some(Idempotency::new(key, row.get::<_, String>("request_hash")?)),
         None => None,
     };
     Ok(Task {

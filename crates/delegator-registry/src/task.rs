@@ -39,6 +39,20 @@ pub struct NewTask {
 pub struct Idempotency {
     pub key: String,
     pub request_hash: String,
+    /// What earlier versions wrote down for the same request. Only a question has it: their tasks are found by it.
+    pub former_hash: Option<String>,
+}
+
+impl Idempotency {
+    pub fn new(key: impl Into<String>, request_hash: impl Into<String>) -> Self {
+        Idempotency { key: key.into(), request_hash: request_hash.into(), former_hash: None }
+    }
+
+    /// Whether what is asked for now was asked for then.
+    pub(crate) fn is_repeated_by(&self, asked: &Idempotency) -> bool {
+        let known = Some(self.request_hash.as_str());
+        known == Some(asked.request_hash.as_str()) || known == asked.former_hash.as_deref()
+    }
 }
 
 /// What a list says of a task that has not ended.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::registry::CommandSpec;
-use crate::requests::snake_case;
+use crate::requests::{FORMAT, OPTIONS, given_twice, snake_case};
 
 /// The longest input we take: far above any legal call, far below what would hurt.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 pub fn merged(source: &str, flags: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
     let mut object = parsed(source, &read(source)?)?;
     drop_overridden(&mut object, &flags);
-    if let Some(Value::Object(options)) = object.get_mut("options") {
+    if let Some(Value::Object(options)) = object.get_mut(OPTIONS) {
         drop_overridden(options, &flags);
     }
     object.extend(flags);
@@ -76,20 +76,28 @@ fn parsed(source: &str, text: &str) -> Result<Map<String, Value>, AppError> {
     }
 }
 
-/// A tool call may say in its input how it wants the answer; the same object works here.
-pub fn take_format(object: &mut Map<String, Value>, problems: &mut Vec<Problem>) -> Option<Format> {
-    let value = object.shift_remove("format")?;
-    let format = value.as_str().and_then(Format::named);
+/// A tool call may say in its input how it wants the answer, beside its inputs or among the options; the same object
+/// works here. Which formats there are depends on who asks.
+pub fn take_format(
+    object: &mut Map<String, Value>,
+    known: &[Format],
+    problems: &mut Vec<Problem>,
+) -> Option<Format> {
+    let outside = object.shift_remove(FORMAT).filter(|value| !value.is_null());
+    let options = object.get_mut(OPTIONS).and_then(Value::as_object_mut);
+    let inside = options.and_then(|options| options.shift_remove(FORMAT)).filter(|value| !value.is_null());
+    if outside.is_some() && inside.is_some() {
+        problems.push(given_twice(FORMAT, FORMAT, &format!("{OPTIONS}.{FORMAT}")));
+    }
+    let value = outside.or(inside)?;
+    let format = value.as_str().and_then(Format::named).filter(|format| known.contains(format));
     if format.is_none() {
-        let nearest = value.as_str().and_then(|typed| names::nearest(typed, Format::NAMES));
+        let names: Vec<&str> = known.iter().map(|format| format.name()).collect();
+        let nearest = value.as_str().and_then(|typed| names::nearest(typed, names.iter().copied()));
         problems.push(
-            Problem::new(
-                ErrorCode::InvalidValue,
-                "format",
-                format!("must be one of {}", Format::NAMES.join(", ")),
-            )
-            .value(value)
-            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
+            Problem::new(ErrorCode::InvalidValue, FORMAT, format!("must be one of {}", names.join(", ")))
+                .value(value)
+                .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
         );
     }
     format

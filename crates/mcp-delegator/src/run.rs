@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::cli::argv::{self, Invocation};
-use crate::cli::globals::Globals;
+use crate::cli::globals::{Format, Globals};
 use crate::commands;
 use crate::fault::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::interrupt::{self, Attachment};
 use crate::outcome::{Answer, Completion, Outcome, Warning};
 use crate::presentation::{Presentation, Texts};
 use crate::process::Process;
-use crate::registry::{CommandSpec, ROOT};
+use crate::registry::{Circumstances, CommandSpec, ROOT};
 use crate::screen::Screen;
 use crate::stdout::{Printer, Written};
 use crate::views::{cap, fields};
@@ -40,6 +40,12 @@ pub struct Context<'a> {
     pub call_budget: Option<Duration>,
     /// Where a server keeps its connections between calls.
     pub shelf: Shelf,
+}
+
+impl Context<'_> {
+    pub fn circumstances(&self) -> Circumstances<'_> {
+        Circumstances { config: self.config, current_dir: &self.process.current_dir }
+    }
 }
 
 /// The moment and the identity of a call.
@@ -227,7 +233,7 @@ fn gather(asked: &mut Asked) -> Result<Map<String, Value>, AppError> {
     if let Some(source) = &asked.globals.input_json {
         object = payload::merged(source, object)?;
     }
-    let format = payload::take_format(&mut object, &mut asked.problems);
+    let format = payload::take_format(&mut object, &Format::ALL, &mut asked.problems);
     asked.globals.format = asked.globals.format.or(format);
     Ok(object)
 }
@@ -245,7 +251,10 @@ fn execute(
         problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
-    let request = requests::validate(spec, object, problems)?;
+    // What a configuration would have against it only one that can be read says.
+    let around = Circumstances { config, current_dir: &process.current_dir };
+    let around = config_error.is_none().then_some(&around);
+    let request = requests::validate(spec, object, problems, around)?;
     let state_dir = delegator_config::state_dir(&sources(process));
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;

@@ -287,3 +287,21 @@ fn a_failures_retry_is_the_one_its_command_declares() {
     let entry = &command["exit_codes"][run.exit.unwrap().to_string()];
     assert_eq!(entry["retryable"], run.json()["error"]["retryable"]);
 }
+
+#[test]
+fn what_the_surroundings_say_is_told_with_the_rest() {
+    let words = ["local", "exec", "x", "--mode", "danger-full-access", "--isolation", "worktree"];
+    let more = ["--working-dir", "/nonexistent", "--hard-timeout-sec", "0", "--add-dirs", "here"];
+    let world = world();
+    let run = world.run([words.as_slice(), &more].concat());
+    assert_eq!(run.exit, Some(2), "{run:?}");
+    let mut fields = problem_fields(&run);
+    fields.sort();
+    assert_eq!(fields, ["add_dirs.0", "hard_timeout_sec", "isolation", "mode", "working_dir"], "{run:?}");
+    // A configuration that cannot be read says nothing about a call: its own error comes first.
+    let broken = world.variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
+    assert_eq!(
+        problem_fields(&broken.run(["local", "exec", "x", "--working-dir", "/nonexistent"])),
+        ["max_mode"]
+    );
+}

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use delegator_testkit::generated::{assert_up_to_date, workspace};
+use mcp_delegator::cli::globals::Format;
 use mcp_delegator::cli::{argv, tree};
 use mcp_delegator::commands;
 use mcp_delegator::registry::{self, CommandSpec, Property, PropertyType, Toolset, mcp_tool};
@@ -88,19 +89,21 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
 #[test]
 fn a_tools_properties_and_options_are_the_commands_flags() {
     for spec in registry::all().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
-        let tool = mcp_tool::tool_definition(spec, "_codex_");
+        let tool = mcp_tool::tool_definition(spec, "_codex_", Format::Markdown);
         let schema = &tool["inputSchema"];
         let mut offered: BTreeSet<String> =
             schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert!(offered.remove("format"), "{}", spec.name());
-        if offered.remove("options") {
-            let keys = schema["properties"]["options"]["description"].as_str().unwrap();
-            let keys = keys.trim_start_matches(mcp_tool::OPTIONS_LIST);
-            offered.extend(keys.split(", ").map(|key| key.split(' ').next().unwrap().to_owned()));
-        }
         let inputs = spec.inputs();
-        let built: BTreeSet<String> =
-            inputs.properties.iter().filter(|property| !property.unbuilt).map(|p| p.name.clone()).collect();
+        let built = inputs.properties.iter().filter(|property| !property.unbuilt);
+        if offered.remove("options") {
+            let listed = schema["properties"]["options"]["description"].as_str().unwrap();
+            let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            let words: BTreeSet<&str> = listed.split(|letter| !is_part(letter)).collect();
+            let rare = inputs.properties.iter().filter(|property| property.advanced);
+            offered.extend(rare.map(|p| p.name.clone()).filter(|name| words.contains(name.as_str())));
+        }
+        let built: BTreeSet<String> = built.map(|property| property.name.clone()).collect();
         assert_eq!(offered, built, "{}", spec.name());
     }
 }
@@ -134,8 +137,10 @@ fn schemas_are_plain_enough_for_every_host() {
 
 #[test]
 fn the_tool_list_is_as_committed_and_small() {
-    let tools: Vec<Value> =
-        the_fifteen().iter().map(|spec| mcp_tool::tool_definition(spec, "_codex_")).collect();
+    let tools: Vec<Value> = the_fifteen()
+        .iter()
+        .map(|spec| mcp_tool::tool_definition(spec, "_codex_", Format::Markdown))
+        .collect();
     let size = json!({"tools": tools}).to_string().len();
     assert!(size <= 12_000, "tools/list has {size} bytes");
     for tool in &tools {
@@ -288,8 +293,8 @@ proptest! {
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
         // The typed commands too, as far as the command accepts the combination at all.
-        let by_words = requests::validate(spec, read.object, vec![]);
-        let by_json = requests::validate(spec, object, vec![]);
+        let by_words = requests::validate(spec, read.object, vec![], None);
+        let by_json = requests::validate(spec, object, vec![], None);
         prop_assert_eq!(by_words, by_json);
     }
 
@@ -302,8 +307,8 @@ proptest! {
             home.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
-        let plain = requests::validate(spec, object, vec![]);
-        let mixed = requests::validate(spec, other, vec![]);
+        let plain = requests::validate(spec, object, vec![], None);
+        let mixed = requests::validate(spec, other, vec![], None);
         match (plain, mixed) {
             (Ok(plain), Ok(mixed)) => prop_assert_eq!(plain, mixed),
             (Err(plain), Err(mixed)) => prop_assert_eq!(plain.code, mixed.code),
@@ -321,8 +326,9 @@ proptest! {
 #[test]
 fn two_spellings_of_one_input_are_refused() {
     let object = json!({"task": "x", "workingDir": "/a", "working_dir": "/b"});
-    let error = requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![])
-        .unwrap_err();
+    let error =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+            .unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].field, "working_dir");
 }
@@ -330,8 +336,9 @@ fn two_spellings_of_one_input_are_refused() {
 #[test]
 fn an_unknown_key_names_the_nearest_and_all_problems_come_together() {
     let object = json!({"taks": "x", "mode": "write", "idle_timeout_sec": 0, "labels": ["a"], "model": "-x"});
-    let error = requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![])
-        .unwrap_err();
+    let error =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+            .unwrap_err();
     let fields: Vec<&str> = error.problems.iter().map(|problem| problem.field.as_str()).collect();
     for field in ["taks", "mode", "idle_timeout_sec", "labels", "model", "task"] {
         assert!(fields.contains(&field), "{field} is missing in {fields:?}");
@@ -342,7 +349,7 @@ fn an_unknown_key_names_the_nearest_and_all_problems_come_together() {
 #[test]
 fn rules_between_inputs_are_checked() {
     let problems = |spec: &'static CommandSpec, object: Value| -> Vec<String> {
-        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![]).unwrap_err();
+        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
         error
             .problems
             .iter()
@@ -378,6 +385,6 @@ fn rules_between_inputs_are_checked() {
 fn the_longest_task_is_counted_in_characters() {
     let object = json!({"task": "𝕏".repeat(100_000)});
     let accepted =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![]);
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
     assert!(accepted.is_ok(), "{accepted:?}");
 }

@@ -121,6 +121,8 @@ fn all_problems_of_a_line_are_told_at_once() {
         problems[fields.iter().position(|f| *f == "--mod").unwrap()]["suggestion"],
         "Did you mean --mode?"
     );
+    let run = world().run(["local", "exec", "x", "--cwd", "/"]);
+    assert_eq!(run.json()["error"]["suggestion"], "Did you mean --working-dir?", "as other programs call it");
 }
 
 #[test]

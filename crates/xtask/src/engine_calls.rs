@@ -63,7 +63,7 @@ impl Door {
             input: serde_json::json!({}),
             allow_parallel_writes: true,
             nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
-            idempotency: key.map(|key| Idempotency { key: key.to_owned(), request_hash: text.to_owned() }),
+            idempotency: key.map(|key| Idempotency::new(key, text)),
         })?;
         Ok((submitted.task.id, submitted.queue_position))
     }

@@ -125,7 +125,7 @@ fn submission(chance: &mut Chance, trees: &[PathBuf], threads: &[String]) -> Sub
         input: json!({}),
         allow_parallel_writes: chance.one_in(6),
         nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
-        idempotency: key.map(|key| Idempotency { key, request_hash: "the same".to_owned() }),
+        idempotency: key.map(|key| Idempotency::new(key, "the same")),
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<O
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
     let first = db.query_row(sql, [&asked.key], row::task_from).optional()?;
     Ok(first.map(|first| {
-        let same = first.idempotency.as_ref().is_some_and(|known| known.request_hash == asked.request_hash);
+        let same = first.idempotency.as_ref().is_some_and(|known| known.is_repeated_by(asked));
         if same { Taken::Before(Box::new(first)) } else { Taken::Conflict { first: first.id } }
     }))
 }

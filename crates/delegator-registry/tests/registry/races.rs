@@ -100,7 +100,7 @@ fn one_submit_of_a_key_wins() {
     let world = World::new();
     world.registry();
     let told = at_once(&world, KEYS, |_, key, registry| {
-        let idempotency = Some(Idempotency { key: format!("key-{key}"), request_hash: "same".to_owned() });
+        let idempotency = Some(Idempotency::new(format!("key-{key}"), "same"));
         registry.submit(&NewTask { idempotency, ..new_task() }, b"launch", 1)
     });
     for key in 0..KEYS {

@@ -12,7 +12,7 @@ use delegator_registry::{
 use crate::support::{World, ended, fresh_id, new_task, submit, working};
 
 fn with_key(key: &str, hash: &str) -> NewTask {
-    let idempotency = Some(Idempotency { key: key.to_owned(), request_hash: hash.to_owned() });
+    let idempotency = Some(Idempotency::new(key, hash));
     NewTask { idempotency, ..new_task() }
 }
 
@@ -51,6 +51,10 @@ fn the_same_key_is_the_same_task_as_long_as_it_exists() {
         matches!(&other, Err(RegistryError::IdempotencyConflict { first: id, .. }) if *id == first.id),
         "{other:?}"
     );
+    // A row of an earlier version is found by what that version would have written.
+    let mut updated = with_key("k", "new");
+    updated.idempotency.as_mut().unwrap().former_hash = Some("h".to_owned());
+    assert_eq!(registry.submit(&updated, b"", 3).unwrap().task, first);
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 1, "a replay left a directory");
     registry.request_cancel(&first.id, None, 4).unwrap();
     assert!(registry.submit(&with_key("k", "h"), b"", 5).unwrap().replayed, "an ended task still exists");

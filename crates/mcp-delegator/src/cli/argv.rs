@@ -98,9 +98,10 @@ fn unknown_word(word: &str, words: &mut Vec<OsString>, path: &[String]) -> Probl
             .suggest(Some(suggestion));
     }
     let known = unknown::flags_of(path);
-    let nearest = names::nearest(&typed, known.iter().map(String::as_str)).filter(|flag| *flag != typed);
+    let nearest = names::nearest(&typed, known.iter().map(String::as_str)).map(str::to_owned);
+    let nearest = nearest.or_else(|| unknown::meant_flag(&typed, path)).filter(|flag| *flag != typed);
     let problem = Problem::new(ErrorCode::UnknownFlag, clipped(&typed), "is not a flag of this command")
-        .suggest(nearest.map(|flag| format!("Did you mean {flag}?")));
+        .suggest(nearest.as_ref().map(|flag| format!("Did you mean {flag}?")));
     let has_own_value = words[at].to_string_lossy().contains('=');
     match nearest {
         Some(flag) => {

@@ -18,6 +18,7 @@ pub enum Format {
 }
 
 impl Format {
+    pub const ALL: [Format; 4] = [Format::Human, Format::Markdown, Format::Json, Format::Jsonl];
     pub const NAMES: [&'static str; 4] = ["human", "markdown", "json", "jsonl"];
 
     pub fn name(self) -> &'static str {

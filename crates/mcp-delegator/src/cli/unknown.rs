@@ -12,6 +12,7 @@ use super::path::locate;
 use super::tree;
 use crate::fault::{AppError, ErrorCode, Redirect, clipped};
 use crate::registry::{self, CommandSpec, Danger, PROGRAM};
+use crate::requests::{other_words, snake_case};
 use crate::views::shell_word;
 
 /// Every flag the command at this path takes, as typed.
@@ -25,6 +26,14 @@ pub fn flags_of(path: &[String]) -> Vec<String> {
         }
     }
     flags
+}
+
+/// The flag somebody means who calls it as another program does.
+pub fn meant_flag(typed: &str, path: &[String]) -> Option<String> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let inputs = registry::find(&path)?.inputs();
+    let meant = other_words::meant(&snake_case(typed.trim_start_matches('-')), &inputs)?;
+    inputs.get(meant).map(|property| format!("--{}", property.flag()))
 }
 
 fn long_flags(command: &clap::Command) -> Vec<String> {

@@ -15,11 +15,11 @@ use crate::views::document::{Block, Document};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
-    /// Active for longer with no living supervisor is stuck
+    /// Stuck: active for longer, no supervisor
     #[serde(default = "one_hour")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub stuck_task_max_age_seconds: u32,
-    /// Finished for longer is old
+    /// Old: finished for longer
     #[serde(default = "one_day")]
     #[schemars(range(min = 1, max = 87_600))]
     pub old_task_max_age_hours: u32,
@@ -47,7 +47,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
     ..CommandSpec::declare::<CleanupRegistry>(
         &["cleanup-registry"],
-        "End tasks that are stuck and forget finished ones that are old",
+        "End stuck tasks and forget old finished ones",
     )
 };
 

@@ -99,6 +99,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
             thread: None,
             input: json!({}),
             program: Some(program),
+            call_budget: None,
         },
     )?)?;
     let waited = attach(context, &engine, &submitted.task.id, None)?;

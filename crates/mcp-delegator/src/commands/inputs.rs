@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::fault::{ErrorCode, Problem, clipped};
+use crate::views::structured_output;
 
 /// Ids are the only part of a path a caller ever names, so their alphabet is closed.
 pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
@@ -72,11 +73,14 @@ pub enum Stack {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     /// What to do
-    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
+    #[schemars(
+        length(min = 1, max = 100_000),
+        extend("x-positional" = true, "x-stdin" = true, "x-length" = true)
+    )]
     pub task: String,
     /// The same key with the same input returns the first task instead of starting another
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true, "x-length" = true))]
     pub idempotency_key: Option<String>,
     /// Labels to keep, show and filter by
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -95,19 +99,19 @@ pub struct Submission {
 /// How an agent is run on this machine: inputs of run, exec and resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
-    /// Absolute path to work in (default: the caller's; resume: the thread's)
+    /// Absolute path (default: current or the thread's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
-    /// Model name
+    /// Model, 1..128 chars (default: the agent's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL))]
     pub model: Option<String>,
-    /// Seconds without activity before the end
+    /// Seconds without activity
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 300))]
     pub idle_timeout_sec: Option<u32>,
-    /// Seconds in all before the end
+    /// Seconds in all
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
     pub hard_timeout_sec: Option<u32>,
@@ -135,11 +139,11 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL), extend("x-advanced" = true))]
     pub reasoning_effort: Option<String>,
-    /// Paths of images to show the agent
+    /// Absolute paths of images to show the agent
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
     pub images: Vec<String>,
-    /// Further directories the agent may write to
+    /// Further directories the agent may write to, as absolute paths
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
     pub add_dirs: Vec<String>,
@@ -241,6 +245,15 @@ fn plainly_destructive(input: &Value) -> Option<Problem> {
     Some(problem)
 }
 
+/// An answer can be held only to a schema that is one.
+fn no_schema(input: &Value) -> Option<Problem> {
+    let unusable =
+        structured_output::unusable(input.get("output_schema").filter(|given| given.is_object())?)?;
+    let words = format!("is not a JSON Schema: {}", clipped(&unusable));
+    let suggestion = "Give a JSON Schema that refers to nothing outside itself.";
+    Some(Problem::new(ErrorCode::InvalidValue, "output_schema", words).suggest(Some(suggestion)))
+}
+
 /// The rules between the inputs of one agent run.
 pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     let mut problems = check_task_text(input);
@@ -257,6 +270,7 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
         );
     }
     problems.extend(plainly_destructive(input));
+    problems.extend(no_schema(input));
     let words = input.get("verify").and_then(Value::as_array).into_iter().flatten();
     if words.filter_map(Value::as_str).any(|word| word.contains('\0')) {
         problems.push(Problem::new(ErrorCode::InvalidValue, "verify", "must not contain NUL characters"));

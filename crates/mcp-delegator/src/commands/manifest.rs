@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::inputs::Paging;
+use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Completion};
 use crate::registry::exit_codes::{ExitCodeEntry, exit_codes};
@@ -158,7 +159,7 @@ fn command(spec: &'static CommandSpec, prefix: &str) -> Command {
         unavailable_inputs: names(|property| property.unbuilt),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
-        mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix)),
+        mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix, Format::Markdown)),
         exit_codes: exit_codes(spec),
         examples: spec
             .examples

@@ -1,5 +1,6 @@
 //! The commands: one verb, one file, from its inputs to its answer.
 
+pub mod beforehand;
 pub mod cancel;
 pub mod cleanup_registry;
 pub mod cloud;

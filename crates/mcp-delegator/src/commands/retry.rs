@@ -87,6 +87,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
             .flatten(),
         input: record,
         program: None,
+        call_budget: None,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     let mut answer = accepted(&engine, submitted, "background")?;

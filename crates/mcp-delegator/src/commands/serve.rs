@@ -129,7 +129,15 @@ fn choice(context: &Context<'_>, input: &Serve) -> Choice {
         tools: words(&input.tools, "tools"),
         exclude_tools: words(&input.exclude_tools, "exclude_tools"),
         read_only: input.read_only || is_set("read_only"),
+        default_format: default_format(context, input),
         output_schemas: input.output_schemas || is_set("output_schemas"),
+    }
+}
+
+fn default_format(context: &Context<'_>, input: &Serve) -> Format {
+    match (input.default_format, context.config.word("default_format")) {
+        (Some(ToolFormat::Json), _) | (None, Some("json")) => Format::Json,
+        _ => Format::Markdown,
     }
 }
 
@@ -140,10 +148,7 @@ fn listed(given: &[String]) -> Vec<String> {
 }
 
 fn surroundings(context: &Context<'_>, input: &Serve, choice: &Choice) -> Surroundings {
-    let default_format = match (input.default_format, context.config.word("default_format")) {
-        (Some(ToolFormat::Json), _) | (None, Some("json")) => Format::Json,
-        _ => Format::Markdown,
-    };
+    let default_format = default_format(context, input);
     Surroundings {
         process: context.process.clone(),
         config: context.config.clone(),

@@ -1,9 +1,12 @@
 //! What the engine reports, in the vocabulary of the door.
 
-use delegator_engine::{EngineError, RestoreError};
+use std::path::Path;
+
+use delegator_domain::task::Mode;
+use delegator_engine::{EngineError, RestoreError, UnfitDirectory};
 use delegator_registry::RegistryError;
 
-use super::{AppError, ErrorCode, Retry};
+use super::{AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -35,14 +38,15 @@ impl From<EngineError> for AppError {
             EngineError::AlreadyEnded { task, state } => AppError::new(ErrorCode::WrongState, message)
                 .context("state", state.shown())
                 .context("task_id", task.as_str()),
-            EngineError::ModeTooWide { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Ask for less, or raise max_mode in your own configuration."),
+            EngineError::ModeTooWide { asked, allowed } => {
+                AppError::of_problems(vec![mode_too_wide(asked, allowed)])
+            }
             EngineError::TooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Do it in this task, or raise max_depth in your own configuration."),
             EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Wait for one of them, or raise max_children in your own configuration."),
-            EngineError::WorkingDir { .. } => {
-                AppError::new(ErrorCode::InvalidValue, message).context("field", "working_dir")
+            EngineError::Unfit { input, path, problem } => {
+                AppError::of_problems(vec![unfit_directory(input, &path, &problem)])
             }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
@@ -58,7 +62,6 @@ impl From<EngineError> for AppError {
             EngineError::Restore(error) => restore(error, message),
             EngineError::NoSession { .. } => AppError::new(ErrorCode::InvalidValue, message)
                 .suggest("Session files lie under sessions/ in Codex's home."),
-            EngineError::OutsideRoots { .. } => AppError::new(ErrorCode::PolicyBlocked, message),
             EngineError::Agent(_) => AppError::new(ErrorCode::DependencyMissing, message)
                 .suggest("Install it, or name it with codex_bin or MCP_DELEGATOR_CODEX_BIN."),
             EngineError::NoSandbox { .. } => AppError::new(ErrorCode::Unsupported, message)
@@ -73,6 +76,33 @@ impl From<EngineError> for AppError {
             }
         }
     }
+}
+
+/// A mode above what the user allows.
+pub fn mode_too_wide(asked: Mode, allowed: Mode) -> Problem {
+    let words = format!("is more than the configured max_mode, {}, allows", allowed.name());
+    Problem::new(ErrorCode::PolicyBlocked, "mode", words)
+        .value(asked.name().into())
+        .suggest(Some("Ask for less, or let the user raise max_mode in their own configuration."))
+}
+
+/// A directory an agent may not work in, or cannot.
+pub fn unfit_directory(field: &str, path: &Path, problem: &UnfitDirectory) -> Problem {
+    let (code, suggestion) = match problem {
+        UnfitDirectory::Missing => {
+            (ErrorCode::InvalidValue, "Create it, or name one that exists.".to_owned())
+        }
+        UnfitDirectory::NotADirectory | UnfitDirectory::Unusable(_) => {
+            (ErrorCode::InvalidValue, "Name a directory that can be used.".to_owned())
+        }
+        UnfitDirectory::OutsideRoots { roots } => {
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+    };
+    Problem::new(code, field, problem.to_string())
+        .value(path.display().to_string().into())
+        .suggest(Some(suggestion))
 }
 
 fn restore(error: RestoreError, message: String) -> AppError {

@@ -20,12 +20,14 @@ use crate::outcome::{Answer, Warning};
 use crate::payload;
 use crate::presentation::Presentation;
 use crate::process::Process;
-use crate::registry::CommandSpec;
+use crate::registry::{Circumstances, CommandSpec};
 use crate::requests;
 use crate::run::{Call, Context, caught, fitting};
 use crate::screen::Screen;
 use crate::stdout::Printer;
 
+/// How a tool can answer.
+const FORMATS: [Format; 2] = [Format::Markdown, Format::Json];
 /// Hosts cut or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
 /// What the wrapper around output that was asked for may take.
@@ -57,27 +59,28 @@ pub struct Admitted {
 
 impl Surroundings {
     /// Validates. The refusal is an answer, too, in the format that was asked for.
-    pub fn admit(
+    pub fn admit(&self, spec: &'static CommandSpec, object: Map<String, Value>) -> Result<Admitted, Refused> {
+        let around = Circumstances { config: &self.config, current_dir: &self.process.current_dir };
+        self.admit_in(spec, object, Some(&around))
+    }
+
+    /// A call that could not even be judged.
+    pub fn broken(&self, spec: &'static CommandSpec, error: AppError) -> Refused {
+        let (call, format) = (Call::begin(), self.default_format);
+        let call = Admitted { spec, input: Value::Null, format, call, max_text: MAX_TEXT };
+        Refused { call: Box::new(call), error: Box::new(error) }
+    }
+
+    fn admit_in(
         &self,
         spec: &'static CommandSpec,
         mut object: Map<String, Value>,
+        around: Option<&Circumstances<'_>>,
     ) -> Result<Admitted, Refused> {
         let call = Call::begin();
         let mut problems: Vec<Problem> = Vec::new();
-        let asked = payload::take_format(&mut object, &mut problems);
-        let format = match asked {
-            Some(Format::Json) => Format::Json,
-            Some(Format::Markdown) => Format::Markdown,
-            Some(other) => {
-                let words = format!("{} is not a format of tools", other.name());
-                problems.push(
-                    Problem::new(ErrorCode::InvalidValue, "format", words)
-                        .suggest(Some("Use markdown or json.")),
-                );
-                self.default_format
-            }
-            None => self.default_format,
-        };
+        let asked = payload::take_format(&mut object, &FORMATS, &mut problems);
+        let format = asked.unwrap_or(self.default_format);
         let asked_for_more = ["max_output_bytes", "maxOutputBytes"]
             .iter()
             .find_map(|key| object.get(*key).or_else(|| object.get("options")?.get(key))?.as_u64());
@@ -85,13 +88,13 @@ impl Surroundings {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .map_or(MAX_TEXT, |bytes| MAX_TEXT.max(bytes.saturating_add(AROUND_OUTPUT)));
         let admitted = |input: Value| Admitted { spec, input, format, call, max_text };
-        match requests::validate(spec, object, problems) {
+        match requests::validate(spec, object, problems, around) {
             Ok(request) => Ok(admitted(request.input)),
             Err(error) => Err(Refused { call: Box::new(admitted(Value::Null)), error: Box::new(error) }),
         }
     }
 
-    /// A call of our own making.
+    /// A call of our own making: it says how to answer, and starts nothing that surroundings could have something against.
     pub fn admitted(
         &self,
         spec: &'static CommandSpec,
@@ -99,7 +102,7 @@ impl Surroundings {
         format: Format,
     ) -> Result<Admitted, Refused> {
         let object = input.as_object().cloned().unwrap_or_default();
-        self.admit(spec, object).map(|call| Admitted { format, ..call })
+        self.admit_in(spec, object, None).map(|call| Admitted { format, ..call })
     }
 
     /// A resource as the host gets it.

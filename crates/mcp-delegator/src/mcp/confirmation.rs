@@ -10,6 +10,9 @@ use rmcp::model::{
 use rmcp::{RoleServer, service::RequestContext};
 use serde_json::{Map, Value};
 
+use crate::fault::{AppError, ErrorCode};
+use crate::requests::{OPTIONS, snake_case};
+
 /// The name of the question, and of its answer.
 const CONFIRM: &str = "confirm";
 
@@ -18,6 +21,8 @@ const CONFIRM: &str = "confirm";
 pub enum Said {
     Yes,
     No,
+    /// The question was closed without an answer.
+    Nothing,
 }
 
 /// Whether this host can ask its user.
@@ -56,20 +61,45 @@ fn judged(answer: &ElicitResult) -> Said {
     let confirmed = answer.content.as_ref().is_some_and(|content| content[CONFIRM] == true);
     match answer.action {
         ElicitationAction::Accept if confirmed => Said::Yes,
+        ElicitationAction::Cancel => Said::Nothing,
         _ => Said::No,
     }
 }
 
-fn form(object: &Map<String, Value>) -> Option<ElicitRequestParams> {
-    let word = |key: &str, camel: &str| {
-        object.get(key).or_else(|| object.get(camel)).and_then(Value::as_str).unwrap_or_default().to_owned()
+/// The user's word, put where the call lacks it.
+pub fn confirm(object: &mut Map<String, Value>) {
+    let without = |inputs: &mut Map<String, Value>| inputs.retain(|key, _| snake_case(key) != CONFIRM);
+    if let Some(Value::Object(options)) = object.get_mut(OPTIONS) {
+        without(options);
+    }
+    without(object);
+    object.insert(CONFIRM.to_owned(), true.into());
+}
+
+/// What a model is told whose user did not agree. How to get round the user is not among it.
+pub fn refusal(said: Said) -> AppError {
+    let message = match said {
+        Said::Nothing => "The user was asked and gave no answer. Nothing was started.",
+        Said::Yes | Said::No => "The user was asked and declined. Nothing was started.",
     };
-    let place = match word("working_dir", "workingDir") {
-        place if place.is_empty() => "the server's directory".to_owned(),
+    AppError::new(ErrorCode::ConfirmationRequired, message)
+        .context("declined", true)
+        .suggest("Do not make this call again; ask the user what to do instead.")
+}
+
+fn form(object: &Map<String, Value>) -> Option<ElicitRequestParams> {
+    // An input may stand in either place, in either spelling.
+    let word = |name: &str| {
+        let options = object.get(OPTIONS).and_then(Value::as_object).into_iter().flatten();
+        let mut given = object.iter().chain(options).filter(|(key, _)| snake_case(key) == name);
+        given.find_map(|(_, value)| value.as_str()).unwrap_or_default()
+    };
+    let place = match word("working_dir") {
+        "" => "the server's directory",
         place => place,
     };
-    let task: String = word("task", "task").chars().take(300).collect();
-    let message = format!("Let an agent write ({}) in {place}?\n\n{task}", word("mode", "mode"));
+    let task: String = word("task").chars().take(300).collect();
+    let message = format!("Let an agent write ({}) in {place}?\n\n{task}", word("mode"));
     let requested_schema = ElicitationSchema::builder().required_bool(CONFIRM).build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }

@@ -4,7 +4,7 @@ use super::toolbox::Toolbox;
 use crate::cli::globals::Format;
 
 /// With the names the tools have here.
-pub fn instructions(toolbox: &Toolbox, format: Format) -> String {
+pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
     let has = |name: &str| toolbox.serves_named(name);
     let mut steps: Vec<String> = Vec::new();
@@ -51,7 +51,7 @@ pub fn instructions(toolbox: &Toolbox, format: Format) -> String {
                 .to_owned(),
         );
     }
-    let forms = match format {
+    let forms = match toolbox.default_format() {
         Format::Json => "Answers are JSON envelopes; format: \"markdown\" gives a short text.",
         _ => "Answers are Markdown; format: \"json\" gives the full envelope.",
     };
@@ -66,30 +66,42 @@ mod tests {
     use super::super::toolbox::{Choice, Toolbox};
     use super::*;
 
-    fn told(choice: Choice, format: Format) -> String {
-        instructions(&Toolbox::of(&choice).unwrap(), format)
+    fn everything() -> Choice {
+        Choice {
+            prefix: "codex_".to_owned(),
+            toolsets: Vec::new(),
+            tools: Vec::new(),
+            exclude_tools: Vec::new(),
+            read_only: false,
+            output_schemas: false,
+            default_format: Format::Markdown,
+        }
+    }
+
+    fn told(choice: Choice) -> String {
+        instructions(&Toolbox::of(&choice).unwrap())
     }
 
     #[test]
     fn they_are_short_and_name_the_tools_as_they_are_called() {
-        let text = told(Choice { prefix: "codex_".to_owned(), ..Choice::default() }, Format::Markdown);
+        let text = told(everything());
         assert!(text.len() <= 2_048, "{}", text.len());
         assert!(text.contains("1. codex_local_exec") && !text.contains("_codex_"), "{text}");
         assert!(text.contains("Answers are Markdown"), "{text}");
+        assert!(told(Choice { default_format: Format::Json, ..everything() }).contains("Answers are JSON"));
     }
 
     #[test]
     fn they_teach_nothing_that_is_not_served() {
-        let only = |tool: &str| Choice { tools: vec![tool.to_owned()], ..Choice::default() };
-        let text = told(only("local_exec"), Format::Json);
-        assert!(text.contains("local_exec") && text.contains("Answers are JSON"), "{text}");
+        let text = told(Choice { tools: vec!["local_exec".to_owned()], ..everything() });
+        assert!(text.contains("local_exec"), "{text}");
         assert!(!text.contains("local_wait") && !text.contains("local_run"), "{text}");
-        let text = told(Choice { read_only: true, ..Choice::default() }, Format::Markdown);
+        let text = told(Choice { read_only: true, ..everything() });
         assert!(
             text.contains("local_wait") && !text.contains("local_exec") && !text.contains("cancel"),
             "{text}"
         );
-        let cloud = Choice { toolsets: vec!["cloud".to_owned()], ..Choice::default() };
-        assert!(!told(cloud, Format::Markdown).contains("local_"));
+        let cloud = Choice { toolsets: vec!["cloud".to_owned()], ..everything() };
+        assert!(!told(cloud).contains("local_"));
     }
 }

@@ -59,6 +59,19 @@ impl Server {
             .unwrap_or_else(|_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended.")))
     }
 
+    /// Lets a call in or not, on a thread that may block: files are looked at.
+    async fn admit(
+        &self,
+        spec: &'static crate::registry::CommandSpec,
+        object: Map<String, Value>,
+    ) -> Result<Admitted, Refused> {
+        let surroundings = Arc::clone(&self.surroundings);
+        let judge = move || caught(|| Ok(surroundings.admit(spec, object)));
+        let judged = tokio::task::spawn_blocking(judge).await;
+        let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
+        judged.unwrap_or_else(ended).unwrap_or_else(|error| Err(self.surroundings.broken(spec, error)))
+    }
+
     /// The answer; a panic on the way to it is one, too.
     async fn whatever_happens(
         &self,
@@ -128,7 +141,9 @@ impl Server {
         let listener = token.map(|token| Listener { peer: context.peer.clone(), token });
         let watched = stay(&self.resident, engine, staying, listener).await?;
         let input = call.input.clone();
-        self.work(move |context| (how.end)(context, &input, watched)).await
+        let mut answer = self.work(move |context| (how.end)(context, &input, watched)).await?;
+        answer.facts.extend(staying.facts.clone());
+        Ok(answer)
     }
 
     /// The user's word, where it is missing and the host can ask for it.
@@ -159,11 +174,14 @@ impl Server {
         } else {
             confirmation::ask(context, &object).await
         };
-        if said != Some(Said::Yes) {
-            return Err(refuse(refused));
+        match said {
+            Some(Said::Yes) => confirmation::confirm(&mut object),
+            Some(said) => {
+                return Err(refuse(Refused { error: confirmation::refusal(said).into(), ..refused }));
+            }
+            None => return Err(refuse(refused)),
         }
-        object.insert("confirm".to_owned(), true.into());
-        self.surroundings.admit(spec, object).map_err(refuse)
+        self.admit(spec, object).await.map_err(refuse)
     }
 }
 
@@ -198,7 +216,7 @@ impl ServerHandler for Server {
         let name = Implementation::new(crate::registry::PROGRAM, PRODUCT_VERSION);
         ServerConfig::new(capabilities)
             .with_server_info(name)
-            .with_instructions(instructions::instructions(&self.toolbox, self.surroundings.default_format))
+            .with_instructions(instructions::instructions(&self.toolbox))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -228,7 +246,7 @@ impl ServerHandler for Server {
             return Err(bad(format!("Unknown tool: {}.{hint}", request.name)));
         };
         let object = request.arguments.clone().unwrap_or_default();
-        let call = match self.surroundings.admit(spec, object.clone()) {
+        let call = match self.admit(spec, object.clone()).await {
             Ok(call) => call,
             Err(refused) => match self.confirmed(refused, object, &request, &context).await {
                 Ok(call) => call,

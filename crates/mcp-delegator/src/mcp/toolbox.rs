@@ -6,12 +6,13 @@ use delegator_domain::names;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
+use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::registry::{self, CommandSpec, Toolset, mcp_tool};
 use crate::views::envelope_schema;
 
 /// What the user chose.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Choice {
     pub prefix: String,
     pub toolsets: Vec<String>,
@@ -20,6 +21,8 @@ pub struct Choice {
     pub exclude_tools: Vec<String>,
     pub read_only: bool,
     pub output_schemas: bool,
+    /// How calls are answered that do not say.
+    pub default_format: Format,
 }
 
 /// The tools of one server.
@@ -28,6 +31,7 @@ pub struct Toolbox {
     prefix: String,
     served: Vec<&'static CommandSpec>,
     output_schemas: bool,
+    default_format: Format,
 }
 
 const TOOLSETS: [&str; 4] = ["local", "cloud", "registry", "extra"];
@@ -60,11 +64,20 @@ impl Toolbox {
             return Err(AppError::new(ErrorCode::InvalidValue, "No tool is left to serve.")
                 .suggest("Serve more toolsets, or exclude fewer tools."));
         }
-        Ok(Toolbox { prefix: choice.prefix.clone(), served, output_schemas: choice.output_schemas })
+        Ok(Toolbox {
+            prefix: choice.prefix.clone(),
+            served,
+            output_schemas: choice.output_schemas,
+            default_format: choice.default_format,
+        })
     }
 
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    pub fn default_format(&self) -> Format {
+        self.default_format
     }
 
     /// The command behind a tool's name.
@@ -93,7 +106,7 @@ impl Toolbox {
     }
 
     fn tool(&self, spec: &'static CommandSpec) -> Option<Tool> {
-        let definition = mcp_tool::tool_definition(spec, &self.prefix);
+        let definition = mcp_tool::tool_definition(spec, &self.prefix, self.default_format);
         let mut tool: Tool = serde_json::from_value(definition).ok()?;
         if self.output_schemas {
             tool.output_schema = object(envelope_schema::tool(spec.category)).map(Arc::new);

@@ -9,6 +9,7 @@
 //! | `x-positional` | on the command line it may also be given by position |
 //! | `x-stdin` | the value `-` means standard input |
 //! | `x-advanced` | rarely needed: in the MCP tool it lives in the `options` object |
+//! | `x-length` | callers make it up, so they are told how long it may be |
 //! | `x-words` | a list that is a command: on the command line also as one text |
 //! | `x-unbuilt` | settled, but not served yet |
 //! | `x-default` | what holds unless the configuration says otherwise |
@@ -55,6 +56,8 @@ pub struct Property {
     pub unbuilt: bool,
     /// One text with spaces is split into words.
     pub words: bool,
+    /// Its length stands beside its description.
+    pub told_length: bool,
     /// A default that is not the input's own but the configuration's.
     pub usual: Option<Value>,
     /// The schema of the value, without our markers.
@@ -162,6 +165,7 @@ fn property(name: &str, mut schema: Value, required: bool) -> Property {
     };
     let (positional, stdin) = (marker("x-positional"), marker("x-stdin"));
     let (advanced, unbuilt, words) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
+    let told_length = marker("x-length");
     let usual = schema.as_object_mut().and_then(|object| object.shift_remove("x-default"));
     let description = schema
         .as_object_mut()
@@ -170,7 +174,20 @@ fn property(name: &str, mut schema: Value, required: bool) -> Property {
         .unwrap_or_default();
     let kind = property_type(&schema);
     let name = name.to_owned();
-    Property { name, description, kind, required, positional, stdin, advanced, unbuilt, words, usual, schema }
+    Property {
+        name,
+        description,
+        kind,
+        required,
+        positional,
+        stdin,
+        advanced,
+        unbuilt,
+        words,
+        told_length,
+        usual,
+        schema,
+    }
 }
 
 /// Doc comments are wrapped for reading in the source; a description is one line.

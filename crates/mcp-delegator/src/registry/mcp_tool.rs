@@ -7,26 +7,24 @@
 use serde_json::{Map, Value, json};
 
 use super::{CommandSpec, Danger, InputSchema, Property, PropertyType};
-
-/// What stands before the keys of `options`.
-pub const OPTIONS_LIST: &str = "More: ";
+use crate::cli::globals::Format;
 
 /// The definition as `tools/list` shows it.
-pub fn tool_definition(spec: &CommandSpec, prefix: &str) -> Value {
+pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format) -> Value {
     json!({
         "name": spec.tool_name(prefix),
         "description": description(spec),
-        "inputSchema": input_schema(&spec.inputs()),
+        "inputSchema": input_schema(&spec.inputs(), default_format),
         "annotations": annotations(spec),
     })
 }
 
 pub fn annotations(spec: &CommandSpec) -> Value {
-    let read_only = spec.is_safe();
     let mut hints = Map::new();
-    hints.insert("readOnlyHint".into(), read_only.into());
-    // What changes nothing destroys nothing; that a call is not idempotent is what MCP assumes anyway.
-    if !read_only {
+    // What changes nothing destroys nothing; that a call changes something and is not idempotent is what MCP assumes.
+    if spec.is_safe() {
+        hints.insert("readOnlyHint".into(), true.into());
+    } else {
         hints.insert("destructiveHint".into(), (spec.danger == Danger::Destructive).into());
     }
     if spec.idempotent {
@@ -43,7 +41,7 @@ fn description(spec: &CommandSpec) -> String {
     }
 }
 
-fn input_schema(inputs: &InputSchema) -> Value {
+fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
     let built = || inputs.properties.iter().filter(|property| !property.unbuilt);
     let mut properties: Map<String, Value> = built()
         .filter(|property| !property.advanced)
@@ -51,13 +49,10 @@ fn input_schema(inputs: &InputSchema) -> Value {
         .collect();
     let advanced: Vec<&Property> = built().filter(|property| property.advanced).collect();
     if !advanced.is_empty() {
-        let keys: Vec<String> = advanced.iter().map(|property| brief(property)).collect();
-        properties.insert(
-            "options".into(),
-            json!({"type": "object", "description": format!("{OPTIONS_LIST}{}", keys.join(", "))}),
-        );
+        properties.insert("options".into(), json!({"type": "object", "description": listed(&advanced)}));
     }
-    properties.insert("format".into(), json!({"type": "string", "enum": ["markdown", "json"]}));
+    let formats = ["markdown", "json"].map(|name| (name, name == default_format.name()));
+    properties.insert("format".into(), json!({"type": "string", "description": choice_of(&formats)}));
     let required: Vec<&str> = built().filter(|p| p.required).map(|p| p.name.as_str()).collect();
     let mut schema = json!({"type": "object", "properties": properties});
     if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
@@ -70,7 +65,9 @@ fn input_schema(inputs: &InputSchema) -> Value {
 fn property_schema(property: &Property) -> Value {
     let mut schema = bare(&property.schema);
     if let Some(object) = schema.as_object_mut() {
-        object.insert("description".into(), with_bounds(property).into());
+        let is_off = property.schema.get("default") == Some(&Value::Bool(false));
+        let off = is_off.then(|| OFF.to_owned());
+        object.insert("description".into(), with_notes(property, off.into_iter().collect()).into());
     }
     schema
 }
@@ -85,33 +82,77 @@ fn bare(schema: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// The description, with the default and the range spelled out where the schema has them.
+/// What a switch is until it is turned on. On a command line that goes without saying.
+const OFF: &str = "default false";
+
+/// The description, with the range and the default spelled out where there are any.
 pub fn with_bounds(property: &Property) -> String {
-    let mut notes = Vec::new();
-    match property.default() {
-        Some(Value::String(text)) => notes.push(format!("default {text}")),
-        // That a switch is off until it is turned on needs no words.
-        Some(value @ (Value::Bool(true) | Value::Number(_))) => notes.push(format!("default {value}")),
-        _ => {}
-    }
-    if let (Some(low), Some(high)) = (property.schema.get("minimum"), property.schema.get("maximum")) {
-        notes.push(format!("{low}..{high}"));
-    }
-    match notes.as_slice() {
-        [] => property.description.clone(),
-        notes => format!("{} ({})", property.description, notes.join(", ")),
+    with_notes(property, Vec::new())
+}
+
+fn with_notes(property: &Property, more: Vec<String>) -> String {
+    noted(&property.description, &[notes(property), more].concat())
+}
+
+fn noted(words: &str, notes: &[String]) -> String {
+    match notes {
+        [] => words.to_owned(),
+        notes => format!("{words} ({})", notes.join(", ")),
     }
 }
 
-/// One key of `options`, as short as it can be said: a key without a type is a text.
-fn brief(property: &Property) -> String {
-    let kind = match (property.choices().as_slice(), property.kind) {
-        ([], PropertyType::Text) => return property.name.clone(),
-        ([], PropertyType::Flag) => "bool".to_owned(),
-        ([], PropertyType::Integer) => "int".to_owned(),
-        ([], PropertyType::List) => "list".to_owned(),
-        ([], PropertyType::Pairs | PropertyType::Object) => "object".to_owned(),
-        (choices, _) => choices.join("|"),
+fn notes(property: &Property) -> Vec<String> {
+    let bound = |key: &str| property.schema.get(key);
+    let mut notes = Vec::new();
+    if let (Some(low), Some(high)) = (bound("minimum"), bound("maximum")) {
+        notes.push(format!("{low}..{high}"));
+    }
+    if let (Some(low), Some(high), true) = (bound("minLength"), bound("maxLength"), property.told_length) {
+        notes.push(format!("{low}..{high} chars"));
+    }
+    match property.default() {
+        Some(Value::String(text)) => notes.push(format!("default {text}")),
+        Some(value @ (Value::Bool(true) | Value::Number(_))) => notes.push(format!("default {value}")),
+        _ => {}
+    }
+    notes
+}
+
+/// The keys of `options`, as short as they can be said: by kind. What has no kind is a text, or has a range.
+fn listed(advanced: &[&Property]) -> String {
+    let of = |label: &str, kinds: &[PropertyType]| {
+        let keys: Vec<String> = advanced
+            .iter()
+            .filter(|property| kinds.contains(&property.kind))
+            .map(|property| key(property))
+            .collect();
+        (!keys.is_empty()).then(|| format!("{label}{}", keys.join(", ")))
     };
-    format!("{} {kind}", property.name)
+    let groups = [
+        of("", &[PropertyType::Text, PropertyType::Integer]),
+        of(&format!("bools, {OFF}: "), &[PropertyType::Flag]),
+        of("lists of text: ", &[PropertyType::List]),
+        of("objects: ", &[PropertyType::Pairs, PropertyType::Object]),
+    ];
+    groups.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn key(property: &Property) -> String {
+    let default = property.default();
+    let choices: Vec<(&str, bool)> =
+        property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
+    match choices.as_slice() {
+        [] if property.words => noted(&property.name, &["a command".to_owned()]),
+        [] => noted(&property.name, &notes(property)),
+        choices => format!("{} {}", property.name, choice_of(choices)),
+    }
+}
+
+/// The choices, and which of them holds unless another is made.
+fn choice_of(choices: &[(&str, bool)]) -> String {
+    let words = choices.iter().map(|(name, is_default)| match is_default {
+        true => format!("{name} (default)"),
+        false => (*name).to_owned(),
+    });
+    words.collect::<Vec<_>>().join("|")
 }

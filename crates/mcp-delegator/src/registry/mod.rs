@@ -12,6 +12,10 @@ pub mod input_schema;
 pub mod mcp_tool;
 pub mod stay;
 
+use std::path::Path;
+
+use delegator_config::Config;
+use delegator_domain::task::Mode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -132,6 +136,20 @@ pub struct Example {
     pub shows: &'static str,
 }
 
+/// Where a call would be made, as far as one may look before it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    pub config: &'a Config,
+    pub current_dir: &'a Path,
+}
+
+impl Circumstances<'_> {
+    /// How far the user lets agents go.
+    pub fn max_mode(&self) -> Mode {
+        self.config.word("max_mode").and_then(Mode::named).unwrap_or(Mode::ReadOnly)
+    }
+}
+
 pub type Handler = fn(&Context<'_>, Value) -> Result<Answer, AppError>;
 
 /// Where the shape of `data` is written down.
@@ -169,6 +187,8 @@ pub struct CommandSpec {
     pub canonical: fn(Value) -> Result<Value, serde_json::Error>,
     /// Rules between inputs that a schema cannot say.
     pub check: fn(&Value) -> Vec<Problem>,
+    /// What the surroundings have against the input. It looks, and changes nothing.
+    pub look: fn(&Value, &Circumstances<'_>) -> Vec<Problem>,
     pub output: OutputSchema,
     /// The data for a reader.
     pub describe: fn(&Value) -> Document,
@@ -203,6 +223,7 @@ impl CommandSpec {
             input: input_schema::schema_of::<I>,
             canonical: canonical::<I>,
             check: |_| Vec::new(),
+            look: |_, _| Vec::new(),
             output: OutputSchema::Category,
             describe: Document::of_value,
             run: None,

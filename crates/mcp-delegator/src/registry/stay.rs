@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::resident::{Goal, Watched};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::fault::AppError;
 use crate::outcome::Answer;
@@ -34,4 +34,6 @@ pub struct Staying {
     pub goal: Goal,
     /// For how long; `None`: as long as it takes.
     pub within: Option<Duration>,
+    /// What the beginning already knows about the answer.
+    pub facts: Map<String, Value>,
 }

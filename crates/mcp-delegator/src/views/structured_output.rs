@@ -8,7 +8,7 @@
 use delegator_domain::task::State;
 use delegator_engine::Record;
 use delegator_registry::Task;
-use jsonschema::{Retrieve, Uri};
+use jsonschema::{Retrieve, Uri, Validator};
 use serde_json::{Map, Value, json};
 
 use super::error_context::line;
@@ -65,7 +65,7 @@ pub fn read(schema: &Value, text: &str) -> StructuredOutput {
             };
         }
     };
-    let problem = match jsonschema::options().with_retriever(Nowhere).build(schema) {
+    let problem = match validator(schema) {
         Ok(validator) => {
             let violations = validator
                 .iter_errors(&value)
@@ -74,9 +74,24 @@ pub fn read(schema: &Value, text: &str) -> StructuredOutput {
             let violations: Vec<(String, String)> = violations.collect();
             (!violations.is_empty()).then_some(Problem::Invalid(violations))
         }
-        Err(error) => Some(Problem::UnusableSchema(line(&error.to_string()))),
+        Err(problem) => Some(Problem::UnusableSchema(problem)),
     };
     StructuredOutput { value, problem }
+}
+
+/// What is wrong with a schema that no answer could be held to.
+pub fn unusable(schema: &Value) -> Option<String> {
+    validator(schema).err()
+}
+
+fn validator(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options().with_retriever(Nowhere).build(schema).map_err(|error| {
+        let words = line(&error.to_string());
+        match error.instance_path().as_str() {
+            "" => words,
+            place => format!("{words} at {place}"),
+        }
+    })
 }
 
 /// Without the fence, where one block of JSON is the whole message.

@@ -63,6 +63,10 @@ fn a_user_who_does_not_has_not() {
         ] {
             let answer = asked(&mut host, era, &said);
             assert_refused(&answer);
+            // Whoever reads this must not be taught how to get round the user.
+            assert_eq!(answer["structuredContent"]["error"]["details"]["declined"], true, "{answer}");
+            let told = answer["content"][0]["text"].as_str().unwrap();
+            assert!(told.contains("The user was asked") && !told.contains("confirm to true"), "{told}");
         }
         let status = host.envelope("_codex_local_status", json!({}));
         assert_eq!(status["data"]["summary"], json!({"running": 0, "queued": 0, "recently_completed": 0}));
@@ -77,6 +81,23 @@ fn assert_refused(answer: &Value) {
         "{answer}"
     );
     assert_eq!(answer["isError"], true, "{answer}");
+}
+
+#[test]
+fn the_question_tells_the_whole_call_wherever_its_inputs_stand() {
+    let stage = quick();
+    let place = stage.root().join("elsewhere");
+    std::fs::create_dir(&place).unwrap();
+    let mut host = Host::with(&stage, NEWER, &[], able());
+    let inputs = json!({"workingDir": place, "mode": "workspace-write", "confirm": false});
+    let call = host.begin(RUN, json!({"task": "mend it", "options": inputs, "format": "json"}));
+    let question = host.until("the question", |message| message["method"] == "elicitation/create");
+    let told = question["params"]["message"].as_str().unwrap();
+    assert!(told.contains(place.to_str().unwrap()) && told.contains("workspace-write"), "{told}");
+    let yes = json!({"action": "accept", "content": {"confirm": true}});
+    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+    let answer = host.reply(call)["result"].clone();
+    assert_eq!(answer["structuredContent"]["data"]["state"], "completed", "{answer}");
 }
 
 #[test]
@@ -100,10 +121,20 @@ fn nobody_is_asked_about_a_call_that_would_be_refused_anyway() {
     let stage = quick();
     for era in [NEWER, NEW] {
         let mut host = Host::with(&stage, era, &[], able());
-        let mut wrong = write();
-        wrong["hard_timeout_sec"] = json!(0);
-        let refused = host.call(RUN, wrong);
-        assert_eq!(refused["isError"], true, "{refused}");
-        assert!(host.unread().is_empty(), "{:?}", host.unread());
+        for (input, value, code) in [
+            ("hard_timeout_sec", json!(0), "INVALID_VALUE"),
+            ("mode", json!("danger-full-access"), "POLICY_BLOCKED"),
+            ("working_dir", json!("/nonexistent"), "INVALID_VALUE"),
+            ("isolation", json!("worktree"), "UNSUPPORTED"),
+        ] {
+            let mut wrong = write();
+            wrong[input] = value;
+            let refused = host.call(RUN, wrong);
+            assert_eq!(refused["isError"], true, "{refused}");
+            let problems = &refused["structuredContent"]["error"]["details"]["problems"];
+            let problem = problems.as_array().unwrap().iter().find(|problem| problem["field"] == input);
+            assert_eq!(problem.map(|problem| &problem["code"]), Some(&json!(code)), "{refused}");
+            assert!(host.unread().is_empty(), "{:?}", host.unread());
+        }
     }
 }

@@ -13,6 +13,8 @@ mod http_host;
 mod http_rude;
 mod http_waits;
 mod reading;
+mod refusals;
+mod repeats;
 mod rude;
 mod sdks;
 mod staying;

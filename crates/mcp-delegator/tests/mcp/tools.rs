@@ -1,6 +1,7 @@
 //! Which tools there are, and how they are described.
 
 use delegator_testkit::stage::Stage;
+use mcp_delegator::registry;
 use serde_json::{Value, json};
 
 use crate::host::{ERAS, Era, Host, NEW, NEWER, OLD, STATELESS, quick, result, text};
@@ -99,6 +100,55 @@ fn fifteen_tools_fit_into_twelve_kilobytes() {
             }
         }
     }
+}
+
+/// Some hosts strip what a schema says beyond types, so what holds has to stand in the text.
+#[test]
+fn defaults_and_ranges_stand_in_the_descriptions() {
+    let tools = list(&quick(), &[]);
+    let text = |name: &str, property: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let words = tool["inputSchema"]["properties"][property]["description"].as_str();
+        words.unwrap_or_else(|| panic!("{name} {property} says nothing")).to_owned()
+    };
+    for spec in registry::all() {
+        let name = spec.tool_name("_codex_");
+        if !FIFTEEN.contains(&name.as_str()) {
+            continue;
+        }
+        assert_eq!(text(&name, "format"), "markdown (default)|json", "{name}");
+        for input in spec.inputs().properties.iter().filter(|input| !input.unbuilt) {
+            let words = text(&name, if input.advanced { "options" } else { &input.name });
+            // Among the options, only what follows the key is about it.
+            let words = words.split_once(&input.name).map_or(words.as_str(), |(_, after)| after).to_owned();
+            let says = |what: &str| assert!(words.contains(what), "{name} {}: {what}: {words}", input.name);
+            if let (Some(low), Some(high)) = (input.schema.get("minimum"), input.schema.get("maximum")) {
+                says(&format!("{low}..{high}"));
+            }
+            match input.default() {
+                Some(Value::Bool(value)) if !input.advanced => says(&format!("default {value}")),
+                Some(Value::Bool(_)) => {
+                    let listed = text(&name, "options");
+                    let bools = listed.split("; ").find(|part| part.starts_with("bools, default false: "));
+                    assert!(bools.is_some_and(|bools| bools.contains(&input.name)), "{name}: {listed}");
+                }
+                Some(Value::String(choice)) if input.advanced => says(&format!("{choice} (default)")),
+                Some(Value::String(choice)) => says(&format!("default {choice}")),
+                Some(number @ Value::Number(_)) => says(&format!("default {number}")),
+                _ => {}
+            }
+        }
+    }
+    assert!(text("_codex_local_run", "task").contains("1..100000 chars"));
+    let options = text("_codex_local_run", "options");
+    for words in
+        ["idempotency_key (1..128 chars)", "call_budget_sec (1..86400, default 50)", "verify (a command)"]
+    {
+        assert!(options.contains(words), "{words}: {options}");
+    }
+    let turned = list(&quick(), &["--default-format", "json"]);
+    let format = &turned[0]["inputSchema"]["properties"]["format"]["description"];
+    assert_eq!(format, "markdown|json (default)");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub struct GithubSetup {
     /// https://github.com/owner/name
     #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true))]
     pub repo_url: String,
-    /// What the repository is built with
+    /// What it is built with
     pub stack: Stack,
     /// Name for commits
     #[schemars(length(min = 1, max = 128))]
@@ -40,7 +40,6 @@ pub struct GithubSetup {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Three steps: token, environment, verification task.",
     shape: Shape::Show("guide"),
     danger: Danger::Safe,
     idempotent: true,

@@ -19,7 +19,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<NoInputs>(
         &["cloud", "list-environments"],
-        "List the environments cloud tasks can run in",
+        "List the environments for cloud tasks",
     )
 };
 

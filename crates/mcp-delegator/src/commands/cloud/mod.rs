@@ -34,7 +34,7 @@ pub const WAIT: CommandSpec = CommandSpec {
 };
 
 pub const RESULTS: CommandSpec = CommandSpec {
-    details: "Final message, diff, files, tests, tokens, errors.",
+    details: "Message, diff, files, tests, tokens, errors.",
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     danger: Danger::Safe,

@@ -11,14 +11,13 @@ use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
 pub struct CloudStatus {
     #[serde(flatten)]
     pub of: StatusInputs,
-    /// Only tasks of this environment
+    /// Only this environment
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub env_id: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Never waits.",
     category: Category::StatusSnapshot,
     shape: Shape::Show("snapshot"),
     danger: Danger::Safe,

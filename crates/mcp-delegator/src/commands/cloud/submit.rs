@@ -14,11 +14,11 @@ pub struct Submit {
     /// Environment id or label
     #[schemars(length(min = 1, max = 128))]
     pub env_id: String,
-    /// How many attempts to make
+    /// Attempts
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub attempts: u8,
-    /// Branch to work on
+    /// Branch
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
@@ -29,7 +29,7 @@ fn one() -> u8 {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers at once with the task's id for the other cloud tools.",
+    details: "Answers at once with its id.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,

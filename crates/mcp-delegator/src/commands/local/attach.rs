@@ -17,7 +17,7 @@ use crate::run::Context;
 
 /// A command that stays with tasks, in this very thread.
 pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer, AppError> {
-    let Staying { ids, goal, within } = match (stay.begin)(context, input)? {
+    let Staying { ids, goal, within, facts } = match (stay.begin)(context, input)? {
         Begun::Over(answer) => return Ok(*answer),
         Begun::Staying(staying) => staying,
     };
@@ -36,7 +36,9 @@ pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer,
             tasks.push(waited.task);
         }
     }
-    (stay.end)(context, input, Watched { tasks, expired })
+    let mut answer = (stay.end)(context, input, Watched { tasks, expired })?;
+    answer.facts.extend(facts);
+    Ok(answer)
 }
 
 /// Waits for a task and shows how far it is.

@@ -18,9 +18,9 @@ use crate::views::task as view;
 pub struct Cancel {
     #[serde(flatten)]
     pub task: OneTask,
-    /// Why, for the record
+    /// Why
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1000))]
+    #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
     pub reason: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::AGENT_FAILURES;
 use super::tasks::{Asked, engine, submission};
+use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Mode, Submission, check_agent_inputs};
 use crate::fault::AppError;
 use crate::outcome::Answer;
@@ -21,7 +22,7 @@ use crate::views::{estimate, task as view};
 pub struct Exec {
     #[serde(flatten)]
     pub submission: Submission,
-    /// How far the agent may go
+    /// What it may do
     #[serde(default)]
     pub mode: Mode,
     #[serde(flatten)]
@@ -33,20 +34,21 @@ pub struct Exec {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers at once with the task's id for wait, status and results.",
+    details: "Answers at once with its id for wait, status and results.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check: check_agent_inputs,
+    look: of_agent,
     examples: &[Example {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task's id; the task runs on in the background",
     }],
     describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
-    ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task to run in the background")
+    ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task in the background")
 };
 
 /// How long an answer waits for the agent to announce its thread.
@@ -63,6 +65,7 @@ fn run(context: &Context<'_>, input: Exec) -> Result<Answer, AppError> {
         thread: None,
         input: json!(input),
         program: None,
+        call_budget: None,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     accepted(&engine, submitted, "background")

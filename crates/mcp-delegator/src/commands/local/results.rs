@@ -20,10 +20,10 @@ use crate::views::{task as view, warnings};
 pub struct Results {
     #[serde(flatten)]
     pub task: OneTask,
-    /// Include output (failed tasks always do)
+    /// Include output; failed: always
     #[serde(default)]
     pub include_output: bool,
-    /// Include the last 50 events
+    /// Last 50 events
     #[serde(default)]
     pub include_events: bool,
     /// Budget for the output, both streams together
@@ -37,7 +37,7 @@ pub struct Results {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Final message, files, tests, tokens, errors. For a task that still runs use wait.",
+    details: "Message, files, tests, tokens, errors. While it runs, use wait.",
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     danger: Danger::Safe,

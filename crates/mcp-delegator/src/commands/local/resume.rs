@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::AGENT_FAILURES;
 use super::exec::accepted;
 use super::tasks::{Asked, engine, resolved, submission};
+use crate::commands::beforehand::of_agent_elsewhere;
 use crate::commands::inputs::{AgentInputs, Mode, Submission, TASK_ID, THREAD_ID, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::Answer;
@@ -21,11 +22,11 @@ pub struct Resume {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID))]
     pub thread_id: Option<String>,
-    /// An earlier task of the thread
+    /// One of its tasks
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = TASK_ID))]
     pub task_id: Option<String>,
-    /// How far the agent may go
+    /// What it may do
     #[serde(default)]
     pub mode: Mode,
     #[serde(flatten)]
@@ -40,6 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
+    look: of_agent_elsewhere,
     describe: crate::views::task_document::accepted,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")
@@ -70,10 +72,13 @@ fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
     };
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
-        return Err(AppError::new(
-            ErrorCode::ThreadNotFound,
-            "That task never announced a thread, so there is nothing to go on with.",
-        ));
+        let words = "That task never announced a thread, so there is nothing to go on with.";
+        let error = AppError::new(ErrorCode::ThreadNotFound, words)
+            .suggest("Give the work to a new task, with 'mcp-delegator local exec'.");
+        return Err(match earlier {
+            Some(task) => error.context("task_id", task.id.as_str()),
+            None => error,
+        });
     };
     let asked = Asked {
         submission: &input.submission,
@@ -84,6 +89,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
         thread: Some(thread),
         input: json!(input),
         program: None,
+        call_budget: None,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     accepted(&engine, submitted, "background")

@@ -13,6 +13,7 @@ use super::AGENT_FAILURES;
 use super::attach::stay;
 use super::exec::{accepted, acknowledged};
 use super::tasks::{Asked, engine, submission};
+use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
@@ -37,10 +38,10 @@ pub enum RunMode {
 pub struct Run {
     #[serde(flatten)]
     pub submission: Submission,
-    /// How far the agent may go
+    /// What it may do
     #[serde(default)]
     pub mode: RunMode,
-    /// Required for the two write modes
+    /// Must be true to write
     #[serde(default)]
     pub confirm: bool,
     /// Answer at once
@@ -48,9 +49,9 @@ pub struct Run {
     pub is_async: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
-    /// Answer with what there is after this many seconds; the task goes on
+    /// Answer with what there is after this many seconds, while the task goes on; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "x-default" = 50))]
     pub call_budget_sec: Option<u32>,
 }
 
@@ -63,6 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
+    look: of_agent,
     examples: &[Example {
         command: "mcp-delegator local run 'explain the build' ",
         shows: "the agent's answer, with progress on the way",
@@ -100,6 +102,8 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
         RunMode::WorkspaceWrite => (Mode::WorkspaceWrite, false),
         RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
     };
+    let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
+    let within = budget.or(context.call_budget);
     let asked = Asked {
         submission: &input.submission,
         agent: &input.agent,
@@ -109,14 +113,14 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
         thread: None,
         input: json!(input),
         program: None,
+        call_budget: within,
     };
     let submitted = engine.submit(submission(context, &engine, asked)?)?;
     if input.is_async {
         return Ok(Begun::Over(Box::new(accepted(&engine, submitted, "background")?)));
     }
-    let asked = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
-    let within = asked.or(context.call_budget);
-    Ok(Begun::Staying(Staying { ids: vec![submitted.task.id], goal: Goal::All, within }))
+    let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
+    Ok(Begun::Staying(Staying { ids: vec![submitted.task.id], goal: Goal::All, within, facts }))
 }
 
 fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, AppError> {

@@ -47,14 +47,14 @@ pub struct StatusInputs {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-advanced" = true, "default" = null))]
     pub labels: BTreeMap<String, String>,
-    /// Only tasks in this state
+    /// Only this state
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     /// How many finished tasks to list; above 50 also of the others
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
     pub limit: u32,
-    /// Add the last 5 lines of running tasks
+    /// Last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
     /// Where to go on, from an earlier answer
@@ -78,7 +78,6 @@ fn five() -> u32 {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Never waits.",
     category: Category::StatusSnapshot,
     shape: Shape::Show("snapshot"),
     danger: Danger::Safe,

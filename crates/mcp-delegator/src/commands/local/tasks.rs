@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::{
@@ -49,6 +50,8 @@ pub struct Asked<'a> {
     pub input: Value,
     /// A program to use instead of the configured agent.
     pub program: Option<AgentProgram>,
+    /// How long the call stays with the task, where it does.
+    pub call_budget: Option<Duration>,
 }
 
 /// Puts inputs, configuration and surroundings together.
@@ -63,22 +66,27 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         Some(program) => program,
         None => configured_agent(context, engine, &working_dir)?,
     };
-    let max_mode = config.word("max_mode").and_then(Mode::named).unwrap_or(Mode::ReadOnly);
+    let max_mode = context.circumstances().max_mode();
     let mut input = asked.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
     }
+    let settings = Settings {
+        preview: asked.preview,
+        usage_before: asked.resume.as_ref().map(|task| used_before(engine, task)).transpose()?.flatten(),
+        ..settings(context, asked.agent, asked.mode, working_dir, asked.thread)
+    };
     let idempotency = asked.submission.idempotency_key.clone().map(|key| {
-        let request_hash = fingerprint(&json!([asked.submission.task, input]));
-        Idempotency { key, request_hash }
+        let task = &asked.submission.task;
+        Idempotency {
+            key,
+            request_hash: fingerprint(&json!([task, settled(&input, &settings, asked.call_budget)])),
+            former_hash: Some(fingerprint(&json!([task, input]))),
+        }
     });
     Ok(Submission {
         text: asked.submission.task.clone(),
-        settings: Settings {
-            preview: asked.preview,
-            usage_before: asked.resume.as_ref().map(|task| used_before(engine, task)).transpose()?.flatten(),
-            ..settings(context, asked.agent, asked.mode, working_dir, asked.thread)
-        },
+        settings,
         agent: program,
         agent_name: "codex".to_owned(),
         max_mode,
@@ -94,6 +102,22 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         nesting: nesting(context),
         idempotency,
     })
+}
+
+/// The input with everything in it that holds without being said, so that whoever says it makes the same call. In one
+/// order, and the directory under its real name.
+fn settled(input: &Value, settings: &Settings, call_budget: Option<Duration>) -> Value {
+    let mut settled = input.clone();
+    let real = settings.working_dir.canonicalize();
+    let real = real.as_ref().unwrap_or(&settings.working_dir);
+    settled["working_dir"] = real.display().to_string().into();
+    settled["idle_timeout_sec"] = settings.limits.idle_sec.into();
+    settled["hard_timeout_sec"] = settings.limits.hard_sec.into();
+    if let Some(budget) = call_budget {
+        settled["call_budget_sec"] = budget.as_secs().into();
+    }
+    settled.sort_all_objects();
+    settled
 }
 
 /// The agent the configuration names.

@@ -8,7 +8,7 @@ use delegator_domain::task::State;
 use delegator_engine::resident::{Goal, Watched};
 use delegator_engine::{Engine, Waited};
 use delegator_registry::Task;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::attach::stay;
 use super::run::failure;
@@ -43,10 +43,10 @@ pub struct Wait {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = task_id_item(), "default" = null))]
     pub task_ids: Vec<String>,
-    /// With task_ids: when all have ended, or the first
+    /// All task_ids, or any
     #[serde(default)]
     pub until: Until,
-    /// Seconds to wait; on the command line unlimited unless given
+    /// Seconds to wait; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600), extend("x-default" = 50))]
     pub timeout_sec: Option<u32>,
@@ -64,7 +64,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers as soon as it ends. If the time is over first, the state is working: call again.",
+    details: "If the time is over first, the state is working: call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     danger: Danger::Safe,
@@ -87,13 +87,20 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {
-    let several = input.get("task_ids").and_then(Value::as_array).is_some_and(|ids| !ids.is_empty());
+    // Something else than a list is not nothing; that it is no list is told already.
+    let several = match input.get("task_ids") {
+        Some(Value::Array(ids)) => !ids.is_empty(),
+        given => given.is_some(),
+    };
     match (input.get("task_id").is_some(), several) {
         (true, true) => vec![
             Problem::new(ErrorCode::InvalidValue, "task_ids", "cannot be given together with task_id")
                 .suggest(Some("Put all ids into task_ids.")),
         ],
-        (false, false) => vec![Problem::new(ErrorCode::MissingArgument, "task_id", "is missing")],
+        (false, false) => vec![
+            Problem::new(ErrorCode::MissingArgument, "task_id", "is missing, and so is task_ids")
+                .suggest(Some("Give one of them.")),
+        ],
         _ => Vec::new(),
     }
 }
@@ -113,7 +120,8 @@ fn begin(context: &Context<'_>, input: &Wait) -> Result<Begun, AppError> {
         Until::All => Goal::All,
     };
     let asked = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
-    Ok(Begun::Staying(Staying { ids, goal, within: asked.or(context.call_budget) }))
+    let within = asked.or(context.call_budget);
+    Ok(Begun::Staying(Staying { ids, goal, within, facts: Map::new() }))
 }
 
 fn end(context: &Context<'_>, input: &Value, watched: Watched) -> Result<Answer, AppError> {

@@ -1,0 +1,50 @@
+//! Directories a task may work in, and why another will not do.
+//!
+//! The same question is asked three times: by whoever wants to know before anything is done, when a task is taken on, and
+//! when it starts. The first asks on behalf of a caller who can still mend it; the others, because names may have come to
+//! mean something else since.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a directory will not do.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitDirectory {
+    #[error("does not exist")]
+    Missing,
+    #[error("is not a directory")]
+    NotADirectory,
+    #[error("cannot be used: {0}")]
+    Unusable(io::Error),
+    #[error("is outside the configured allowed_roots")]
+    OutsideRoots { roots: Vec<PathBuf> },
+}
+
+impl From<io::Error> for UnfitDirectory {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => UnfitDirectory::Missing,
+            io::ErrorKind::NotADirectory => UnfitDirectory::NotADirectory,
+            _ => UnfitDirectory::Unusable(error),
+        }
+    }
+}
+
+/// The canonical name of a directory a task may work in.
+pub fn real_directory(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, UnfitDirectory> {
+    let real = path.canonicalize()?;
+    if !real.is_dir() {
+        return Err(UnfitDirectory::NotADirectory);
+    }
+    within(&real, roots)?;
+    Ok(real)
+}
+
+/// Without roots every directory will do. Roots are compared by what they really are.
+pub(crate) fn within(real: &Path, roots: &[PathBuf]) -> Result<(), UnfitDirectory> {
+    let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    match roots.is_empty() || roots.iter().any(is_below) {
+        true => Ok(()),
+        false => Err(UnfitDirectory::OutsideRoots { roots: roots.to_vec() }),
+    }
+}

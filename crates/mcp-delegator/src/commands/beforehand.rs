@@ -1,0 +1,92 @@
+//! What the surroundings say about a call to an agent, found out before anything is done.
+//!
+//! A caller is told all that is wrong at once, and nobody is asked to confirm what would be refused anyway: so what the
+//! engine would refuse for reasons one can see from here is looked at here too, by the same rules. The engine's own look
+//! stays what counts: between the two, names may come to mean something else.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::Mode;
+use delegator_engine::real_directory;
+use rustix::fs::{Access, access};
+use serde_json::Value;
+
+use crate::fault::engine::{mode_too_wide, unfit_directory};
+use crate::fault::{ErrorCode, Problem};
+use crate::registry::Circumstances;
+
+/// An agent that works where it is told to, or where we are.
+pub fn of_agent(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
+    let mut problems = of_agent_elsewhere(input, around);
+    if input.get("working_dir").is_none() {
+        let roots = around.config.paths("allowed_roots");
+        problems.extend(real_directory(around.current_dir, roots).err().map(|problem| {
+            let told = unfit_directory("working_dir", around.current_dir, &problem);
+            let words = format!(
+                "is not given, and the current directory, {}, {}",
+                around.current_dir.display(),
+                told.problem
+            );
+            Problem { problem: words, ..told }
+        }));
+    }
+    problems
+}
+
+/// An agent that works where it is told to, or where only the registry knows.
+pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
+    let roots = around.config.paths("allowed_roots");
+    let mut problems: Vec<Problem> = wide_mode(input, around).into_iter().collect();
+    if let Some(given) = input.get("working_dir").and_then(Value::as_str) {
+        problems.extend(unfit("working_dir", Path::new(given), roots));
+    }
+    for (field, given) in items(input, "add_dirs") {
+        let path = Path::new(given);
+        problems.extend(relative(&field, path, around).or_else(|| unfit(&field, path, roots)));
+    }
+    for (field, given) in items(input, "images") {
+        let path = Path::new(given);
+        problems.extend(relative(&field, path, around).or_else(|| unreadable(&field, path)));
+    }
+    problems
+}
+
+fn wide_mode(input: &Value, around: &Circumstances<'_>) -> Option<Problem> {
+    let asked = input.get("mode").and_then(Value::as_str).and_then(Mode::named)?;
+    let allowed = around.max_mode();
+    (asked > allowed).then(|| mode_too_wide(asked, allowed))
+}
+
+/// The texts of a list, each under the name problems have for it.
+fn items<'a>(input: &'a Value, list: &str) -> Vec<(String, &'a str)> {
+    let given = input.get(list).and_then(Value::as_array).into_iter().flatten();
+    let texts = given.enumerate().filter_map(|(at, item)| Some((at, item.as_str()?)));
+    texts.map(|(at, text)| (format!("{list}.{at}"), text)).collect()
+}
+
+fn unfit(field: &str, path: &Path, roots: &[PathBuf]) -> Option<Problem> {
+    real_directory(path, roots).err().map(|problem| unfit_directory(field, path, &problem))
+}
+
+/// Whose directory would it start from? A caller of a server hardly knows the server's.
+fn relative(field: &str, path: &Path, around: &Circumstances<'_>) -> Option<Problem> {
+    let meant = around.current_dir.join(path);
+    path.is_relative().then(|| {
+        Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path")
+            .value(path.display().to_string().into())
+            .suggest(Some(format!("From the current directory it would be {}.", meant.display())))
+    })
+}
+
+fn unreadable(field: &str, path: &Path) -> Option<Problem> {
+    let words = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist".to_owned(),
+        Err(error) => format!("cannot be read: {error}"),
+        Ok(found) if !found.is_file() => "is not a file".to_owned(),
+        Ok(_) => format!("cannot be read: {}", access(path, Access::READ_OK).err()?),
+    };
+    let problem =
+        Problem::new(ErrorCode::InvalidValue, field, words).value(path.display().to_string().into());
+    Some(problem.suggest(Some("Name an image file that can be read.")))
+}

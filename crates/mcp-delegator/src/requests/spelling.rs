@@ -1,0 +1,86 @@
+//! One spelling out of the many an input may come in.
+//!
+//! Mixed spelling is the best-known cause of failed agent calls in this field, so camelCase, and rarely needed inputs
+//! inside or outside of `options`, are all accepted; two spellings of one input are not.
+
+use serde_json::{Map, Value};
+
+use super::{OPTIONS, other_words};
+use crate::fault::{ErrorCode, Problem, clipped};
+use crate::registry::{InputSchema, PropertyType};
+
+/// Takes `options` apart and folds camelCase into the names of the schema.
+pub(super) fn folded(
+    inputs: &InputSchema,
+    mut object: Map<String, Value>,
+    problems: &mut Vec<Problem>,
+) -> Map<String, Value> {
+    let nested = match object.shift_remove(OPTIONS) {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(nested)) => nested,
+        Some(_) => {
+            problems.push(Problem::new(ErrorCode::InvalidValue, OPTIONS, "must be an object"));
+            Map::new()
+        }
+    };
+    let outside = object.into_iter().map(|(key, value)| (key.clone(), key, value));
+    let inside = nested.into_iter().map(|(key, value)| (format!("{OPTIONS}.{key}"), key, value));
+    let mut folded: Map<String, Value> = Map::new();
+    let mut places: Map<String, Value> = Map::new();
+    for (place, key, value) in outside.chain(inside) {
+        // An input that is explicitly nothing is an input that was not given.
+        if value.is_null() {
+            continue;
+        }
+        let name = snake_case(&key);
+        if inputs.get(&name).is_none() {
+            problems.push(unknown_input(inputs, &key, &name));
+        } else if let Some(first) = places.get(&name).and_then(Value::as_str) {
+            let problem = given_twice(&name, first, &place);
+            problems.push(problem);
+        } else {
+            folded.insert(name.clone(), whole_number(inputs, &name, value));
+            places.insert(name, place.into());
+        }
+    }
+    folded
+}
+
+/// An input that came in two places or spellings.
+pub fn given_twice(name: &str, first: &str, second: &str) -> Problem {
+    Problem::new(ErrorCode::InvalidValue, name, format!("is given twice, as {first} and as {second}"))
+        .suggest(Some(format!("Give {name} once.")))
+}
+
+/// `5.0` is a whole number to JSON, and some writers know no other.
+fn whole_number(inputs: &InputSchema, name: &str, value: Value) -> Value {
+    let is_integer = inputs.get(name).is_some_and(|property| property.kind == PropertyType::Integer);
+    match value.as_f64() {
+        Some(number) if is_integer && number.fract() == 0.0 && number.abs() < 9e15 => (number as i64).into(),
+        _ => value,
+    }
+}
+
+fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {
+    let suggestion = match other_words::meant(name, inputs) {
+        Some(meant) => format!("Did you mean {meant}?"),
+        None => format!("Leave it out. Its inputs are {}.", other_words::known(inputs)),
+    };
+    Problem::new(ErrorCode::UnknownFlag, clipped(key), "is not an input of this command")
+        .suggest(Some(suggestion))
+}
+
+pub fn snake_case(key: &str) -> String {
+    let mut name = String::with_capacity(key.len() + 4);
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() {
+            if !name.is_empty() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_lowercase());
+        } else {
+            name.push(if letter == '-' { '_' } else { letter });
+        }
+    }
+    name
+}

@@ -1,0 +1,203 @@
+//! What is wrong with a call is told all at once, before anything is done, by the names the caller knows.
+
+use delegator_testkit::stage::Stage;
+use serde_json::{Value, json};
+
+use crate::host::{Host, NEW, OLD, quick};
+
+const EXEC: &str = "_codex_local_exec";
+
+/// The problems of a call that has to be refused, each as `field CODE`, in order.
+fn named(refused: &Value) -> Vec<String> {
+    let problems = refused["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{refused}"));
+    let word = |problem: &Value, key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    problems.iter().map(|problem| format!("{} {}", word(problem, "field"), word(problem, "code"))).collect()
+}
+
+/// The words about one input of a refused call: what is wrong, and what to do.
+fn about(refused: &Value, field: &str) -> (String, String) {
+    let problems = refused["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{refused}"));
+    let problem = problems.iter().find(|problem| problem["field"] == field);
+    let problem = problem.unwrap_or_else(|| panic!("nothing about {field}: {refused}"));
+    let word = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    (word("problem"), word("suggestion"))
+}
+
+fn nothing_was_started(stage: &Stage) {
+    let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+    assert_eq!(summary, json!({"running": 0, "queued": 0, "recently_completed": 0}));
+}
+
+#[test]
+fn what_the_surroundings_have_against_a_call_is_told_with_the_rest() {
+    let stage = quick();
+    let mut host = Host::of(&stage, OLD);
+    let image = stage.world.project().join("not-an-image");
+    std::fs::create_dir(&image).unwrap();
+    let refused = host.envelope(
+        EXEC,
+        json!({
+            "tsk": "x", "isolation": "worktree", "mode": "danger-full-access", "hard_timeout_sec": 0,
+            "working_dir": "/nonexistent/dir", "options": {
+                "add_dirs": ["/nonexistent/too", "here", "/"], "images": [image, "/nonexistent.png"],
+            },
+        }),
+    );
+    let mut found = named(&refused);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "add_dirs.0 INVALID_VALUE",
+            "add_dirs.1 INVALID_VALUE",
+            "hard_timeout_sec INVALID_VALUE",
+            "images.0 INVALID_VALUE",
+            "images.1 INVALID_VALUE",
+            "isolation UNSUPPORTED",
+            "mode POLICY_BLOCKED",
+            "task MISSING_ARGUMENT",
+            "tsk UNKNOWN_FLAG",
+            "working_dir INVALID_VALUE",
+        ],
+        "{refused}"
+    );
+    for field in ["working_dir", "add_dirs.0", "add_dirs.1", "images.0", "images.1", "isolation", "mode"] {
+        let (problem, suggestion) = about(&refused, field);
+        assert!(!problem.is_empty() && !suggestion.is_empty(), "{field}: {problem} / {suggestion}");
+    }
+    let project = stage.world.project().canonicalize().unwrap();
+    assert!(about(&refused, "add_dirs.1").1.contains(project.join("here").to_str().unwrap()), "{refused}");
+    assert!(about(&refused, "mode").0.contains("workspace-write"), "{refused}");
+    nothing_was_started(&stage);
+}
+
+#[test]
+fn one_problem_alone_keeps_its_own_code_and_names_its_input() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    for (input, problem, code) in [
+        (json!({"working_dir": "/nonexistent/dir"}), "working_dir INVALID_VALUE", "VALIDATION"),
+        (json!({"add_dirs": ["/nonexistent"]}), "add_dirs.0 INVALID_VALUE", "VALIDATION"),
+        (json!({"mode": "danger-full-access"}), "mode POLICY_BLOCKED", "VALIDATION"),
+        (json!({"isolation": "worktree"}), "isolation UNSUPPORTED", "UNSUPPORTED"),
+    ] {
+        let mut arguments = input.clone();
+        arguments["task"] = json!("x");
+        let refused = host.envelope(EXEC, arguments);
+        assert_eq!(named(&refused), [problem], "{refused}");
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+        let (field, code) = problem.split_once(' ').unwrap();
+        assert_eq!(refused["error"]["details"]["code"], code, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(field), "{refused}");
+    }
+    nothing_was_started(&stage);
+}
+
+#[test]
+fn the_roots_hold_for_the_servers_own_directory_too() {
+    let stage = quick();
+    let root = stage.root().join("elsewhere");
+    std::fs::create_dir(&root).unwrap();
+    let stage = stage.variable("MCP_DELEGATOR_ALLOWED_ROOTS", &root.display().to_string());
+    let mut host = Host::of(&stage, NEW);
+    let refused = host.envelope(EXEC, json!({"task": "x"}));
+    assert_eq!(named(&refused), ["working_dir POLICY_BLOCKED"], "{refused}");
+    assert!(about(&refused, "working_dir").1.contains(root.to_str().unwrap()), "{refused}");
+    let accepted = host.envelope(EXEC, json!({"task": "x", "working_dir": root}));
+    assert_eq!(accepted["status"], "ok", "{accepted}");
+}
+
+#[test]
+fn a_schema_for_the_answer_has_to_be_one() {
+    let stage = quick();
+    let mut host = Host::of(&stage, OLD);
+    for (schema, words) in [
+        (json!({"type": "nonsense"}), "/type"),
+        (json!({"type": "object", "properties": {"a": {"minimum": "one"}}}), "/properties/a/minimum"),
+        (json!({"type": "object", "required": "a"}), "/required"),
+        (json!({"pattern": "("}), "("),
+        (json!({"$ref": "https://example.org/schema.json"}), "example.org"),
+        (json!({"$ref": "#/$defs/missing"}), "missing"),
+    ] {
+        let refused = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
+        assert_eq!(named(&refused), ["output_schema INVALID_VALUE"], "{schema}: {refused}");
+        assert!(about(&refused, "output_schema").0.contains(words), "{schema}: {refused}");
+    }
+    nothing_was_started(&stage);
+    let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": true}});
+    let accepted = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
+    assert_eq!(accepted["status"], "ok", "{accepted}");
+}
+
+#[test]
+fn a_name_nobody_knows_is_answered_with_one_that_is_known() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let mut told = |tool: &str, key: &str| {
+        let mut arguments = json!({});
+        arguments[key] = json!("x");
+        about(&host.envelope(tool, arguments), key).1
+    };
+    for (tool, key, meant) in [
+        (EXEC, "taks", "task"),
+        (EXEC, "prompt", "task"),
+        (EXEC, "cwd", "working_dir"),
+        (EXEC, "timeout", "hard_timeout_sec"),
+        (EXEC, "sandboxMode", "mode"),
+        ("_codex_local_wait", "timeout", "timeout_sec"),
+        ("_codex_local_resume", "conversationId", "thread_id"),
+        ("_codex_local_results", "id", "task_id"),
+        ("_codex_cloud_status", "environment", "env_id"),
+    ] {
+        assert_eq!(told(tool, key), format!("Did you mean {meant}?"), "{tool} {key}");
+    }
+    for key in ["confirm", "async", "foo"] {
+        let known = told(EXEC, key);
+        for name in ["task", "mode", "working_dir", "model", "hard_timeout_sec", "options", "format"] {
+            assert!(known.contains(name), "{key}: {known}");
+        }
+    }
+    assert!(told("_codex_cloud_list_environments", "foo").ends_with("are format."), "nothing else is taken");
+}
+
+#[test]
+fn what_is_said_about_an_input_is_true() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    // The way an answer shall look may stand among the options, too.
+    let answer = host.call("_codex_local_status", json!({"options": {"format": "json"}}));
+    assert_eq!(answer["structuredContent"]["status"], "ok", "{answer}");
+    let mut words = |tool: &str, arguments: Value, field: &str| {
+        let refused = host.envelope(tool, arguments);
+        assert_eq!(named(&refused).len(), 1, "{refused}");
+        about(&refused, field).0
+    };
+    let twice = words(EXEC, json!({"task": "x", "workingDir": "/", "working_dir": "/"}), "working_dir");
+    assert_eq!(twice, "is given twice, as workingDir and as working_dir");
+    let inputs = json!({"task": "x", "labels": {"a": "b"}, "options": {"labels": {"a": "c"}}});
+    assert_eq!(words(EXEC, inputs, "labels"), "is given twice, as labels and as options.labels");
+    let twice = words("_codex_local_status", json!({"options": {"format": "markdown"}}), "format");
+    assert_eq!(twice, "is given twice, as format and as options.format");
+    let one = json!({"task_ids": "T-local-00000000000000000000000000000000"});
+    assert_eq!(words("_codex_local_wait", one, "task_ids"), "must be a list");
+    for format in ["yaml", "human", "jsonl"] {
+        let answer = host.call("_codex_local_status", json!({"format": format}));
+        let told = answer["content"][0]["text"].as_str().unwrap();
+        assert!(told.contains("must be one of markdown, json |"), "{told}");
+    }
+}
+
+#[test]
+fn a_task_without_a_thread_is_named_when_it_cannot_be_resumed() {
+    let stage = Stage::acting(crate::PROGRAM, "exit 1");
+    let mut host = Host::of(&stage, NEW);
+    let id = host.exec();
+    host.envelope("_codex_local_wait", json!({"task_id": id}));
+    let refused = host.envelope("_codex_local_resume", json!({"task": "go on", "task_id": id}));
+    let details = &refused["error"]["details"];
+    assert_eq!(
+        (&details["code"], &details["task_id"]),
+        (&json!("THREAD_NOT_FOUND"), &json!(id)),
+        "{refused}"
+    );
+}
