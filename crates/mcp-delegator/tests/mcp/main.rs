@@ -14,6 +14,7 @@ mod http_rude;
 mod reading;
 mod rude;
 mod sdks;
+mod sizes;
 mod staying;
 mod tools;
 mod workflow;
