@@ -9,7 +9,7 @@ use crate::presentation::{Presentation, Texts};
 use crate::registry::CommandSpec;
 use crate::stdout::Printer;
 use crate::views::cap;
-use crate::views::cut::{Cut, WHOLE, plan};
+use crate::views::cut::{Cut, Sizes, WHOLE, plan};
 
 /// What a reader takes.
 #[derive(Debug, Clone, Copy)]
@@ -20,10 +20,6 @@ pub struct Room<'a> {
 }
 
 impl Room<'_> {
-    fn holds(&self, text: &str) -> bool {
-        self.size(text) <= self.most
-    }
-
     fn size(&self, text: &str) -> usize {
         match self.unit {
             Unit::Bytes => self.printer.clean(text).len(),
@@ -39,14 +35,18 @@ pub fn fitting(mut whole: Outcome, presentation: &Presentation, room: Room<'_>) 
         shorten_events(&mut whole.answer);
     }
     let texts = presentation.texts(&whole);
-    if !presentation.is_capped(&whole) || room.holds(&texts.answer) {
+    if !presentation.is_capped(&whole) {
         return (whole, texts);
     }
-    let truncation = Truncation { most: room.most, unit: room.unit, original_size: room.size(&texts.answer) };
+    let original_size = room.size(&texts.answer);
+    if original_size <= room.most {
+        return (whole, texts);
+    }
+    let truncation = Truncation { most: room.most, unit: room.unit, original_size };
     let sizes = cap::sizes(&whole.answer);
-    let cut = |cut: Cut| shortened(&whole, cut, truncation);
-    let fits = |plan: Cut| room.holds(&presentation.draft(&cut(plan)).answer);
-    let outcome = cut(plan(sizes, &fits));
+    let cut_to = |cut: Cut| shortened(&whole, sizes, cut, truncation);
+    let size = |cut: Cut| room.size(&presentation.draft(&cut_to(cut)).answer);
+    let outcome = cut_to(plan(sizes, room.most, &size));
     let texts = presentation.texts(&outcome);
     (outcome, texts)
 }
@@ -55,37 +55,29 @@ fn shorten_events(answer: &mut Answer) {
     cap::apply(answer, Cut { short_events: true, ..Cut::NONE });
 }
 
-fn shortened(whole: &Outcome, cut: Cut, truncation: Truncation) -> Outcome {
+fn shortened(whole: &Outcome, sizes: Sizes, cut: Cut, truncation: Truncation) -> Outcome {
     let mut outcome = whole.clone();
     cap::apply(&mut outcome.answer, cut);
-    let words = words(whole, cut, truncation);
+    let words = words(whole.command, sizes, cut, truncation);
     outcome.answer.warnings.push(Warning::new("W_TRUNCATION_001", words));
     Outcome { truncated: Some(truncation), ..outcome }
 }
 
 /// What was cut, and what its reader can do about it.
-fn words(whole: &Outcome, cut: Cut, truncation: Truncation) -> String {
-    let sizes = cap::sizes(&whole.answer);
+fn words(command: &CommandSpec, sizes: Sizes, cut: Cut, truncation: Truncation) -> String {
     let unit = match truncation.unit {
         Unit::Bytes => "bytes",
         Unit::Characters => "characters",
     };
-    let mut given = Vec::new();
-    if cut.output < sizes.output {
-        given.push(format!("output to {} bytes", cut.output));
-    }
-    if cut.events < sizes.events {
-        given.push(format!("events to the newest {}", cut.events));
-    }
-    if (cut.others, cut.last) != (WHOLE, WHOLE) {
-        given.push("lists and texts".to_owned());
-    }
-    let given = match given.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", given.join(", ")),
-    };
+    let parts = [
+        ("output", cut.output < sizes.output),
+        ("events", cut.short_events || cut.events < sizes.events),
+        ("lists and texts", (cut.others, cut.last) != (WHOLE, WHOLE)),
+    ];
+    let given: Vec<&str> = parts.into_iter().filter(|(_, is_cut)| *is_cut).map(|(part, _)| part).collect();
+    let given = if given.is_empty() { String::new() } else { format!(" ({})", given.join(", ")) };
     let Truncation { most, original_size, .. } = truncation;
-    let advice = advice(whole.command, cut.events < sizes.events, truncation.unit);
+    let advice = advice(command, cut.events < sizes.events, truncation.unit);
     format!("The answer had {original_size} {unit} and was cut to fit {most}{given}.{advice}")
 }
 

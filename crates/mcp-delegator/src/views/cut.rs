@@ -4,7 +4,7 @@
 //! whatever else is long, and only then what the caller asked for: the agent's final message and what is known of the
 //! task. Each step goes no further than needed, and what a later step sets free the output gets back.
 //!
-//! How long a text becomes only its renderer knows, so the plan asks: `fits` says whether an answer cut so would do.
+//! How long a text becomes only its renderer knows, so the plan asks how large an answer cut so would be.
 
 /// A part that is left as it is.
 pub const WHOLE: usize = usize::MAX;
@@ -56,61 +56,82 @@ pub struct Sizes {
     pub all: usize,
 }
 
-/// The gentlest cut that fits.
-pub fn plan(sizes: Sizes, fits: &dyn Fn(Cut) -> bool) -> Cut {
-    if fits(Cut::NONE) {
+/// How large an answer cut so would be, and how large it may be.
+struct Measure<'a> {
+    size: &'a dyn Fn(Cut) -> usize,
+    room: usize,
+}
+
+impl Measure<'_> {
+    fn fits(&self, cut: Cut) -> bool {
+        (self.size)(cut) <= self.room
+    }
+
+    /// The gentlest of such cuts that fits, to within `near`, of which the lowest does. Sizes grow nearly evenly, so it
+    /// is looked for where it should be, and now and then in the middle, should they not.
+    fn gentlest(&self, cuts: &dyn Fn(usize) -> Cut, lowest: usize, highest: usize, near: usize) -> Cut {
+        let (mut low, mut high) = (lowest, highest);
+        let (mut low_size, mut high_size) = ((self.size)(cuts(low)), (self.size)(cuts(high)));
+        if high_size <= self.room {
+            return cuts(high);
+        }
+        for round in 1usize.. {
+            let gap = high.saturating_sub(low);
+            if gap <= near {
+                break;
+            }
+            let (room, growth) = (self.room - low_size, high_size - low_size);
+            let likely = low + gap.saturating_mul(room) / growth;
+            let guess = match round.is_multiple_of(3) || gap < 2 * near {
+                true => low + gap / 2,
+                false => likely.clamp(low + near, high - near),
+            };
+            match (self.size)(cuts(guess)) {
+                size if size <= self.room => (low, low_size) = (guess, size),
+                size => (high, high_size) = (guess, size),
+            }
+        }
+        cuts(low)
+    }
+}
+
+/// The gentlest cut after which an answer has no more than there is room for.
+pub fn plan(sizes: Sizes, room: usize, size: &dyn Fn(Cut) -> usize) -> Cut {
+    let measure = &Measure { size, room };
+    if measure.fits(Cut::NONE) {
         return Cut::NONE;
     }
     let without_output = Cut { output: 0, ..Cut::NONE };
     let in_short = Cut { short_events: true, ..without_output };
-    if let Some(stage) = [without_output, in_short].into_iter().find(|stage| fits(*stage)) {
-        return with_output(stage, sizes, fits);
+    if let Some(stage) = [without_output, in_short].into_iter().find(|stage| measure.fits(*stage)) {
+        return with_output(stage, sizes, measure);
     }
     let without_events = Cut { events: 0, ..in_short };
-    if fits(without_events) {
-        let kept = |events: usize| Cut { events, ..without_events };
-        let events = largest(0, sizes.events, 1, &|events| fits(kept(events)));
-        return with_output(kept(events), sizes, fits);
+    if measure.fits(without_events) {
+        let newest = |events: usize| Cut { events, ..without_events };
+        return with_output(measure.gentlest(&newest, 0, sizes.events, 1), sizes, measure);
     }
-    rest(without_events, sizes, fits)
+    rest(without_events, sizes, measure)
 }
 
 /// The same cut with as much output as there is room for.
-fn with_output(stage: Cut, sizes: Sizes, fits: &dyn Fn(Cut) -> bool) -> Cut {
-    let of = |output: usize| Cut { output, ..stage };
-    match stage != (Cut { output: 0, ..Cut::NONE }) && fits(of(WHOLE)) {
-        true => of(WHOLE),
-        false => of(largest(0, sizes.output, NEAR, &|output| fits(of(output)))),
-    }
+fn with_output(stage: Cut, sizes: Sizes, measure: &Measure<'_>) -> Cut {
+    measure.gentlest(&|output| Cut { output, ..stage }, 0, sizes.output, NEAR)
 }
 
 /// Where neither output nor events are left to cut.
-fn rest(bare: Cut, sizes: Sizes, fits: &dyn Fn(Cut) -> bool) -> Cut {
+fn rest(bare: Cut, sizes: Sizes, measure: &Measure<'_>) -> Cut {
     let steps: [(&dyn Fn(usize) -> Cut, usize); 3] = [
         (&|most| Cut { others: most, ..bare }, LEAST),
         (&|most| Cut { others: LEAST, last: most, ..bare }, LEAST),
         (&|most| Cut { others: most.min(LEAST), last: most.min(LEAST), tasks: most, ..bare }, 0),
     ];
     for (step, least) in steps {
-        if fits(step(least)) {
-            return step(largest(least, sizes.all.max(least), NEAR, &|most| fits(step(most))));
+        if measure.fits(step(least)) {
+            return measure.gentlest(step, least, sizes.all.max(least), NEAR);
         }
     }
     Cut { others: 0, last: 0, tasks: 0, nothing: true, ..bare }
-}
-
-/// The largest number that does, to within `near`, between one that does and one that does not. Where the answers do
-/// not come in order, still one that does.
-fn largest(does: usize, does_not: usize, near: usize, test: &dyn Fn(usize) -> bool) -> usize {
-    let (mut does, mut does_not) = (does, does_not);
-    while does_not > does && does_not - does > near {
-        let middle = does + (does_not - does) / 2;
-        match test(middle) {
-            true => does = middle,
-            false => does_not = middle,
-        }
-    }
-    does
 }
 
 #[cfg(test)]
@@ -144,7 +165,7 @@ mod tests {
         fn planned(&self, room: usize) -> Cut {
             let all = self.size(Cut::NONE);
             let sizes = Sizes { output: self.output, events: self.events.len(), all };
-            plan(sizes, &|cut| self.size(cut) <= room)
+            plan(sizes, room, &|cut| self.size(cut))
         }
     }
 
@@ -163,7 +184,8 @@ mod tests {
     #[test]
     fn long_events_are_told_in_short_before_any_is_dropped_and_the_output_gets_the_room() {
         let cut = answer(20_000, &[3_000; 30], 500, 2_000).planned(48_000);
-        assert_eq!(cut, Cut { short_events: true, ..Cut::NONE }, "there is room for all of the output again");
+        let all = Cut { short_events: true, output: 20_000, ..Cut::NONE };
+        assert_eq!(cut, all, "there is room for all of the output again");
         let cut = answer(60_000, &[3_000; 30], 500, 2_000).planned(48_000);
         assert!(cut.short_events && cut.events == WHOLE && cut.output > 43_000, "{cut:?}");
     }

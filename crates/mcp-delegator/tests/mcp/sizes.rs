@@ -149,14 +149,17 @@ fn both_streams_are_owed_half() {
 }
 
 #[test]
-fn the_final_message_goes_last_and_characters_are_counted() {
-    let last = "字".repeat(20_000);
-    let (_stage, mut host, id) = ended(&[says(60_000), json!({"message": last})]);
-    // The turn's own last message is short; here it is the output that is long.
+fn characters_are_counted_not_bytes() {
+    let (_stage, mut host, id) = ended(&[json!({"message": "é".repeat(100_000)})]);
     let (envelope, length) =
-        asked(&mut host, "_codex_local_wait", &json!({"task_id": id, "include_output": true}));
-    assert!((MOST - 200..=MOST).contains(&length), "{length} characters");
-    assert_eq!(envelope["data"]["final_message"], "All done.");
+        asked(&mut host, "_codex_local_results", &json!({"task_id": id, "include_output": true}));
+    let output = &envelope["data"]["output"];
+    assert_eq!((&output["max_bytes"], &output["truncated"]), (&json!(65_536), &json!(true)));
+    assert!((32_000..MOST).contains(&length) && envelope["meta"].get("truncated").is_none(), "{length}");
+}
+
+#[test]
+fn the_final_message_goes_last() {
     let steps = json!([{"thread_started": {}}, "turn_started", {"message": "é".repeat(60_000)}, {"turn_completed": {}}]);
     let stage = Stage::playing(PROGRAM, steps);
     let id = stage.exec(&[]);
