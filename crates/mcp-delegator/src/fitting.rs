@@ -6,7 +6,7 @@
 
 use crate::outcome::{Answer, Outcome, Truncation, Unit, Warning};
 use crate::presentation::{Presentation, Texts};
-use crate::registry::CommandSpec;
+use crate::registry::InputSchema;
 use crate::stdout::Printer;
 use crate::views::cap;
 use crate::views::cut::{Cut, Sizes, WHOLE, plan};
@@ -43,8 +43,14 @@ pub fn fitting(mut whole: Outcome, presentation: &Presentation, room: Room<'_>) 
         return (whole, texts);
     }
     let truncation = Truncation { most: room.most, unit: room.unit, original_size };
-    let sizes = cap::sizes(&whole.answer);
-    let cut_to = |cut: Cut| shortened(&whole, sizes, cut, truncation);
+    let (sizes, inputs) = (cap::sizes(&whole.answer), whole.command.inputs());
+    let cut_to = |cut: Cut| {
+        let mut outcome = whole.clone();
+        cap::apply(&mut outcome.answer, cut);
+        let words = words(&inputs, sizes, cut, truncation);
+        outcome.answer.warnings.push(Warning::new("W_TRUNCATION_001", words));
+        Outcome { truncated: Some(truncation), ..outcome }
+    };
     let size = |cut: Cut| room.size(&presentation.draft(&cut_to(cut)).answer);
     let outcome = cut_to(plan(sizes, room.most, &size));
     let texts = presentation.texts(&outcome);
@@ -55,35 +61,26 @@ fn shorten_events(answer: &mut Answer) {
     cap::apply(answer, Cut { short_events: true, ..Cut::NONE });
 }
 
-fn shortened(whole: &Outcome, sizes: Sizes, cut: Cut, truncation: Truncation) -> Outcome {
-    let mut outcome = whole.clone();
-    cap::apply(&mut outcome.answer, cut);
-    let words = words(whole.command, sizes, cut, truncation);
-    outcome.answer.warnings.push(Warning::new("W_TRUNCATION_001", words));
-    Outcome { truncated: Some(truncation), ..outcome }
-}
-
 /// What was cut, and what its reader can do about it.
-fn words(command: &CommandSpec, sizes: Sizes, cut: Cut, truncation: Truncation) -> String {
+fn words(inputs: &InputSchema, sizes: Sizes, cut: Cut, truncation: Truncation) -> String {
     let unit = match truncation.unit {
         Unit::Bytes => "bytes",
         Unit::Characters => "characters",
     };
     let parts = [
         ("output", cut.output < sizes.output),
-        ("events", cut.short_events || cut.events < sizes.events),
+        ("events", sizes.events > 0 && (cut.short_events || cut.events < sizes.events)),
         ("lists and texts", (cut.others, cut.last) != (WHOLE, WHOLE)),
     ];
     let given: Vec<&str> = parts.into_iter().filter(|(_, is_cut)| *is_cut).map(|(part, _)| part).collect();
     let given = if given.is_empty() { String::new() } else { format!(" ({})", given.join(", ")) };
     let Truncation { most, original_size, .. } = truncation;
-    let advice = advice(command, cut.events < sizes.events, truncation.unit);
+    let advice = advice(inputs, cut.events < sizes.events, truncation.unit);
     format!("The answer had {original_size} {unit} and was cut to fit {most}{given}.{advice}")
 }
 
 /// In the words of the surface: inputs of a tool, or flags.
-fn advice(command: &CommandSpec, fewer_events: bool, unit: Unit) -> String {
-    let inputs = command.inputs();
+fn advice(inputs: &InputSchema, fewer_events: bool, unit: Unit) -> String {
     let mut hints = Vec::new();
     let mut hint = |input: &str, words: &str| {
         if let Some(property) = inputs.get(input) {

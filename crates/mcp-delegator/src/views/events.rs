@@ -13,6 +13,9 @@ pub const LONG_BYTES: usize = 2 << 10;
 /// A type or an id beyond this is not one.
 const LONGEST_NAME: usize = 128;
 
+/// Where an event may say what it is about, in the dialects there are.
+const IDS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
+
 /// What a cursor into the events of a task answers.
 pub fn question(task_id: &str) -> Value {
     json!(["events", task_id])
@@ -23,19 +26,15 @@ pub fn shorten(items: &mut [Value]) {
     for item in items {
         let size = item.to_string().len();
         if size > LONG_BYTES {
-            *item = json!({"type": name(&item["type"]), "id": id(item), "truncated": true, "size": size});
+            let (kind, id) = (named(item, &["/type", "/msg/type"]), named(item, &IDS));
+            *item = json!({"type": kind, "id": id, "truncated": true, "size": size});
         }
     }
 }
 
-/// The item an event is about, or its own name.
-fn id(event: &Value) -> Value {
-    let places = ["/item/id", "/id", "/call_id", "/thread_id"].iter().filter_map(|at| event.pointer(at));
-    places.map(name).find(|id| !id.is_null()).unwrap_or_default()
-}
-
-fn name(value: &Value) -> Value {
-    value.as_str().filter(|name| name.len() <= LONGEST_NAME).map_or(Value::Null, Value::from)
+fn named(event: &Value, places: &[&str]) -> Value {
+    let found = places.iter().filter_map(|at| event.pointer(at)?.as_str());
+    found.filter(|name| name.len() <= LONGEST_NAME).map(Value::from).next().unwrap_or_default()
 }
 
 /// Drops all but the newest of a task's events, and moves the cursor to where the list now begins.
@@ -102,7 +101,8 @@ mod tests {
         let around = message("item_1", 0).to_string().len();
         let (fits, long) = (message("item_1", LONG_BYTES - around), message("item_2", LONG_BYTES));
         let failed = json!({"type": "turn.failed", "error": {"message": "é".repeat(LONG_BYTES)}});
-        let mut items = [fits.clone(), long, failed, "not JSON ".repeat(LONG_BYTES).into()];
+        let old = json!({"id": "7", "msg": {"type": "agent_message", "message": "x".repeat(LONG_BYTES)}});
+        let mut items = [fits.clone(), long, failed, "not JSON ".repeat(LONG_BYTES).into(), old];
         shorten(&mut items);
         assert_eq!(items[0], fits);
         let size = LONG_BYTES + around;
@@ -113,6 +113,7 @@ mod tests {
         assert_eq!((&items[2]["type"], &items[2]["id"]), (&json!("turn.failed"), &Value::Null));
         assert!(items[2]["size"].as_u64().unwrap() > 2 * LONG_BYTES as u64);
         assert_eq!((&items[3]["type"], &items[3]["truncated"]), (&Value::Null, &json!(true)));
+        assert_eq!((&items[4]["type"], &items[4]["id"]), (&json!("agent_message"), &json!("7")));
     }
 
     #[test]
