@@ -10,6 +10,7 @@ pub mod commands;
 pub mod crash;
 pub mod environment_template;
 pub mod fault;
+pub mod fitting;
 pub mod hosts;
 pub mod interrupt;
 pub mod logging;

@@ -36,10 +36,19 @@ pub struct Page {
     pub next_cursor: Option<String>,
 }
 
+/// What a reader counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Bytes,
+    Characters,
+}
+
 /// The answer was larger than the caller takes, and was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncation {
-    pub max_bytes: usize,
+    pub most: usize,
+    pub unit: Unit,
+    /// Of the whole text.
     pub original_size: usize,
 }
 

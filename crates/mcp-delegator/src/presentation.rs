@@ -150,7 +150,17 @@ impl Presentation {
         self.file.is_none() && matches!(self.screen.shown, Shown::In(Format::Json | Format::Jsonl))
     }
 
+    /// What is said. An envelope is held to its contract before it leaves.
     pub fn texts(&self, outcome: &Outcome) -> Texts {
+        self.said(outcome, check_contract)
+    }
+
+    /// The same, to see how long it would be.
+    pub fn draft(&self, outcome: &Outcome) -> Texts {
+        self.said(outcome, |_, _, _| {})
+    }
+
+    fn said(&self, outcome: &Outcome, check: Check) -> Texts {
         let look = self.look(outcome);
         match look.shown {
             Shown::Raw => self.raw(outcome),
@@ -159,7 +169,7 @@ impl Presentation {
                 Texts { answer: self.tool_markdown(outcome), remarks: Vec::new() }
             }
             Shown::In(Format::Markdown) => Texts { answer: self.markdown(outcome), remarks: Vec::new() },
-            Shown::In(Format::Json) => self.json(outcome, look.envelope),
+            Shown::In(Format::Json) => self.json(outcome, look.envelope, check),
             Shown::In(Format::Jsonl) => {
                 let lines: Vec<String> = lines::render(outcome, self.stream).iter().map(json_text).collect();
                 Texts { answer: lines.join("\n"), remarks: Vec::new() }
@@ -224,14 +234,14 @@ impl Presentation {
         Texts { answer: outcome.answer.raw.clone().unwrap_or_default(), remarks }
     }
 
-    fn json(&self, outcome: &Outcome, envelope: Envelope) -> Texts {
+    fn json(&self, outcome: &Outcome, envelope: Envelope, check: Check) -> Texts {
         let value = match envelope {
             Envelope::Agent => agent::render(outcome),
             Envelope::Standard => standard::render(outcome),
             Envelope::Tool => tool::render(outcome, &self.tool_prefix),
             Envelope::Raw => return payload_alone(outcome),
         };
-        check_contract(envelope, outcome, &value);
+        check(envelope, outcome, &value);
         let answer = match envelope {
             Envelope::Standard => harmless_json(&standard::to_text(&value)),
             _ => json_text(&value),
@@ -239,6 +249,9 @@ impl Presentation {
         Texts { answer, remarks: Vec::new() }
     }
 }
+
+/// What becomes of an envelope before it is text.
+type Check = fn(Envelope, &Outcome, &Value);
 
 /// Without a wrapper there is no place for an error beside the data, so it goes to stderr.
 fn payload_alone(outcome: &Outcome) -> Texts {

@@ -19,8 +19,9 @@ use crate::cli::argv::{self, Invocation};
 use crate::cli::globals::{Format, Globals};
 use crate::commands;
 use crate::fault::{AppError, ErrorCode, ExitCode, Problem, io_error};
+use crate::fitting::{Room, fitting};
 use crate::interrupt::{self, Attachment};
-use crate::outcome::{Answer, Completion, Outcome, Warning};
+use crate::outcome::{Answer, Completion, Outcome, Unit, Warning};
 use crate::presentation::{Presentation, Texts};
 use crate::process::Process;
 use crate::registry::{Circumstances, CommandSpec, ROOT};
@@ -102,7 +103,7 @@ pub fn run(process: Process) -> ExitCode {
     });
     let mut answer = executed.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     answer.warnings.extend(logged);
-    let (outcome, texts) = finish(&call, spec, answer, &asked.globals, &presentation);
+    let (outcome, texts) = finish(&call, spec, answer, &asked.globals, &presentation, &printer);
     say(&printer, &presentation, &outcome, texts)
 }
 
@@ -294,6 +295,7 @@ fn finish(
     mut answer: Answer,
     globals: &Globals,
     presentation: &Presentation,
+    printer: &Printer,
 ) -> (Outcome, Texts) {
     if let (Completion::Done(data), false) = (&mut answer.completion, globals.fields.is_empty()) {
         let absent = fields::absent(data, &globals.fields);
@@ -313,28 +315,8 @@ fn finish(
             other => other,
         };
     }
-    fitting(call.end(spec, answer), presentation, globals.max_bytes.unwrap_or(cap::DEFAULT_MAX_BYTES))
-}
-
-/// The outcome, cut so that its text fits. How much larger than its data a text is depends on the wrapper, so the
-/// budget is found by trying.
-pub fn fitting(whole: Outcome, presentation: &Presentation, max_bytes: usize) -> (Outcome, Texts) {
-    let whole_text = presentation.texts(&whole);
-    if whole_text.answer.len() <= max_bytes || !presentation.is_capped(&whole) {
-        return (whole, whole_text);
-    }
-    let (mut budget, mut length) = (cap::data_size(&whole.answer), whole_text.answer.len());
-    loop {
-        budget = budget * max_bytes / length * 19 / 20;
-        let mut outcome = whole.clone();
-        outcome.truncated = cap::apply(&mut outcome.answer, budget, max_bytes);
-        let texts = presentation.texts(&outcome);
-        length = texts.answer.len();
-        // Below this there is nothing left to cut but the wrapper.
-        if length <= max_bytes || budget <= 1 {
-            return (outcome, texts);
-        }
-    }
+    let most = globals.max_bytes.unwrap_or(cap::DEFAULT_MAX_BYTES);
+    fitting(call.end(spec, answer), presentation, Room { most, unit: Unit::Bytes, printer })
 }
 
 fn strict(warnings: &[Warning]) -> AppError {

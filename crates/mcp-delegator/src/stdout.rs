@@ -154,7 +154,8 @@ impl Printer {
         Ok((written, lines.file))
     }
 
-    fn clean(&self, text: &str) -> String {
+    /// A text as it is written.
+    pub fn clean(&self, text: &str) -> String {
         let mut clean = self.redactor.redact_str(text).into_owned();
         if !clean.is_empty() && !clean.ends_with('\n') {
             clean.push('\n');

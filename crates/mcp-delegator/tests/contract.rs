@@ -10,7 +10,7 @@ use delegator_testkit::program::World;
 use jiff::Timestamp;
 use mcp_delegator::commands;
 use mcp_delegator::fault::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
-use mcp_delegator::outcome::{Answer, ChildExit, Completion, Outcome, Page, Truncation, Warning};
+use mcp_delegator::outcome::{Answer, ChildExit, Completion, Outcome, Page, Truncation, Unit, Warning};
 use mcp_delegator::registry::exit_codes::exit_codes;
 use mcp_delegator::registry::{self, Category, CommandSpec, Shape};
 use mcp_delegator::views::envelope_schema::{self, Envelope, violations};
@@ -283,11 +283,12 @@ fn pages_warnings_and_cuts_are_told_in_every_wrapper() {
     answer.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
     answer.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {
-        truncated: Some(Truncation { max_bytes: 100, original_size: 1000 }),
+        truncated: Some(Truncation { most: 100, unit: Unit::Bytes, original_size: 1000 }),
         ..outcome(&commands::config_show::SPEC, answer)
     };
     let [agent, standard, tool] = checked(&outcome);
     assert_eq!((&agent["meta"]["cursor"], &agent["meta"]["truncated"]), (&json!("abc"), &json!(true)));
+    assert_eq!((&agent["meta"]["max_bytes"], &tool["meta"]["original_size"]), (&json!(100), &json!(1000)));
     assert_eq!(agent["warnings"], json!(["W_TEST_001: mind the gap"]));
     assert_eq!(agent["meta"]["warning_details"][0]["code"], "W_TEST_001");
     assert_eq!((&standard["data"]["page"], &standard["data"]["total_count"]), (&json!(2), &json!(9)));

@@ -86,8 +86,8 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
         input.http.as_deref().map(|given| http::address(given, input.token_file.is_some())).transpose()?;
     let choice = choice(context, &input);
     let toolbox = Toolbox::of(&choice)?;
-    let surroundings = surroundings(context, &input, &choice);
-    if choice.output_schemas && surroundings.default_format != Format::Json {
+    let surroundings = surroundings(context, &choice);
+    if choice.output_schemas && choice.default_format != Format::Json {
         let problem = "describes JSON, but answers that ask for no format are Markdown";
         let suggestion = Some("Serve with --default-format json.");
         return Err(AppError::of_problems(vec![
@@ -147,14 +147,13 @@ fn listed(given: &[String]) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-fn surroundings(context: &Context<'_>, input: &Serve, choice: &Choice) -> Surroundings {
-    let default_format = default_format(context, input);
+fn surroundings(context: &Context<'_>, choice: &Choice) -> Surroundings {
     Surroundings {
         process: context.process.clone(),
         config: context.config.clone(),
         state_dir: context.state_dir.clone(),
         printer: std::sync::Arc::clone(context.screen.printer),
-        default_format,
+        default_format: choice.default_format,
         output_schemas: choice.output_schemas,
         prefix: choice.prefix.clone(),
         shelf: Shelf::keeping(),

@@ -15,14 +15,15 @@ use serde_json::{Map, Value};
 use super::advice;
 use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode, Problem};
+use crate::fitting::{Room, fitting};
 use crate::interrupt::Attachment;
-use crate::outcome::{Answer, Warning};
+use crate::outcome::{Answer, Unit, Warning};
 use crate::payload;
 use crate::presentation::Presentation;
 use crate::process::Process;
 use crate::registry::{Circumstances, CommandSpec};
 use crate::requests;
-use crate::run::{Call, Context, caught, fitting};
+use crate::run::{Call, Context, caught};
 use crate::screen::Screen;
 use crate::stdout::Printer;
 
@@ -30,7 +31,7 @@ use crate::stdout::Printer;
 const FORMATS: [Format; 2] = [Format::Markdown, Format::Json];
 /// Hosts cut or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
-/// What the wrapper around output that was asked for may take.
+/// What else an answer may take where more output was asked for.
 const AROUND_OUTPUT: usize = 16_000;
 
 /// Everything a call needs, shared by all of a server.
@@ -54,6 +55,7 @@ pub struct Admitted {
     pub input: Value,
     pub format: Format,
     call: Call,
+    /// Characters the host takes.
     max_text: usize,
 }
 
@@ -81,12 +83,13 @@ impl Surroundings {
         let mut problems: Vec<Problem> = Vec::new();
         let asked = payload::take_format(&mut object, &FORMATS, &mut problems);
         let format = asked.unwrap_or(self.default_format);
+        // Output that was asked for is escaped on its way, and the agent's last message comes besides.
         let asked_for_more = ["max_output_bytes", "maxOutputBytes"]
             .iter()
             .find_map(|key| object.get(*key).or_else(|| object.get("options")?.get(key))?.as_u64());
         let max_text = asked_for_more
             .and_then(|bytes| usize::try_from(bytes).ok())
-            .map_or(MAX_TEXT, |bytes| MAX_TEXT.max(bytes.saturating_add(AROUND_OUTPUT)));
+            .map_or(MAX_TEXT, |bytes| MAX_TEXT.max(bytes.saturating_mul(2).saturating_add(AROUND_OUTPUT)));
         let admitted = |input: Value| Admitted { spec, input, format, call, max_text };
         match requests::validate(spec, object, problems, around) {
             Ok(request) => Ok(admitted(request.input)),
@@ -140,14 +143,15 @@ impl Surroundings {
         answer.warnings.extend(told);
         advice::for_tools(&mut answer, &self.prefix);
         let presentation = self.presentation(call.format);
-        let (outcome, texts) = fitting(call.call.end(call.spec, answer), &presentation, call.max_text);
+        let room = || Room { most: call.max_text, unit: Unit::Characters, printer: &self.printer };
+        let (outcome, texts) = fitting(call.call.end(call.spec, answer), &presentation, room());
         let text = self.printer.clean_line(&texts.answer);
         let is_error = outcome.tool_error().is_some();
         let structured = match call.format {
             Format::Json => Some(text.clone()),
             // Whoever was told what answers look like expects them to look so in every format.
             _ if self.output_schemas => {
-                let (_, texts) = fitting(outcome, &self.presentation(Format::Json), call.max_text);
+                let (_, texts) = fitting(outcome, &self.presentation(Format::Json), room());
                 Some(self.printer.clean_line(&texts.answer))
             }
             _ => None,

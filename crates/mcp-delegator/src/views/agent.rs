@@ -6,7 +6,9 @@ use crate::fault::{AppError, ExitCode};
 use crate::outcome::{Completion, Outcome, Warning};
 use crate::registry::CommandSpec;
 use crate::registry::exit_codes::is_retryable;
-use crate::views::{PRODUCT_VERSION, milliseconds, pagination, problem_values, redirect_value, rfc3339};
+use crate::views::{
+    PRODUCT_VERSION, milliseconds, pagination, problem_values, redirect_value, rfc3339, truncation_facts,
+};
 
 pub const SCHEMA_VERSION: &str = "1.0";
 
@@ -71,10 +73,8 @@ fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
     if outcome.answer.completion == Completion::NotModified {
         put("not_modified", true.into());
     }
-    if let Some(truncation) = outcome.truncated {
-        put("truncated", true.into());
-        put("max_bytes", truncation.max_bytes.into());
-        put("original_size", truncation.original_size.into());
+    for (key, value) in outcome.truncated.iter().flat_map(truncation_facts) {
+        put(key, value);
     }
     if let Some(page) = &outcome.answer.page {
         if let Some(cursor) = &page.next_cursor {

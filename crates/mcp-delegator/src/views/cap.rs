@@ -1,44 +1,72 @@
-//! The size cap: an answer that would flood its reader is cut, and says so.
+//! The size cap: an answer that would flood its reader is cut as a plan says (`cut`), and stays data of the same shape.
 //!
-//! The largest list keeps as many of its first items as fit, because a shorter list is still true; where no list is to
-//! blame, the longest text loses its middle. What remains is valid data of the same shape.
+//! What is known by name (output, events, what a check printed) is cut as its own room does it. Of the rest a list keeps
+//! its first items, because a shorter list is still true, and a text loses its middle; all to the same measure, so that
+//! no part pays for another.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::outcome::{Answer, Completion, Truncation, Warning};
+use super::cut::{Cut, Sizes};
+use super::{events, output, verification};
+use crate::fault::{AppError, Problem};
+use crate::outcome::{Answer, Completion};
 
 pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
-
-const CUT_MARK: &str = " [truncated] ";
 
 /// Texts shorter than this are not worth cutting.
 const SHORT: usize = 64;
 
-/// Cuts the answer's data to `budget` bytes so that the whole fits `max_bytes`, and notes it.
-pub fn apply(answer: &mut Answer, budget: usize, max_bytes: usize) -> Option<Truncation> {
-    let data = match &mut answer.completion {
-        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => data,
-        Completion::Failed(_, Some(data)) => data,
-        Completion::Failed(_, None) | Completion::NotModified => return None,
-    };
-    let original_size = size(data);
-    if original_size <= budget {
-        return None;
+/// What gives way last: what the caller asked for.
+const LAST: [&str; 2] = ["final_message", "metadata"];
+
+/// What there is to cut.
+pub fn sizes(answer: &Answer) -> Sizes {
+    let (data, error) = parts(&answer.completion);
+    let mut sizes = data.map_or_else(Sizes::default, sizes_of);
+    if let Some(error) = error {
+        let partial = error.context.get("partial_results").map_or_else(Sizes::default, partial_sizes);
+        let problems: usize = error.problems.iter().map(problem_size).sum();
+        let context: usize = error.context.values().map(size).sum();
+        let words = error.message.len() + error.detail.as_ref().map_or(0, String::len);
+        let all = sizes.all.max(context).max(problems).max(words);
+        sizes = Sizes { all, ..larger(sizes, partial) };
     }
-    shrink(data, budget);
-    answer.warnings.push(Warning::new(
-        "W_TRUNCATION_001",
-        format!("The answer had {original_size} bytes and was cut to fit {max_bytes}; narrow it with --fields or --limit, or raise --max-bytes."),
-    ));
-    Some(Truncation { max_bytes, original_size })
+    sizes
 }
 
-/// Bytes of an answer's data, whichever way it ended.
-pub fn data_size(answer: &Answer) -> usize {
-    match &answer.completion {
-        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => size(data),
-        Completion::Failed(_, data) => data.as_ref().map_or(0, size),
-        Completion::NotModified => 0,
+fn parts(completion: &Completion) -> (Option<&Value>, Option<&AppError>) {
+    match completion {
+        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => {
+            (Some(data), None)
+        }
+        Completion::Failed(error, data) => (data.as_ref(), Some(error)),
+        Completion::NotModified => (None, None),
+    }
+}
+
+fn sizes_of(data: &Value) -> Sizes {
+    let own = Sizes {
+        output: output::size(&data["output"]),
+        events: data["events"]["items"].as_array().map_or(0, Vec::len),
+        all: size(data),
+    };
+    let tasks = data["tasks"].as_array().into_iter().flatten();
+    tasks.map(sizes_of).fold(own, larger)
+}
+
+fn partial_sizes(partial: &Value) -> Sizes {
+    Sizes {
+        output: partial["last_output"].as_str().map_or(0, str::len),
+        events: partial["last_events"].as_array().map_or(0, Vec::len),
+        all: 0,
+    }
+}
+
+fn larger(one: Sizes, other: Sizes) -> Sizes {
+    Sizes {
+        output: one.output.max(other.output),
+        events: one.events.max(other.events),
+        all: one.all.max(other.all),
     }
 }
 
@@ -46,106 +74,121 @@ fn size(value: &Value) -> usize {
     value.to_string().len()
 }
 
-fn shrink(data: &mut Value, budget: usize) {
-    // Every turn makes the largest part smaller, and parts that cannot shrink are not chosen again.
-    while size(data) > budget {
-        let over = size(data) - budget;
-        let list =
-            largest(data, &|value| value.as_array().filter(|items| !items.is_empty()).map(|_| size(value)));
-        let text = largest(data, &|value| value.as_str().filter(|text| text.len() > SHORT).map(str::len));
-        let cut = match (list, text) {
-            (Some((list, of)), Some((_, text))) if of >= text => shorten_list(data, &list, over),
-            (_, Some((path, _))) => shorten_text(data, &path, over),
-            (Some((list, _)), None) => shorten_list(data, &list, over),
-            (None, None) => false,
-        };
-        if !cut {
-            *data = Value::Object(serde_json::Map::new());
-            return;
+/// Cuts an answer so.
+pub fn apply(answer: &mut Answer, cut: Cut) {
+    let data = match &mut answer.completion {
+        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => Some(data),
+        Completion::Failed(error, data) => {
+            cut_error(error, cut);
+            data.as_mut()
         }
-    }
-}
-
-/// The largest value a measure applies to, and how to get there.
-fn largest(value: &Value, measure: &dyn Fn(&Value) -> Option<usize>) -> Option<(String, usize)> {
-    let own = measure(value).map(|size| (String::new(), size));
-    let below: Vec<(String, usize)> = match value {
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .filter_map(|(at, item)| {
-                largest(item, measure).map(|(path, size)| (format!("/{at}{path}"), size))
-            })
-            .collect(),
-        Value::Object(object) => object
-            .iter()
-            .filter_map(|(key, item)| {
-                let key = key.replace('~', "~0").replace('/', "~1");
-                largest(item, measure).map(|(path, size)| (format!("/{key}{path}"), size))
-            })
-            .collect(),
-        _ => Vec::new(),
+        Completion::NotModified => None,
     };
-    // Of two equally large the outer one: a list is cut before what it holds.
-    below.into_iter().chain(own).max_by_key(|(_, size)| *size)
+    match data {
+        Some(data) if cut.nothing => *data = Value::Object(Map::new()),
+        Some(Value::Object(task)) => cut_task(task, cut),
+        Some(other) => level(other, cut.others),
+        None => {}
+    }
 }
 
-/// Drops items from the end until at least `over` bytes are gone.
-fn shorten_list(data: &mut Value, path: &str, over: usize) -> bool {
-    let Some(Value::Array(items)) = data.pointer_mut(path) else { return false };
-    let mut gone = 0;
-    while gone < over {
-        match items.pop() {
-            Some(item) => gone += size(&item) + 1,
-            None => break,
+fn cut_error(error: &mut AppError, cut: Cut) {
+    cut_task(&mut error.context, cut);
+    for text in [Some(&mut error.message), error.detail.as_mut()].into_iter().flatten() {
+        shorten(text, cut.others);
+    }
+    let mut room = cut.others;
+    let kept = error.problems.iter().take_while(|problem| {
+        let fits = problem_size(problem) <= room;
+        room = room.saturating_sub(problem_size(problem));
+        fits
+    });
+    let kept = kept.count().max(1);
+    error.problems.truncate(kept);
+}
+
+fn problem_size(problem: &Problem) -> usize {
+    let suggestion = problem.suggestion.as_ref().map_or(0, String::len);
+    let facts = problem.value.as_ref().map_or(0, size) + problem.context.values().map(size).sum::<usize>();
+    SHORT + problem.field.len() + problem.problem.len() + suggestion + facts
+}
+
+/// A task, or a list of them, or anything else an answer is about.
+fn cut_task(task: &mut Map<String, Value>, cut: Cut) {
+    for (key, value) in task.iter_mut() {
+        match (key.as_str(), value) {
+            ("output", Value::Object(streams)) if has_streams(streams) => {
+                output::shrink(streams, cut.output);
+            }
+            ("events", events) if events["items"].is_array() => {
+                shorten_events(events.get_mut("items"), cut);
+            }
+            ("partial_results", partial) => cut_partial(partial, cut),
+            ("tasks", Value::Array(tasks)) if tasks.iter().all(Value::is_object) => {
+                for task in tasks.iter_mut().filter_map(Value::as_object_mut) {
+                    cut_task(task, cut);
+                }
+                keep_first(tasks, cut.tasks);
+            }
+            (key, value) => {
+                if key == "verification" {
+                    verification::shrink(value, cut.output);
+                }
+                level(value, if LAST.contains(&key) { cut.last } else { cut.others });
+            }
         }
     }
-    true
+    events::keep_newest(task, cut.events);
 }
 
-/// Takes at least `over` bytes out of the middle, as far as there is one.
-fn shorten_text(data: &mut Value, path: &str, over: usize) -> bool {
-    let Some(Value::String(text)) = data.pointer_mut(path) else { return false };
-    let keep =
-        text.len().saturating_sub(over + CUT_MARK.len()).min(text.len() / 2 + text.len() / 4).max(SHORT / 2);
-    let head = text.floor_char_boundary(keep / 2);
-    let tail = text.ceil_char_boundary(text.len() - keep / 2);
-    *text = format!("{}{CUT_MARK}{}", &text[..head], &text[tail..]);
-    true
+fn has_streams(output: &Map<String, Value>) -> bool {
+    output.contains_key("stdout") || output.contains_key("stderr")
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_fits_is_left_alone() {
-        let mut answer = Answer::done(json!({"a": [1, 2, 3]}));
-        assert_eq!(apply(&mut answer, DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES), None);
-        assert!(answer.warnings.is_empty());
+fn cut_partial(partial: &mut Value, cut: Cut) {
+    if let Some(Value::String(text)) = partial.get_mut("last_output") {
+        *text = output::last_of(text, cut.output);
     }
-
-    #[test]
-    fn a_cut_answer_says_so() {
-        let mut answer = Answer::done(json!({"items": vec!["x".repeat(100); 1000]}));
-        let truncation = apply(&mut answer, 8000, 8192).unwrap();
-        assert!(truncation.original_size > 100_000);
-        assert_eq!(answer.warnings[0].code, "W_TRUNCATION_001");
-        let Completion::Done(data) = &answer.completion else { unreachable!() };
-        assert_eq!(data["items"].as_array().unwrap().len(), 77, "as many items as fit");
+    shorten_events(partial.get_mut("last_events"), cut);
+    if let Some(Value::Array(items)) = partial.get_mut("last_events") {
+        events::drop_oldest(items, cut.events);
     }
+}
 
-    proptest! {
-        #[test]
-        fn the_cut_always_fits(texts in prop::collection::vec(".{0,400}", 0..60), max in 4096usize..20_000) {
-            let mut answer = Answer::done(json!({"one": texts.join("é"), "many": texts}));
-            apply(&mut answer, max, max);
-            let Completion::Done(data) = &answer.completion else { unreachable!() };
-            prop_assert!(size(data) <= max);
-            prop_assert!(data.is_object());
+fn shorten_events(items: Option<&mut Value>, cut: Cut) {
+    if let (Some(Value::Array(items)), true) = (items, cut.short_events) {
+        events::shorten(items);
+    }
+}
+
+/// Brings every list and every text to the same measure, from the inside out.
+fn level(value: &mut Value, most: usize) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| level(item, most));
+            keep_first(items, most);
         }
+        Value::Object(object) => object.values_mut().for_each(|item| level(item, most)),
+        Value::String(text) => shorten(text, most),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The first items, as many as fit; one of them at least, unless there is room for nothing.
+fn keep_first(items: &mut Vec<Value>, most: usize) {
+    let mut room = most;
+    let kept = items.iter().take_while(|item| {
+        let size = size(item) + 1;
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    });
+    let kept = kept.count().max(most.min(1));
+    items.truncate(kept);
+}
+
+fn shorten(text: &mut String, most: usize) {
+    if text.len() > most.max(SHORT) {
+        *text = output::excerpt(text, most.max(SHORT));
     }
 }

@@ -2,10 +2,12 @@
 
 pub mod agent;
 pub mod cap;
+pub mod cut;
 pub mod document;
 pub mod envelope_schema;
 pub mod error_context;
 pub mod estimate;
+pub mod events;
 pub mod failure;
 pub mod fields;
 pub mod files;
@@ -31,7 +33,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::fault::{AppError, Redirect};
-use crate::outcome::Page;
+use crate::outcome::{Page, Truncation, Unit};
 
 pub const PRODUCT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -78,6 +80,19 @@ pub fn harmless_json(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// What an answer that was cut says of it, in the unit its reader counts in.
+fn truncation_facts(truncation: &Truncation) -> [(&'static str, Value); 3] {
+    let most = match truncation.unit {
+        Unit::Bytes => "max_bytes",
+        Unit::Characters => "max_characters",
+    };
+    [
+        ("truncated", true.into()),
+        (most, truncation.most.into()),
+        ("original_size", truncation.original_size.into()),
+    ]
 }
 
 fn redirect_value(redirect: &Redirect) -> Value {

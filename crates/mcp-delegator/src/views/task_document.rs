@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar};
-use super::{files, verification};
+use super::{events, files, output, verification};
 
 /// Names that are listed before the rest is only counted.
 const MOST_FILES: usize = 20;
@@ -53,16 +53,7 @@ pub fn result(data: &Value) -> Document {
     if let Some(words) = data["final_message"].as_str() {
         document = quoted(document, "The agent's final message:", words);
     }
-    for stream in ["stdout", "stderr"] {
-        if let Some(words) = data["output"][stream].as_str().filter(|words| !words.is_empty()) {
-            document = quoted(document, &format!("The agent's {stream}:"), words);
-        }
-    }
-    if let Some(items) = data["events"]["items"].as_array() {
-        let lines: Vec<String> = items.iter().map(Value::to_string).collect();
-        document = quoted(document, "The agent's last events:", &lines.join("\n"));
-    }
-    document
+    events::described(output::described(document, data), data)
 }
 
 fn outline(data: &Value) -> Vec<(String, String)> {

@@ -6,7 +6,7 @@ use crate::fault::AppError;
 use crate::outcome::{Completion, Outcome};
 use crate::registry::Category;
 use crate::registry::exit_codes::is_retryable;
-use crate::views::{agent, milliseconds, problem_values, redirect_value, rfc3339};
+use crate::views::{agent, milliseconds, problem_values, redirect_value, rfc3339, truncation_facts};
 
 /// The contract's version, which is not the product's.
 pub const ENVELOPE_VERSION: &str = "3.6";
@@ -76,11 +76,8 @@ fn meta(outcome: &Outcome, failed: bool) -> Value {
         Completion::Incomplete(_) => drop(meta.insert("wait_expired".into(), true.into())),
         Completion::Done(_) | Completion::Failed(..) => {}
     }
-    if let (Some(truncation), false) = (outcome.truncated, failed) {
-        meta.insert("truncated".into(), true.into());
-        meta.insert("max_bytes".into(), truncation.max_bytes.into());
-        meta.insert("original_size".into(), truncation.original_size.into());
-    }
+    let truncation = outcome.truncated.iter().flat_map(truncation_facts);
+    meta.extend(truncation.map(|(key, value)| (key.to_owned(), value)));
     if let (Some(child), Category::WaitResult, false) =
         (&outcome.answer.child, outcome.command.category, failed)
     {

@@ -23,7 +23,7 @@ pub fn told(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Opti
         return Some(json!({"status": outcome.status(), "command": command, "reason": outcome.reason()}));
     };
     let outcome = check.outcome();
-    let tail = tail(&check.last_output, budget.unwrap_or(0).clamp(TAIL_BYTES, MOST_BYTES));
+    let tail = tail(&check.last_output, budget);
     let mut told = json!({
         "status": outcome.status(),
         "command": command,
@@ -91,6 +91,14 @@ pub fn described(document: Document, data: &Value) -> Document {
     }
 }
 
-fn tail(text: &str, bytes: usize) -> &str {
+/// Gives what the check printed no more room than an answer with so much output would.
+pub fn shrink(told: &mut Value, budget: usize) {
+    if let Some(Value::String(text)) = told.get_mut("output_tail") {
+        *text = tail(text, Some(budget)).to_owned();
+    }
+}
+
+fn tail(text: &str, budget: Option<usize>) -> &str {
+    let bytes = budget.unwrap_or(0).clamp(TAIL_BYTES, MOST_BYTES);
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }

@@ -17,6 +17,7 @@ mod refusals;
 mod repeats;
 mod rude;
 mod sdks;
+mod sizes;
 mod staying;
 mod tools;
 mod workflow;

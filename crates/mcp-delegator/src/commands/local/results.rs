@@ -14,7 +14,7 @@ use crate::outcome::{Answer, ChildExit};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
-use crate::views::{task as view, warnings};
+use crate::views::{events, task as view, warnings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -64,7 +64,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
     let files = engine.files(&task.id)?;
-    let events = events(&engine, &task, &files, &input)?;
+    let events = last_events(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
     let mut data = ended_answer(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
     data.insert("duration_seconds".into(), (view::ran_ms(&task) / 1000).into());
@@ -78,7 +78,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
 }
 
 /// The last events, or those before where an earlier answer began.
-fn events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
+fn last_events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
     let count = files
         .record
         .as_ref()
@@ -90,7 +90,7 @@ fn events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> R
     }
     let stored = engine.stored(&task.id, TaskFile::Events)?;
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    let question = json!(["events", task.id.as_str()]);
+    let question = events::question(task.id.as_str());
     let until = match &input.events_cursor {
         Some(cursor) => usize::try_from(place_of(cursor, &question)?).unwrap_or(0).min(lines.len()),
         None => lines.len(),

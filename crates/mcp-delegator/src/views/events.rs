@@ -1,0 +1,148 @@
+//! What an agent said, event by event: the last of it, as the agent wrote it.
+//!
+//! Where room is short, an event that is long is told in short, and of many the newest are kept. Those before them are
+//! not lost: the cursor of an answer always names the event its list begins with.
+
+use serde_json::{Map, Value, json};
+
+use super::document::{Block, Document};
+use crate::requests::page::{place_cursor, place_of};
+
+/// An event over this is long.
+pub const LONG_BYTES: usize = 2 << 10;
+/// A type or an id beyond this is not one.
+const LONGEST_NAME: usize = 128;
+
+/// Where an event may say what it is about, in the dialects there are.
+const IDS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
+
+/// What a cursor into the events of a task answers.
+pub fn question(task_id: &str) -> Value {
+    json!(["events", task_id])
+}
+
+/// Long events in short: what it was, which one, and how large.
+pub fn shorten(items: &mut [Value]) {
+    for item in items {
+        let size = item.to_string().len();
+        if size > LONG_BYTES {
+            let (kind, id) = (named(item, &["/type", "/msg/type"]), named(item, &IDS));
+            *item = json!({"type": kind, "id": id, "truncated": true, "size": size});
+        }
+    }
+}
+
+fn named(event: &Value, places: &[&str]) -> Value {
+    let found = places.iter().filter_map(|at| event.pointer(at)?.as_str());
+    found.filter(|name| name.len() <= LONGEST_NAME).map(Value::from).next().unwrap_or_default()
+}
+
+/// Drops all but the newest of a task's events, and moves the cursor to where the list now begins.
+pub fn keep_newest(task: &mut Map<String, Value>, newest: usize) {
+    let question = task.get("task_id").and_then(Value::as_str).map(question);
+    let Some(events) = task.get_mut("events").and_then(Value::as_object_mut) else { return };
+    let Some(items) = events.get_mut("items").and_then(Value::as_array_mut) else { return };
+    let dropped = drop_oldest(items, newest);
+    // Of a part of the data that somebody picked out nothing is known.
+    let (Some(question), true, true) = (question, dropped > 0, events.contains_key("included")) else {
+        return;
+    };
+    let begun = match events.get("next_cursor").and_then(Value::as_str) {
+        Some(cursor) => place_of(cursor, &question),
+        None => Ok(0),
+    };
+    if let Ok(begun) = begun {
+        let place = begun.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
+        events.insert("next_cursor".into(), place_cursor(place, &question).into());
+    }
+}
+
+/// How many went.
+pub fn drop_oldest(items: &mut Vec<Value>, newest: usize) -> usize {
+    let dropped = items.len().saturating_sub(newest);
+    items.drain(..dropped);
+    dropped
+}
+
+/// For a reader: apart and labelled, and how to get at those before them.
+pub fn described(document: Document, data: &Value) -> Document {
+    let events = &data["events"];
+    let Some(items) = events["items"].as_array() else { return document };
+    let label = match events["count"].as_u64() {
+        Some(count) if count > items.len() as u64 => {
+            format!("The agent's events, {} of {count}:", items.len())
+        }
+        _ => "The agent's events:".to_owned(),
+    };
+    let lines: Vec<String> = items.iter().map(Value::to_string).collect();
+    let document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+    match events.get("next_cursor") {
+        Some(cursor) => {
+            let input = json!({"task_id": data["task_id"], "events_cursor": cursor});
+            document
+                .block(Block::Text("Those before them:".to_owned()))
+                .block(Block::Next { path: &["local", "results"], input })
+        }
+        None => document,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: &str, length: usize) -> Value {
+        let item = json!({"id": id, "type": "agent_message", "text": "x".repeat(length)});
+        json!({"type": "item.completed", "item": item})
+    }
+
+    #[test]
+    fn a_long_event_says_what_it_was_and_how_large() {
+        let around = message("item_1", 0).to_string().len();
+        let (fits, long) = (message("item_1", LONG_BYTES - around), message("item_2", LONG_BYTES));
+        let failed = json!({"type": "turn.failed", "error": {"message": "é".repeat(LONG_BYTES)}});
+        let old = json!({"id": "7", "msg": {"type": "agent_message", "message": "x".repeat(LONG_BYTES)}});
+        let mut items = [fits.clone(), long, failed, "not JSON ".repeat(LONG_BYTES).into(), old];
+        shorten(&mut items);
+        assert_eq!(items[0], fits);
+        let size = LONG_BYTES + around;
+        assert_eq!(
+            items[1],
+            json!({"type": "item.completed", "id": "item_2", "truncated": true, "size": size})
+        );
+        assert_eq!((&items[2]["type"], &items[2]["id"]), (&json!("turn.failed"), &Value::Null));
+        assert!(items[2]["size"].as_u64().unwrap() > 2 * LONG_BYTES as u64);
+        assert_eq!((&items[3]["type"], &items[3]["truncated"]), (&Value::Null, &json!(true)));
+        assert_eq!((&items[4]["type"], &items[4]["id"]), (&json!("agent_message"), &json!("7")));
+    }
+
+    #[test]
+    fn the_cursor_goes_where_the_list_begins() {
+        let task = |next: Option<i64>| {
+            let mut task =
+                json!({"task_id": "T-1", "events": {"included": true, "count": 9, "items": [4, 5, 6]}});
+            if let Some(place) = next {
+                task["events"]["next_cursor"] = place_cursor(place, &question("T-1")).into();
+            }
+            task.as_object().unwrap().clone()
+        };
+        let place = |task: &Map<String, Value>| {
+            let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
+            cursor.map(|cursor| place_of(cursor, &question("T-1")).unwrap())
+        };
+        for (begun, newest, left, now) in [
+            (None, 5, json!([4, 5, 6]), None),
+            (None, 2, json!([5, 6]), Some(1)),
+            (Some(4), 3, json!([4, 5, 6]), Some(4)),
+            (Some(4), 1, json!([6]), Some(6)),
+            (Some(4), 0, json!([]), Some(7)),
+        ] {
+            let mut task = task(begun);
+            keep_newest(&mut task, newest);
+            assert_eq!((&task["events"]["items"], place(&task)), (&left, now), "{begun:?}, {newest}");
+        }
+        let mut picked = json!({"task_id": "T-1", "events": {"items": [1, 2]}}).as_object().unwrap().clone();
+        keep_newest(&mut picked, 1);
+        assert_eq!(picked["events"], json!({"items": [2]}), "where the list began is not known");
+    }
+}

@@ -1,0 +1,195 @@
+//! How much of an answer a host gets, and a pipe: what gives way first, and what is said of it.
+
+use delegator_testkit::stage::{Stage, turn};
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+use crate::host::{Host, OLD, text};
+
+/// What hosts take.
+const MOST: usize = 48_000;
+
+fn says(length: usize) -> Value {
+    json!({"message": "m".repeat(length)})
+}
+
+fn writes(stream: &str, words: &str, times: usize) -> Value {
+    let to = if stream == "stderr" { ">&2" } else { "" };
+    json!({"command": {"run": format!("yes '{words}' | head -n {times} {to}")}})
+}
+
+/// An agent that has said all this and is done, and a host that may ask about it.
+fn ended(steps: &[Value]) -> (Stage, Host, String) {
+    let stage = Stage::playing(PROGRAM, turn(steps));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let host = Host::of(&stage, OLD);
+    (stage, host, id)
+}
+
+/// The data of an answer in JSON, and its length; that of the same answer in Markdown has to fit too.
+fn asked(host: &mut Host, tool: &str, arguments: &Value) -> (Value, usize) {
+    let as_format = |format: &str| {
+        let mut arguments = arguments.clone();
+        arguments["format"] = format.into();
+        arguments
+    };
+    let markdown = host.call(tool, as_format("markdown"));
+    assert!(text(&markdown).chars().count() <= MOST, "{} characters", text(&markdown).chars().count());
+    let answer = host.call(tool, as_format("json"));
+    assert_ne!(answer["isError"], true, "{answer}");
+    let length = text(&answer).chars().count();
+    (answer["structuredContent"].clone(), length)
+}
+
+fn warned(envelope: &Value) -> &str {
+    envelope["meta"]["warnings"][0]["message"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn long_events_are_told_in_short_and_the_newest_are_kept() {
+    let (stage, mut host, id) = ended(&vec![says(3_000); 30]);
+    let all = json!({"task_id": id, "include_events": true, "include_output": true});
+    let (envelope, length) = asked(&mut host, "_codex_local_results", &all);
+    assert!((MOST - 200..=MOST).contains(&length), "{length}");
+    let items = envelope["data"]["events"]["items"].as_array().unwrap();
+    assert_eq!((items.len(), &envelope["data"]["events"]["count"]), (34, &json!(34)));
+    let short = items.iter().filter(|item| item["truncated"] == true).collect::<Vec<_>>();
+    assert_eq!(short.len(), 30);
+    assert_eq!(short[0]["type"], "item.completed");
+    assert!(short[0]["size"].as_u64().unwrap() > 3_000 && short[0]["id"].is_string(), "{}", short[0]);
+    assert_eq!(items[33]["type"], "turn.completed");
+    let output = &envelope["data"]["output"];
+    assert_eq!(output["truncated"], true);
+    assert!(output["stdout"].as_str().unwrap().len() > 30_000, "the output has the room that is left");
+    // Small enough to be sent as a whole: a long event is short all the same.
+    let few = json!({"task_id": id, "include_events": true});
+    let (envelope, length) = asked(&mut host, "_codex_local_results", &few);
+    assert!(length < 10_000 && envelope["meta"].get("truncated").is_none(), "{}", envelope["meta"]);
+    assert_eq!(envelope["data"]["events"]["items"].as_array().unwrap().len(), 34);
+    // A pipe gets what the agent wrote.
+    let told = stage.answer(&["local", "results", &id, "--include-events"]);
+    let written = told["data"]["events"]["items"].as_array().unwrap();
+    assert_eq!(written[5]["item"]["text"].as_str().unwrap().len(), 3_000);
+}
+
+#[test]
+fn events_that_did_not_fit_are_found_with_the_cursor() {
+    let (_stage, mut host, id) = ended(&vec![says(1_900); 46]);
+    let (mut arguments, mut found) = (json!({"task_id": id, "include_events": true}), Vec::new());
+    let mut answers = 0;
+    loop {
+        let (envelope, length) = asked(&mut host, "_codex_local_results", &arguments);
+        assert!(length <= MOST);
+        let events = &envelope["data"]["events"];
+        let items = events["items"].as_array().unwrap().clone();
+        assert!(!items.is_empty(), "{events}");
+        found.splice(0..0, items);
+        answers += 1;
+        match events.get("next_cursor") {
+            Some(cursor) => arguments["events_cursor"] = cursor.clone(),
+            None => break,
+        }
+    }
+    assert!(answers > 1);
+    let types: Vec<&str> = found.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!((types.len(), types[0], types[49]), (50, "thread.started", "turn.completed"));
+}
+
+#[test]
+fn what_was_applied_is_what_is_told() {
+    let (stage, mut host, id) = ended(&[writes("stdout", "0123456789", 20_000)]);
+    let with_output = json!({"task_id": id, "include_output": true});
+    for tool in ["_codex_local_results", "_codex_local_wait"] {
+        let (envelope, length) = asked(&mut host, tool, &with_output);
+        assert!((MOST - 200..=MOST).contains(&length), "{tool}: {length}");
+        let output = &envelope["data"]["output"];
+        let given = output["stdout"].as_str().unwrap().len() as u64;
+        let budget = output["max_bytes"].as_u64().unwrap();
+        assert!(given <= budget && given + 8 >= budget && budget > 30_000, "{given} of {budget}");
+        assert!(output["original_size"].as_u64().unwrap() > 200_000 && output["truncated"] == true);
+        assert!(warned(&envelope).contains("max_output_bytes"), "{}", envelope["meta"]);
+        assert!(!warned(&envelope).contains("--"), "a tool has no flags: {}", envelope["meta"]);
+        assert_eq!(envelope["meta"]["max_characters"], MOST);
+    }
+    let more = json!({"task_id": id, "include_output": true, "max_output_bytes": 150_000, "format": "json"});
+    let answer = host.call("_codex_local_results", more);
+    let output = &answer["structuredContent"]["data"]["output"];
+    assert_eq!((&output["max_bytes"], &output["truncated"]), (&json!(150_000), &json!(true)));
+    assert!(output["stdout"].as_str().unwrap().len() > 149_000);
+    let told = stage.answer(&[
+        "local",
+        "results",
+        &id,
+        "--include-output",
+        "--max-output-bytes",
+        "200000",
+        "--max-bytes",
+        "20000",
+    ]);
+    let budget = told["data"]["output"]["max_bytes"].as_u64().unwrap();
+    assert!((10_000..20_000).contains(&budget), "{budget}");
+    assert_eq!(told["meta"]["max_bytes"], 20_000);
+    assert!(told["warnings"][0].as_str().unwrap().contains("--max-bytes"), "{}", told["warnings"]);
+}
+
+#[test]
+fn both_streams_are_owed_half() {
+    let loud = json!({"flood": {"stream": "stderr", "bytes": 100_000}});
+    let (_stage, mut host, id) = ended(&[writes("stdout", "x", 50_000), loud]);
+    let (envelope, length) =
+        asked(&mut host, "_codex_local_results", &json!({"task_id": id, "include_output": true}));
+    assert!((MOST - 200..=MOST).contains(&length), "{length}");
+    let output = &envelope["data"]["output"];
+    let half = output["max_bytes"].as_u64().unwrap() / 2;
+    for stream in ["stdout", "stderr"] {
+        let length = output[stream].as_str().unwrap().len() as u64;
+        assert!(length <= half + 1 && length + 8 >= half, "{stream}: {length} of {half}");
+    }
+}
+
+#[test]
+fn characters_are_counted_not_bytes() {
+    let (_stage, mut host, id) = ended(&[json!({"message": "é".repeat(100_000)})]);
+    let (envelope, length) =
+        asked(&mut host, "_codex_local_results", &json!({"task_id": id, "include_output": true}));
+    let output = &envelope["data"]["output"];
+    assert_eq!((&output["max_bytes"], &output["truncated"]), (&json!(65_536), &json!(true)));
+    assert!((32_000..MOST).contains(&length) && envelope["meta"].get("truncated").is_none(), "{length}");
+}
+
+#[test]
+fn the_final_message_goes_last() {
+    let steps = json!([{"thread_started": {}}, "turn_started", {"message": "é".repeat(60_000)}, {"turn_completed": {}}]);
+    let stage = Stage::playing(PROGRAM, steps);
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let mut host = Host::of(&stage, OLD);
+    let (envelope, length) =
+        asked(&mut host, "_codex_local_wait", &json!({"task_id": id, "include_output": true}));
+    assert!((MOST - 200..=MOST).contains(&length), "{length} characters");
+    let message = envelope["data"]["final_message"].as_str().unwrap();
+    assert!(message.chars().count() > 40_000 && message.contains(" [truncated] "));
+    let output = &envelope["data"]["output"];
+    assert_eq!(
+        (&output["stdout"], &output["truncated"], &output["max_bytes"]),
+        (&json!(""), &json!(true), &json!(0))
+    );
+    assert!(output["original_size"].as_u64().unwrap() > 120_000, "{output}");
+}
+
+#[test]
+fn a_timeout_with_much_to_tell_fits() {
+    let steps = json!([
+        {"thread_started": {}}, "turn_started", {"message": "字".repeat(30_000)}, {"message": "the end"}, "silent"
+    ]);
+    let stage = Stage::playing(PROGRAM, steps);
+    let mut host = Host::of(&stage, OLD);
+    let arguments = json!({"task": "x", "idle_timeout_sec": 1, "format": "json"});
+    let answer = host.call("_codex_local_run", arguments);
+    assert!(text(&answer).chars().count() <= MOST, "{} characters", text(&answer).chars().count());
+    let details = &answer["structuredContent"]["error"]["details"];
+    let partial = &details["partial_results"];
+    assert!(partial["last_output"].as_str().unwrap().contains("the end"), "{details}");
+    assert!(partial["last_events"].to_string().contains("the end"), "{details}");
+}
