@@ -13,7 +13,7 @@ use crate::registry::CommandSpec;
 use crate::screen::Items;
 use crate::views::document::{Block, Calls, Document};
 use crate::views::envelope_schema::{self, Envelope};
-use crate::views::{agent, harmless_json, human, json_text, lines, standard, tool};
+use crate::views::{agent, error_document, harmless_json, human, json_text, lines, standard, tool};
 
 /// Decided before anything runs, so that even a crash is told in the right words.
 #[derive(Debug, Clone)]
@@ -191,7 +191,7 @@ impl Presentation {
 
     fn markdown(&self, outcome: &Outcome) -> String {
         match (outcome.error(), outcome.data()) {
-            (Some(error), _) => human::error_document(&error).to_markdown(Calls::Commands),
+            (Some(error), _) => error_document::described(outcome, &error).to_markdown(Calls::Commands),
             (None, Some(data)) => self.described(outcome, data).to_markdown(Calls::Commands),
             (None, None) => "Not modified.".to_owned(),
         }
@@ -201,7 +201,7 @@ impl Presentation {
     fn tool_markdown(&self, outcome: &Outcome) -> String {
         let calls = Calls::Tools(&self.tool_prefix);
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
-            (Some(error), _) => human::error_document(&error).to_markdown(calls),
+            (Some(error), _) => error_document::described(outcome, &error).to_markdown(calls),
             (None, Some(data)) => self.described(outcome, data).to_markdown(calls),
             (None, None) => "Not modified.".to_owned(),
         };

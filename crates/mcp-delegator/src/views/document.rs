@@ -5,6 +5,8 @@
 use delegator_domain::terminal;
 use serde_json::Value;
 
+use super::shell_word;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
     /// A line of running text.
@@ -109,11 +111,18 @@ fn text_block(block: &Block) -> String {
     }
 }
 
-/// The words of a call: its first input may stand without a name.
+/// The words of a call, for a shell: its first input may stand without a name, unless it is a list.
 fn command(path: &[&str], input: &Value) -> String {
-    let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| match at {
-        0 => scalar(value),
-        _ => format!("--{} {}", name.replace('_', "-"), scalar(value)),
+    let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            Value::Array(items) => {
+                let items = items.iter().map(|item| shell_word(&scalar(item)));
+                std::iter::once(flag).chain(items).collect::<Vec<_>>().join(" ")
+            }
+            value if at == 0 => shell_word(&scalar(value)),
+            value => format!("{flag} {}", shell_word(&scalar(value))),
+        }
     });
     let words: Vec<String> = words.collect();
     format!("mcp-delegator {} {}", path.join(" "), words.join(" "))

@@ -5,6 +5,7 @@ pub mod cap;
 pub mod document;
 pub mod envelope_schema;
 pub mod error_context;
+pub mod error_document;
 pub mod estimate;
 pub mod failure;
 pub mod fields;

@@ -6,6 +6,7 @@
 mod confirmation;
 mod conformance_suite;
 mod endings;
+mod failures;
 mod handles;
 mod host;
 mod http;
