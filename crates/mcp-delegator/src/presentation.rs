@@ -13,7 +13,7 @@ use crate::registry::CommandSpec;
 use crate::screen::Items;
 use crate::views::document::{Block, Calls, Document};
 use crate::views::envelope_schema::{self, Envelope};
-use crate::views::{agent, error_document, harmless_json, human, json_text, lines, standard, tool};
+use crate::views::{agent, beside, error_document, harmless_json, human, json_text, lines, standard, tool};
 
 /// Decided before anything runs, so that even a crash is told in the right words.
 #[derive(Debug, Clone)]
@@ -186,14 +186,28 @@ impl Presentation {
     }
 
     fn described(&self, outcome: &Outcome, data: &Value) -> Document {
-        if self.is_partial { Document::of_value(data) } else { (outcome.command.describe)(data) }
+        match self.is_partial {
+            true => Document::of_value(data),
+            false => beside::added((outcome.command.describe)(data), &outcome.answer),
+        }
+    }
+
+    /// The same under a heading: where the data has none of its own, what the command says of itself.
+    fn headed(&self, outcome: &Outcome, data: &Value) -> Document {
+        let mut document = self.described(outcome, data);
+        let said = || outcome.answer.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
+        document.title.get_or_insert_with(said);
+        match outcome.answer.page.as_ref().and_then(|page| page.next_cursor.as_ref()) {
+            Some(cursor) => document.noting(vec![("more".to_owned(), format!("cursor {cursor}"))]),
+            None => document,
+        }
     }
 
     fn markdown(&self, outcome: &Outcome) -> String {
         match (outcome.error(), outcome.data()) {
             (Some(error), _) => error_document::described(outcome, &error).to_markdown(Calls::Commands),
-            (None, Some(data)) => self.described(outcome, data).to_markdown(Calls::Commands),
-            (None, None) => "Not modified.".to_owned(),
+            (None, Some(data)) => self.headed(outcome, data).to_markdown(Calls::Commands),
+            (None, None) => "# Not modified".to_owned(),
         }
     }
 
@@ -202,8 +216,8 @@ impl Presentation {
         let calls = Calls::Tools(&self.tool_prefix);
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
             (Some(error), _) => error_document::described(outcome, &error).to_markdown(calls),
-            (None, Some(data)) => self.described(outcome, data).to_markdown(calls),
-            (None, None) => "Not modified.".to_owned(),
+            (None, Some(data)) => self.headed(outcome, data).to_markdown(calls),
+            (None, None) => "# Not modified".to_owned(),
         };
         for warning in human::warnings(&outcome.answer.warnings) {
             let note = Document::default().block(Block::Text(warning));

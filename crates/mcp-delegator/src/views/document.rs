@@ -51,6 +51,25 @@ impl Document {
         self
     }
 
+    /// More facts, beside those there are; with none, before the next call.
+    pub fn noting(mut self, facts: Vec<(String, String)>) -> Self {
+        if facts.is_empty() {
+            return self;
+        }
+        let own = self.blocks.iter_mut().find_map(|block| match block {
+            Block::Facts(own) => Some(own),
+            _ => None,
+        });
+        match own {
+            Some(own) => own.extend(facts),
+            None => {
+                let next = self.blocks.iter().position(|block| matches!(block, Block::Next { .. }));
+                self.blocks.insert(next.unwrap_or(self.blocks.len()), Block::Facts(facts));
+            }
+        }
+        self
+    }
+
     /// Any data at all, without knowing the command: scalars as facts, the rest as JSON.
     pub fn of_value(data: &Value) -> Document {
         let Some(object) = data.as_object() else {
@@ -71,16 +90,44 @@ impl Document {
 
     pub fn to_text(&self) -> String {
         let mut parts: Vec<String> = self.title.iter().cloned().collect();
-        parts.extend(self.blocks.iter().map(text_block));
+        parts.extend(self.blocks.iter().map(text_block).filter(|text| !text.is_empty()));
         // The data may come from anywhere; what reaches a terminal is letters, spaces and line ends.
         terminal::sanitize(&parts.join("\n\n")).into_owned()
     }
 
     pub fn to_markdown(&self, calls: Calls<'_>) -> String {
         let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
-        parts.extend(self.blocks.iter().map(|block| markdown_block(block, calls)));
+        parts.extend(
+            self.blocks.iter().map(|block| markdown_block(block, calls)).filter(|text| !text.is_empty()),
+        );
         parts.join("\n\n")
     }
+}
+
+/// A table without the columns that say nothing; nothing where there is no row.
+pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> {
+    let says = |at: &usize| rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"));
+    let said: Vec<usize> = (0..columns.len()).filter(says).collect();
+    let columns = said.iter().map(|at| columns[*at]).collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| said.iter().map(|at| row[*at].clone()).collect()).collect();
+    (!rows.is_empty()).then_some(Block::Table { columns, rows })
+}
+
+/// A text of at most this many bytes, counted as Markdown writes it.
+pub fn clipped(text: &str, bytes: usize) -> String {
+    const MARK: char = '…';
+    let width = |letter: char| letter.len_utf8() + usize::from(ESCAPED.contains(letter));
+    if text.chars().map(width).sum::<usize>() <= bytes {
+        return text.to_owned();
+    }
+    let mut left = bytes.saturating_sub(MARK.len_utf8());
+    let fits = |letter: &char| {
+        let fitting = left.checked_sub(width(*letter));
+        left = fitting.unwrap_or(left);
+        fitting.is_some()
+    };
+    text.chars().take_while(fits).chain([MARK]).collect()
 }
 
 fn pretty(value: &Value) -> String {
@@ -213,11 +260,14 @@ fn line(text: &str) -> String {
     }
 }
 
+/// What means something within a line.
+const ESCAPED: &str = "\\`|<![]*";
+
 /// Data stays data: it cannot open a table cell, a code span, an element or an image of its own.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if "\\`|<![]*".contains(letter) {
+        if ESCAPED.contains(letter) {
             escaped.push('\\');
         }
         escaped.push(letter);

@@ -46,8 +46,12 @@ fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
     if let Some(wait) = error.retry_after() {
         facts.push(("retry after ms".to_owned(), wait.as_millis().to_string()));
     }
+    let detail = error.detail.as_deref().unwrap_or_default();
+    let is_in_detail =
+        |value: &Value| value.as_str().is_some_and(|text| text.contains('\n') && detail.contains(text));
     let told = error.context.iter().filter(|(key, value)| {
         !value.is_null()
+            && !is_in_detail(value)
             && !TOLD_APART.contains(&key.as_str())
             && (*key != "field" || error.problems.is_empty())
     });

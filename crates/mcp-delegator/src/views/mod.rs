@@ -1,6 +1,7 @@
 //! How an outcome is said: pure renderers, one per wrapper. Nobody but this room knows a key of our JSON.
 
 pub mod agent;
+pub mod beside;
 pub mod cap;
 pub mod document;
 pub mod envelope_schema;
@@ -17,6 +18,7 @@ pub mod output;
 pub mod reference;
 pub mod restore_point;
 pub mod standard;
+pub mod status_document;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;

@@ -16,6 +16,7 @@ mod reading;
 mod rude;
 mod sdks;
 mod staying;
+mod telling;
 mod tools;
 mod workflow;
 
