@@ -155,9 +155,6 @@ impl Presentation {
         match look.shown {
             Shown::Raw => self.raw(outcome),
             Shown::In(Format::Human) => self.human(outcome),
-            Shown::In(Format::Markdown) if self.is_for_tools => {
-                Texts { answer: self.tool_markdown(outcome), remarks: Vec::new() }
-            }
             Shown::In(Format::Markdown) => Texts { answer: self.markdown(outcome), remarks: Vec::new() },
             Shown::In(Format::Json) => self.json(outcome, look.envelope),
             Shown::In(Format::Jsonl) => {
@@ -203,17 +200,9 @@ impl Presentation {
         }
     }
 
+    /// A wait that ran out is an answer here, whoever reads it, and what there is to warn of is told.
     fn markdown(&self, outcome: &Outcome) -> String {
-        match (outcome.error(), outcome.data()) {
-            (Some(error), _) => error_document::described(outcome, &error).to_markdown(Calls::Commands),
-            (None, Some(data)) => self.headed(outcome, data).to_markdown(Calls::Commands),
-            (None, None) => "# Not modified".to_owned(),
-        }
-    }
-
-    /// For a model: a wait that ran out is an answer, and what there is to warn of is told.
-    fn tool_markdown(&self, outcome: &Outcome) -> String {
-        let calls = Calls::Tools(&self.tool_prefix);
+        let calls = if self.is_for_tools { Calls::Tools(&self.tool_prefix) } else { Calls::Commands };
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
             (Some(error), _) => error_document::described(outcome, &error).to_markdown(calls),
             (None, Some(data)) => self.headed(outcome, data).to_markdown(calls),

@@ -164,8 +164,8 @@ fn command(path: &[&str], input: &Value) -> String {
         let flag = format!("--{}", name.replace('_', "-"));
         match value {
             Value::Array(items) => {
-                let items = items.iter().map(|item| shell_word(&scalar(item)));
-                std::iter::once(flag).chain(items).collect::<Vec<_>>().join(" ")
+                let each = |item: &Value| format!("{flag} {}", shell_word(&scalar(item)));
+                items.iter().map(each).collect::<Vec<_>>().join(" ")
             }
             value if at == 0 => shell_word(&scalar(value)),
             value => format!("{flag} {}", shell_word(&scalar(value))),
@@ -302,6 +302,39 @@ mod tests {
         assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
         let tools = document.to_markdown(Calls::Tools("_codex_"));
         assert_eq!(tools, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
+        assert_eq!(
+            Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),
+            "Next: mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"
+        );
+        let words = json!({"task": "Go on.", "task_id": "T-1"});
+        assert_eq!(
+            Document::default().block(Block::Next { path: &["local", "resume"], input: words }).to_text(),
+            "Next: mcp-delegator local resume 'Go on.' --task-id T-1"
+        );
+    }
+
+    #[test]
+    fn a_cell_is_as_long_as_markdown_writes_it() {
+        for (text, bytes) in [("a|b".repeat(50), 40), ("\u{4efb}".repeat(50), 40), ("plain ".repeat(20), 40)]
+        {
+            let cell = clipped(&text, bytes);
+            let written = inline(&cell).len();
+            assert!(written <= bytes && written + 4 > bytes && cell.ends_with('…'), "{cell}");
+        }
+        assert_eq!(clipped("a|b", 4), "a|b");
+    }
+
+    #[test]
+    fn columns_that_say_nothing_are_left_out() {
+        let cells = |row: [&str; 3]| row.map(str::to_owned).to_vec();
+        let rows = vec![cells(["T-1", "-", "x"]), cells(["T-2", "", "-"])];
+        let shown = Block::Table {
+            columns: vec!["task", "why"],
+            rows: vec![vec!["T-1".into(), "x".into()], vec!["T-2".into(), "-".into()]],
+        };
+        assert_eq!(table(&["task", "labels", "why"], rows), Some(shown));
+        assert_eq!(table(&["task"], Vec::new()), None);
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub fn described(outcome: &Outcome, error: &AppError) -> Document {
     let mut document = Document::titled(format!("Error: {}{precisely}", codes.tool))
         .block(Block::Text(error.message.clone()))
         .block(Block::Facts(facts(outcome, error)));
-    if !error.problems.is_empty() {
+    // Of one problem the message says everything, and the suggestion is the next step.
+    let says_it_all = matches!(error.problems.as_slice(), [] | [_]);
+    if !says_it_all {
         document = document.block(problems(error));
     }
     if let Some(detail) = &error.detail {
@@ -33,7 +35,8 @@ pub fn described(outcome: &Outcome, error: &AppError) -> Document {
     }
     document = verification::described(document, &json!({"verification": error.context.get("verification")}));
     document = words(document, &error.context);
-    let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(error.suggestion.as_ref());
+    let suggestion = error.suggestion.as_ref().filter(|_| says_it_all);
+    let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(suggestion);
     if let Some(next) = next {
         document = document.block(Block::Text(format!("Next: {next}")));
     }

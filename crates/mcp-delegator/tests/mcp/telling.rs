@@ -286,3 +286,19 @@ fn a_long_final_message_is_cut_to_eight_thousand_characters() {
         assert_eq!((told.chars().count(), told.ends_with(" [truncated]")), (8_000, is_cut));
     }
 }
+
+#[test]
+fn on_the_command_line_a_wait_that_ran_out_reads_the_same_and_names_a_command_that_works() {
+    let stage = waiting();
+    let (one, other) = (stage.exec(&[]), stage.exec(&[]));
+    let wait = ["local", "wait", "--task-ids", &one, "--task-ids", &other, "--timeout-sec", "1"];
+    let expired = stage.world.run([wait.as_slice(), &["--format", "markdown"]].concat());
+    assert_eq!(expired.exit, Some(14), "{expired:?}");
+    assert!(expired.stdout.starts_with("# 0 of 2 tasks ended\n"), "{expired:?}");
+    let next = expired.stdout.lines().find_map(|line| line.strip_prefix("Next: `mcp-delegator "));
+    let next = next.and_then(|words| words.strip_suffix('`')).unwrap_or_else(|| panic!("{expired:?}"));
+    go(&stage);
+    let waited = stage.world.run(next.split(' '));
+    assert_eq!(waited.exit, Some(0), "{next}: {waited:?}");
+    assert_eq!(waited.json()["data"]["tasks"].as_array().map(Vec::len), Some(2), "{waited:?}");
+}
