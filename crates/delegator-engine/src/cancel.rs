@@ -85,7 +85,7 @@ pub(crate) fn request(
     match registry.request_cancel(id, reason, now_ms())? {
         CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
         CancelOutcome::Cancelled => Ok(State::Queued),
-        CancelOutcome::AlreadyEnded { state: State::Cancelled } => Ok(State::Cancelled),
+        CancelOutcome::AlreadyEnded { state: State::Cancelled } => before_its_end(registry, id),
         CancelOutcome::AlreadyEnded { state } => Err(EngineError::AlreadyEnded { task: id.clone(), state }),
         CancelOutcome::Requested { state, .. } => {
             wake::wake(&registry.dir().task(id));
@@ -93,4 +93,11 @@ pub(crate) fn request(
             Ok(state)
         }
     }
+}
+
+/// Who cancels a cancelled task is told what the first one was told.
+fn before_its_end(registry: &Registry, id: &TaskId) -> Result<State, EngineError> {
+    let unknown = || EngineError::UnknownTask { given: id.to_string() };
+    let task = registry.get(id)?.ok_or_else(unknown)?;
+    Ok(if task.claimed_at_ms.is_some() { State::Working } else { State::Queued })
 }

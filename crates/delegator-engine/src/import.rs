@@ -15,7 +15,7 @@ use crate::Engine;
 use crate::clock::fresh_id;
 use crate::error::EngineError;
 use crate::look::summary;
-use crate::record::{Record, StreamRecord};
+use crate::record::{Record, StreamRecord, Swept};
 
 /// Who, when and what, out of the beginning of the file.
 const HEAD_BYTES: usize = 4 << 20;
@@ -131,6 +131,7 @@ fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
         warnings: Vec::new(),
         signals: Vec::new(),
         survivors: Vec::new(),
+        swept: Swept::default(),
         elapsed_ms: 0,
         quiet_ms: 0,
         limits: None,

@@ -68,7 +68,7 @@ pub use nesting::Nesting;
 pub use overview::{Overview, Queued, Running, Wanted};
 pub use promote::SUPERVISE;
 pub use queue::QueueHeld;
-pub use record::{Record, StreamRecord};
+pub use record::{Record, StreamRecord, Swept};
 pub use restore::{RestoreAsked, Restored};
 pub use restore_point::{KeptPoint, restore_command};
 pub use shelf::Shelf;

@@ -25,6 +25,9 @@ pub struct Record {
     /// What was sent to end it, in order; empty when it ended by itself.
     pub signals: Vec<String>,
     pub survivors: Vec<i32>,
+    /// What it had left behind; records of earlier versions do not say.
+    #[serde(default)]
+    pub swept: Swept,
     pub elapsed_ms: u64,
     pub quiet_ms: u64,
     /// What it was allowed; records of earlier versions do not say.
@@ -38,6 +41,14 @@ pub struct Record {
     pub evidence: Option<Evidence>,
     #[serde(default)]
     pub findings: Vec<Finding>,
+}
+
+/// Processes that were still there when the agent had ended, and were ended after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swept {
+    pub processes: usize,
+    /// Whether any of them needed SIGKILL.
+    pub killed: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +86,7 @@ impl Record {
             warnings: ended.warnings.clone(),
             signals: ended.signals.iter().map(|signal| signal.name().to_owned()).collect(),
             survivors: ended.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
+            swept: Swept { processes: ended.sweep.ended, killed: ended.sweep.killed },
             elapsed_ms: milliseconds(ended.elapsed),
             quiet_ms: milliseconds(ended.quiet),
             limits: Some(limits),

@@ -71,10 +71,10 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 }
 
 /// The columns of a [`Brief`], in the order [`brief_from`] reads them: by number, because lists are long.
-pub(crate) const BRIEF: &str = "id, state, created_at_ms, started_at_ms, containment, title";
+pub(crate) const BRIEF: &str = "id, state, created_at_ms, started_at_ms, containment, title, labels";
 
 pub(crate) fn brief_from(row: &Row<'_>) -> rusqlite::Result<Brief> {
-    let (id, state): (String, String) = (row.get(0)?, row.get(1)?);
+    let (id, state, labels): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(6)?);
     Ok(Brief {
         id: id.parse().map_err(|_| unreadable("id", id))?,
         state: State::named(&state).ok_or_else(|| unreadable("state", state))?,
@@ -82,6 +82,7 @@ pub(crate) fn brief_from(row: &Row<'_>) -> rusqlite::Result<Brief> {
         started_at_ms: row.get(3)?,
         containment: row.get(4)?,
         title: row.get(5)?,
+        labels: json("labels", labels)?,
     })
 }
 

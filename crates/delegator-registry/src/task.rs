@@ -64,6 +64,7 @@ pub struct Brief {
     pub started_at_ms: Option<i64>,
     pub containment: Option<String>,
     pub title: String,
+    pub labels: BTreeMap<String, String>,
 }
 
 impl From<&Task> for Brief {
@@ -75,6 +76,7 @@ impl From<&Task> for Brief {
             started_at_ms: task.started_at_ms,
             containment: task.containment.clone(),
             title: task.title.clone(),
+            labels: task.labels.clone(),
         }
     }
 }

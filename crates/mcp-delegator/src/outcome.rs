@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::fault::{AppError, ErrorCode, ExitCode};
-use crate::registry::{CommandSpec, Shape};
+use crate::registry::{Category, CommandSpec, Shape};
 
 /// Something the caller should know although the command did what it was asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,9 +166,15 @@ impl Outcome {
     }
 
     /// The error as tools say it. A wait that ran out and a batch that went half well are answers there: hosts give up
-    /// after a minute, so expiry is the ordinary case.
+    /// after a minute, so expiry is the ordinary case. So is a run that somebody cancelled: it ended as they wished.
     pub fn tool_error(&self) -> Option<AppError> {
         match &self.answer.completion {
+            Completion::Failed(error, Some(_))
+                if error.code == ErrorCode::Interrupted
+                    && self.command.category == Category::ExecutionAck =>
+            {
+                None
+            }
             Completion::Failed(error, _) => Some(AppError::clone(error)),
             Completion::Done(_)
             | Completion::Partial(_)

@@ -13,7 +13,7 @@ use crate::registry::CommandSpec;
 use crate::screen::Items;
 use crate::views::document::{Block, Calls, Document};
 use crate::views::envelope_schema::{self, Envelope};
-use crate::views::{agent, harmless_json, human, json_text, lines, standard, tool};
+use crate::views::{agent, beside, error_document, harmless_json, human, json_text, lines, standard, tool};
 
 /// Decided before anything runs, so that even a crash is told in the right words.
 #[derive(Debug, Clone)]
@@ -165,9 +165,6 @@ impl Presentation {
         match look.shown {
             Shown::Raw => self.raw(outcome),
             Shown::In(Format::Human) => self.human(outcome),
-            Shown::In(Format::Markdown) if self.is_for_tools => {
-                Texts { answer: self.tool_markdown(outcome), remarks: Vec::new() }
-            }
             Shown::In(Format::Markdown) => Texts { answer: self.markdown(outcome), remarks: Vec::new() },
             Shown::In(Format::Json) => self.json(outcome, look.envelope, check),
             Shown::In(Format::Jsonl) => {
@@ -196,24 +193,30 @@ impl Presentation {
     }
 
     fn described(&self, outcome: &Outcome, data: &Value) -> Document {
-        if self.is_partial { Document::of_value(data) } else { (outcome.command.describe)(data) }
-    }
-
-    fn markdown(&self, outcome: &Outcome) -> String {
-        match (outcome.error(), outcome.data()) {
-            (Some(error), _) => human::error_document(&error).to_markdown(Calls::Commands),
-            (None, Some(data)) => self.described(outcome, data).to_markdown(Calls::Commands),
-            (None, None) => "Not modified.".to_owned(),
+        match self.is_partial {
+            true => Document::of_value(data),
+            false => beside::added((outcome.command.describe)(data), &outcome.answer),
         }
     }
 
-    /// For a model: a wait that ran out is an answer, and what there is to warn of is told.
-    fn tool_markdown(&self, outcome: &Outcome) -> String {
-        let calls = Calls::Tools(&self.tool_prefix);
+    /// The same under a heading: where the data has none of its own, what the command says of itself.
+    fn headed(&self, outcome: &Outcome, data: &Value) -> Document {
+        let mut document = self.described(outcome, data);
+        let said = || outcome.answer.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
+        document.title.get_or_insert_with(said);
+        match outcome.answer.page.as_ref().and_then(|page| page.next_cursor.as_ref()) {
+            Some(cursor) => document.noting(vec![("more".to_owned(), format!("cursor {cursor}"))]),
+            None => document,
+        }
+    }
+
+    /// A wait that ran out is an answer here, whoever reads it, and what there is to warn of is told.
+    fn markdown(&self, outcome: &Outcome) -> String {
+        let calls = if self.is_for_tools { Calls::Tools(&self.tool_prefix) } else { Calls::Commands };
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
-            (Some(error), _) => human::error_document(&error).to_markdown(calls),
-            (None, Some(data)) => self.described(outcome, data).to_markdown(calls),
-            (None, None) => "Not modified.".to_owned(),
+            (Some(error), _) => error_document::described(outcome, &error).to_markdown(calls),
+            (None, Some(data)) => self.headed(outcome, data).to_markdown(calls),
+            (None, None) => "# Not modified".to_owned(),
         };
         for warning in human::warnings(&outcome.answer.warnings) {
             let note = Document::default().block(Block::Text(warning));

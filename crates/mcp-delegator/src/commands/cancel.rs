@@ -177,8 +177,7 @@ fn describe(data: &Value) -> Document {
     let count = data["count"].as_u64().unwrap_or(0);
     let plural = if count == 1 { "" } else { "s" };
     let would = if data["dry_run"] == true { " would be" } else { "" };
-    let mut document =
-        Document::default().block(Block::Text(format!("{count} task{plural}{would} cancelled")));
+    let mut document = Document::titled(format!("{count} task{plural}{would} cancelled"));
     let tasks = data["tasks"].as_array().into_iter().flatten();
     let rows: Vec<Vec<String>> = tasks
         .map(|task| ["task_id", "previous_state", "state", "title"].map(|key| scalar(&task[key])).to_vec())

@@ -11,7 +11,7 @@ use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Warning};
 use crate::registry::{CommandSpec, Danger, FormerName, Shape, Toolset, typed};
 use crate::run::Context;
-use crate::views::document::{Block, Document};
+use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -102,16 +102,14 @@ fn counted(count: u64, what: &str) -> String {
 }
 
 fn describe(data: &Value) -> Document {
-    let mut document =
-        Document::default().block(Block::Text(data["summary"].as_str().unwrap_or_default().to_owned()));
-    let stuck: Vec<Vec<String>> = data["stuck_tasks"]["task_ids"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|id| vec![id.as_str().unwrap_or_default().to_owned()])
-        .collect();
-    if !stuck.is_empty() {
-        document = document.block(Block::Table { columns: vec!["stuck"], rows: stuck });
-    }
-    document
+    let facts = [
+        ("stuck", &data["stuck_tasks"]["task_ids"]),
+        ("age of the oldest in hours", &data["old_tasks"]["oldest_age_hours"]),
+        ("leftovers found", &data["leftovers"]["found"]),
+        ("leftovers removed", &data["leftovers"]["removed"]),
+        ("kept though not in the registry", &data["unclaimed"]),
+    ];
+    let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
+    let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();
+    Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts))
 }

@@ -8,7 +8,7 @@ use crate::fault::AppError;
 use crate::outcome::Answer;
 use crate::registry::{CommandSpec, Shape, typed};
 use crate::run::Context;
-use crate::views::document::{Block, Document};
+use crate::views::document::Document;
 
 pub const PAUSE: CommandSpec = CommandSpec {
     details: "What runs goes on, and tasks are still accepted. It holds for everybody who uses this state directory.",
@@ -51,5 +51,5 @@ fn describe(data: &Value) -> Document {
     let already = if unchanged { "already " } else { "" };
     let state = if paused { "paused" } else { "open" };
     let counts = format!("{} running, {} queued", data["running"], data["queued"]);
-    Document::default().block(Block::Text(format!("The queue is {already}{state}: {counts}")))
+    Document::titled(format!("The queue is {already}{state}: {counts}"))
 }

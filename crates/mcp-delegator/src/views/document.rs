@@ -5,6 +5,8 @@
 use delegator_domain::terminal;
 use serde_json::Value;
 
+use super::shell_word;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
     /// A line of running text.
@@ -49,6 +51,25 @@ impl Document {
         self
     }
 
+    /// More facts, beside those there are; with none, before the next call.
+    pub fn noting(mut self, facts: Vec<(String, String)>) -> Self {
+        if facts.is_empty() {
+            return self;
+        }
+        let own = self.blocks.iter_mut().find_map(|block| match block {
+            Block::Facts(own) => Some(own),
+            _ => None,
+        });
+        match own {
+            Some(own) => own.extend(facts),
+            None => {
+                let next = self.blocks.iter().position(|block| matches!(block, Block::Next { .. }));
+                self.blocks.insert(next.unwrap_or(self.blocks.len()), Block::Facts(facts));
+            }
+        }
+        self
+    }
+
     /// Any data at all, without knowing the command: scalars as facts, the rest as JSON.
     pub fn of_value(data: &Value) -> Document {
         let Some(object) = data.as_object() else {
@@ -69,16 +90,44 @@ impl Document {
 
     pub fn to_text(&self) -> String {
         let mut parts: Vec<String> = self.title.iter().cloned().collect();
-        parts.extend(self.blocks.iter().map(text_block));
+        parts.extend(self.blocks.iter().map(text_block).filter(|text| !text.is_empty()));
         // The data may come from anywhere; what reaches a terminal is letters, spaces and line ends.
         terminal::sanitize(&parts.join("\n\n")).into_owned()
     }
 
     pub fn to_markdown(&self, calls: Calls<'_>) -> String {
         let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
-        parts.extend(self.blocks.iter().map(|block| markdown_block(block, calls)));
+        parts.extend(
+            self.blocks.iter().map(|block| markdown_block(block, calls)).filter(|text| !text.is_empty()),
+        );
         parts.join("\n\n")
     }
+}
+
+/// A table without the columns that say nothing; nothing where there is no row.
+pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> {
+    let says = |at: &usize| rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"));
+    let said: Vec<usize> = (0..columns.len()).filter(says).collect();
+    let columns = said.iter().map(|at| columns[*at]).collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| said.iter().map(|at| row[*at].clone()).collect()).collect();
+    (!rows.is_empty()).then_some(Block::Table { columns, rows })
+}
+
+/// A text of at most this many bytes, counted as Markdown writes it.
+pub fn clipped(text: &str, bytes: usize) -> String {
+    const MARK: char = '…';
+    let width = |letter: char| letter.len_utf8() + usize::from(ESCAPED.contains(letter));
+    if text.chars().map(width).sum::<usize>() <= bytes {
+        return text.to_owned();
+    }
+    let mut left = bytes.saturating_sub(MARK.len_utf8());
+    let fits = |letter: &char| {
+        let fitting = left.checked_sub(width(*letter));
+        left = fitting.unwrap_or(left);
+        fitting.is_some()
+    };
+    text.chars().take_while(fits).chain([MARK]).collect()
 }
 
 fn pretty(value: &Value) -> String {
@@ -109,11 +158,18 @@ fn text_block(block: &Block) -> String {
     }
 }
 
-/// The words of a call: its first input may stand without a name.
+/// The words of a call, for a shell: its first input may stand without a name, unless it is a list.
 fn command(path: &[&str], input: &Value) -> String {
-    let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| match at {
-        0 => scalar(value),
-        _ => format!("--{} {}", name.replace('_', "-"), scalar(value)),
+    let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            Value::Array(items) => {
+                let each = |item: &Value| format!("{flag} {}", shell_word(&scalar(item)));
+                items.iter().map(each).collect::<Vec<_>>().join(" ")
+            }
+            value if at == 0 => shell_word(&scalar(value)),
+            value => format!("{flag} {}", shell_word(&scalar(value))),
+        }
     });
     let words: Vec<String> = words.collect();
     format!("mcp-delegator {} {}", path.join(" "), words.join(" "))
@@ -204,11 +260,14 @@ fn line(text: &str) -> String {
     }
 }
 
+/// What means something within a line.
+const ESCAPED: &str = "\\`|<![]*";
+
 /// Data stays data: it cannot open a table cell, a code span, an element or an image of its own.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if "\\`|<![]*".contains(letter) {
+        if ESCAPED.contains(letter) {
             escaped.push('\\');
         }
         escaped.push(letter);
@@ -243,6 +302,39 @@ mod tests {
         assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
         let tools = document.to_markdown(Calls::Tools("_codex_"));
         assert_eq!(tools, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
+        assert_eq!(
+            Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),
+            "Next: mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"
+        );
+        let words = json!({"task": "Go on.", "task_id": "T-1"});
+        assert_eq!(
+            Document::default().block(Block::Next { path: &["local", "resume"], input: words }).to_text(),
+            "Next: mcp-delegator local resume 'Go on.' --task-id T-1"
+        );
+    }
+
+    #[test]
+    fn a_cell_is_as_long_as_markdown_writes_it() {
+        for (text, bytes) in [("a|b".repeat(50), 40), ("\u{4efb}".repeat(50), 40), ("plain ".repeat(20), 40)]
+        {
+            let cell = clipped(&text, bytes);
+            let written = inline(&cell).len();
+            assert!(written <= bytes && written + 4 > bytes && cell.ends_with('…'), "{cell}");
+        }
+        assert_eq!(clipped("a|b", 4), "a|b");
+    }
+
+    #[test]
+    fn columns_that_say_nothing_are_left_out() {
+        let cells = |row: [&str; 3]| row.map(str::to_owned).to_vec();
+        let rows = vec![cells(["T-1", "-", "x"]), cells(["T-2", "", "-"])];
+        let shown = Block::Table {
+            columns: vec!["task", "why"],
+            rows: vec![vec!["T-1".into(), "x".into()], vec!["T-2".into(), "-".into()]],
+        };
+        assert_eq!(table(&["task", "labels", "why"], rows), Some(shown));
+        assert_eq!(table(&["task"], Vec::new()), None);
     }
 
     #[test]

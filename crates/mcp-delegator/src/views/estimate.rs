@@ -22,6 +22,11 @@ pub fn words(expected: Expected) -> String {
     }
 }
 
+/// One moment that is not far off, in the same words.
+pub fn about(milliseconds: u64) -> String {
+    words(Expected { from_ms: milliseconds, to_ms: milliseconds })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

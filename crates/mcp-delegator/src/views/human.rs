@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::fault::AppError;
 use crate::outcome::Warning;
-use crate::views::document::{Block, Document};
 
 pub fn error(error: &AppError) -> String {
     let mut lines = vec![format!("error: {}", error.message)];
@@ -38,26 +37,4 @@ pub fn warnings(warnings: &[Warning]) -> Vec<String> {
         .iter()
         .map(|warning| terminal::sanitize(&format!("warning: {}", warning.message)).into_owned())
         .collect()
-}
-
-/// The same failure for a reader of Markdown.
-pub fn error_document(error: &AppError) -> Document {
-    let mut document = Document::titled(format!("Error: {}", error.code.facts().agent))
-        .block(Block::Text(error.message.clone()));
-    if !error.problems.is_empty() {
-        let rows = error
-            .problems
-            .iter()
-            .map(|p| vec![p.field.clone(), p.problem.clone(), p.suggestion.clone().unwrap_or_default()])
-            .collect();
-        document = document.block(Block::Table { columns: vec!["field", "problem", "suggestion"], rows });
-    }
-    if let Some(detail) = &error.detail {
-        document = document.block(Block::Verbatim(detail.clone()));
-    }
-    let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(error.suggestion.as_ref());
-    match next {
-        Some(next) => document.block(Block::Text(format!("Next: {next}"))),
-        None => document,
-    }
 }

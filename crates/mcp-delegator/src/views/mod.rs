@@ -1,11 +1,13 @@
 //! How an outcome is said: pure renderers, one per wrapper. Nobody but this room knows a key of our JSON.
 
 pub mod agent;
+pub mod beside;
 pub mod cap;
 pub mod cut;
 pub mod document;
 pub mod envelope_schema;
 pub mod error_context;
+pub mod error_document;
 pub mod estimate;
 pub mod events;
 pub mod failure;
@@ -18,6 +20,7 @@ pub mod output;
 pub mod reference;
 pub mod restore_point;
 pub mod standard;
+pub mod status_document;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;

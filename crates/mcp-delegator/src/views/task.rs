@@ -1,5 +1,7 @@
 //! A task in the words of contract 000: what wait, results and status say about it.
 
+use std::collections::BTreeMap;
+
 use delegator_domain::task::{ExitStatus, State};
 use delegator_engine::{Queued, Record, TaskFiles};
 use delegator_registry::{Brief, Task, WaitsFor};
@@ -10,6 +12,8 @@ use super::{error_context, files, output, restore_point, rfc3339, structured_out
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
 const MESSAGE_CHARS: usize = 8_000;
+/// Says that there is more; it counts.
+const MARK: &str = " [truncated]";
 
 pub fn at(milliseconds: i64) -> String {
     Timestamp::from_millisecond(milliseconds).map(rfc3339).unwrap_or_default()
@@ -48,6 +52,9 @@ pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, us
         answer.insert_into(&mut data);
     }
     data.insert("metadata".into(), metadata(task, record));
+    if !task.labels.is_empty() {
+        data.insert("labels".into(), json!(task.labels));
+    }
     files::add_to(&mut data, record);
     if let Some(told) = restore_point::told(&task.id, kept.restore_point.as_ref()) {
         data.insert("restore_point".into(), told);
@@ -67,16 +74,24 @@ pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, us
     data
 }
 
+/// The last events as the agent wrote them. A line that is none, or was too long to be kept whole, stays a text.
+pub fn last_events(record: &Record) -> Value {
+    let event = |line: &Value| line["text"].as_str().and_then(|text| serde_json::from_str(text).ok());
+    let lines = record.last_events.as_array().into_iter().flatten();
+    lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| line.clone())).collect()
+}
+
 fn final_text(record: Option<&Record>) -> Option<&str> {
     record?.report.pointer("/final_message/text")?.as_str()
 }
 
 fn final_message(record: Option<&Record>, whole: bool) -> Value {
     let Some(text) = final_text(record) else { return Value::Null };
-    match text.char_indices().nth(MESSAGE_CHARS) {
-        Some((at, _)) if !whole => format!("{} [truncated]", &text[..at]).into(),
-        _ => text.into(),
+    if whole || text.chars().nth(MESSAGE_CHARS).is_none() {
+        return text.into();
     }
+    let kept: String = text.chars().take(MESSAGE_CHARS - MARK.len()).collect();
+    format!("{kept}{MARK}").into()
 }
 
 fn metadata(task: &Task, record: Option<&Record>) -> Value {
@@ -131,7 +146,7 @@ fn thread_info(task: &Task, report: Option<&Value>) -> Value {
 /// A running task, in a few words.
 pub fn running(task: &Brief, snapshot: Option<&Value>, now_ms: i64) -> Value {
     let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
-    json!({
+    let told = json!({
         "task_id": task.id.as_str(),
         "state": task.state.shown(),
         "started_ts": at(started_ms),
@@ -139,7 +154,16 @@ pub fn running(task: &Brief, snapshot: Option<&Value>, now_ms: i64) -> Value {
         "progress": progress(snapshot),
         "containment": task.containment,
         "title": task.title,
-    })
+    });
+    labelled(told, &task.labels)
+}
+
+/// With the labels, if there are any.
+fn labelled(mut told: Value, labels: &BTreeMap<String, String>) -> Value {
+    if !labels.is_empty() {
+        told["labels"] = json!(labels);
+    }
+    told
 }
 
 /// What is known of how far it is; nothing where nothing is.
@@ -157,6 +181,24 @@ pub fn progress(snapshot: Option<&Value>) -> Value {
     })
 }
 
+/// A task that was waited for and has not ended.
+pub fn unfinished(task: &Task, snapshot: Option<&Value>) -> Value {
+    let mut told = json!({
+        "task_id": task.id.as_str(),
+        "state": task.state.shown(),
+        "progress": progress(snapshot),
+    });
+    if let Some(thread) = thread(task) {
+        told["thread_id"] = thread.into();
+    }
+    told
+}
+
+/// The thread a task works on. One that goes on with an earlier thread has it before its agent says so.
+pub fn thread(task: &Task) -> Option<&str> {
+    task.thread_id.as_deref().or(task.resumed_thread.as_deref())
+}
+
 /// A task in the queue.
 pub fn queued(queued: &Queued) -> Value {
     let mut told = json!({
@@ -170,7 +212,7 @@ pub fn queued(queued: &Queued) -> Value {
     if let Some(waits) = &queued.waiting_for {
         told["waiting_for"] = waiting_for(waits);
     }
-    told
+    labelled(told, &queued.task.labels)
 }
 
 /// What a queued task waits for, beyond a free slot.
@@ -179,13 +221,14 @@ pub fn waiting_for(waits: &WaitsFor) -> Value {
 }
 
 pub fn ended(task: &Task) -> Value {
-    json!({
+    let told = json!({
         "task_id": task.id.as_str(),
         "state": task.state.shown(),
         "duration_seconds": ran_ms(task) / 1000,
         "completed_ts": at(task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)),
         "title": task.title,
-    })
+    });
+    labelled(told, &task.labels)
 }
 
 /// Failed and timed-out tasks always show what the agent printed: that is where the reason is.

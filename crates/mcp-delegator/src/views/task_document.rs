@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::document::{Block, Document, scalar};
+use super::document::{Block, Document, scalar, table};
 use super::{events, files, output, verification};
 
 /// Names that are listed before the rest is only counted.
@@ -12,16 +12,17 @@ const MOST_PLACES: usize = 3;
 
 /// A submission that was accepted.
 pub fn accepted(data: &Value) -> Document {
-    let mut facts = facts(
+    let facts = facts(
         data,
         &[
             ("state", "/state"),
             ("thread", "/thread_id"),
             ("runs in", "/capability"),
             ("usually takes", "/expected_duration"),
+            ("activity", "/progress/current_activity"),
+            ("percent", "/progress/percent"),
         ],
     );
-    facts.retain(|(_, value)| value != "-");
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
     let document = document.block(Block::Facts(facts));
     match data.get("metadata") {
@@ -39,8 +40,14 @@ pub fn result(data: &Value) -> Document {
     let state = text(data, "state");
     let mut document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
     if matches!(state, "queued" | "working") {
-        let progress =
-            facts(data, &[("activity", "/progress/current_activity"), ("percent", "/progress/percent")]);
+        let progress = facts(
+            data,
+            &[
+                ("thread", "/thread_id"),
+                ("activity", "/progress/current_activity"),
+                ("percent", "/progress/percent"),
+            ],
+        );
         return document.block(Block::Facts(progress)).block(wait_for(data));
     }
     document = document.block(Block::Facts(outline(data)));
@@ -78,6 +85,7 @@ fn outline(data: &Value) -> Vec<(String, String)> {
         ("brought back by", "/restore_point/restore_command"),
     ];
     told.extend(facts(data, &more));
+    told.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
     told.retain(|(_, value)| value != "-");
     told
 }
@@ -152,19 +160,47 @@ fn listed(files: &[Value]) -> String {
     }
 }
 
+/// Each in a line, and below what those that have ended said last.
 fn several(tasks: &[Value]) -> Document {
-    let rows = tasks
-        .iter()
-        .map(|task| ["task_id", "state", "summary"].map(|key| scalar(&task[key])).to_vec())
-        .collect();
-    let table = Block::Table { columns: vec!["task", "state", "summary"], rows };
-    let document = Document::default().block(table);
-    let ended = tasks.iter().find(|task| !matches!(text(task, "state"), "queued" | "working"));
-    match ended {
-        Some(task) => document
-            .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
-        None => document,
+    let (ended, living): (Vec<&Value>, Vec<&Value>) =
+        tasks.iter().partition(|task| !matches!(text(task, "state"), "queued" | "working"));
+    let row = |task: &Value| {
+        let doing = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
+        vec![
+            text(task, "task_id").to_owned(),
+            text(task, "state").to_owned(),
+            doing.unwrap_or("-").to_owned(),
+        ]
+    };
+    let mut document = Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len()));
+    let rows = tasks.iter().map(row).collect();
+    document.blocks.extend(table(&["task", "state", "summary"], rows));
+    for task in &ended {
+        if let Some(words) = task["final_message"].as_str() {
+            document = quoted(document, &format!("The final message of {}:", text(task, "task_id")), words);
+        }
     }
+    match (ended.first(), living.is_empty()) {
+        (Some(task), true) => document
+            .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
+        _ => document,
+    }
+}
+
+/// The task another one waits for, and why.
+pub fn waits_for(told: &Value) -> Option<String> {
+    let task = told["task_id"].as_str()?;
+    Some(match told["reason"].as_str() {
+        Some(reason) => format!("{task} ({reason})"),
+        None => task.to_owned(),
+    })
+}
+
+/// `team=parser, ticket=7`.
+pub fn labels(data: &Value) -> Option<String> {
+    let labels = data["labels"].as_object().filter(|labels| !labels.is_empty())?;
+    let told: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect();
+    Some(told.join(", "))
 }
 
 fn quoted(document: Document, label: &str, words: &str) -> Document {

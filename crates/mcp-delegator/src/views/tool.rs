@@ -32,7 +32,9 @@ pub fn render(outcome: &Outcome, prefix: &str) -> Value {
 
 fn data(outcome: &Outcome) -> Value {
     match &outcome.answer.completion {
-        Completion::Done(data) | Completion::Incomplete(data) => in_object(data, outcome),
+        Completion::Done(data) | Completion::Incomplete(data) | Completion::Failed(_, Some(data)) => {
+            in_object(data, outcome)
+        }
         Completion::Partial(data) => {
             let mut data = in_object(data, outcome);
             if let Some(object) = data.as_object_mut() {
@@ -40,7 +42,7 @@ fn data(outcome: &Outcome) -> Value {
             }
             data
         }
-        Completion::NotModified | Completion::Failed(..) => json!({}),
+        Completion::NotModified | Completion::Failed(_, None) => json!({}),
     }
 }
 

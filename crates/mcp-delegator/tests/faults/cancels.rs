@@ -132,8 +132,12 @@ fn f13_a_wish_is_heard_in_every_state_and_twice_is_once() {
     assert_eq!(state(&cancel(&queued).json()), told("queued"));
     stage.until_there("ready");
     assert_eq!(state(&cancel(&running).json()), told("working"));
-    for id in [&queued, &running] {
-        assert_eq!(state(&cancel(id).json()), told("cancelled"), "twice is once");
+    for (id, was) in [(&queued, "queued"), (&running, "working")] {
+        assert_eq!(
+            state(&cancel(id).json()),
+            told(was),
+            "twice is once, and the first answer is given again"
+        );
         assert_eq!(ends_of(&stage, id), ["cancelled"]);
     }
     let begun = registry(&stage).get(&queued.parse().unwrap()).unwrap().unwrap();

@@ -6,6 +6,7 @@
 mod confirmation;
 mod conformance_suite;
 mod endings;
+mod failures;
 mod handles;
 mod host;
 mod http;
@@ -19,6 +20,7 @@ mod rude;
 mod sdks;
 mod sizes;
 mod staying;
+mod telling;
 mod tools;
 mod workflow;
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::attach::ending_may_take;
 use super::tasks::{engine, resolved};
@@ -12,6 +12,7 @@ use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Warning};
 use crate::registry::{CommandSpec, Danger, Shape, Toolset, typed};
 use crate::run::Context;
+use crate::views::document::{Block, Document, scalar};
 use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +31,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
+    describe,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "End a task and every process it started")
 };
@@ -40,13 +42,20 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
     let cancelled = engine.cancel(&id, input.reason.as_deref(), ending_may_take(context))?;
     let ended = cancelled.task.ended.as_ref();
     let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
-    let mut answer = Answer::done(json!({
+    let mut data = json!({
         "operation": "cancel",
         "task_id": id.as_str(),
         "state": cancelled.task.state.shown(),
         "previous_state": cancelled.previous.shown(),
         "survivors": survivors,
-    }));
+    });
+    if let Some(record) = engine.files(&id)?.record {
+        data["signals"] = json!(record.signals);
+        if record.swept.processes > 0 {
+            data["swept"] = json!({"processes": record.swept.processes, "killed": record.swept.killed});
+        }
+    }
+    let mut answer = Answer::done(data);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     answer.facts.insert("ack_ts".into(), view::at(acknowledged).into());
@@ -56,4 +65,21 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
     }
     answer.message = Some(format!("Task {id} is {}", cancelled.task.state.shown()));
     Ok(answer)
+}
+
+fn describe(data: &Value) -> Document {
+    let swept = data["swept"]["processes"].as_u64().map(|count| {
+        let how = if data["swept"]["killed"] == true { ", some of them with SIGKILL" } else { "" };
+        format!("{count}{how}")
+    });
+    let facts = [
+        ("was", scalar(&data["previous_state"])),
+        ("needed", scalar(&data["signals"])),
+        ("processes it left, ended too", swept.unwrap_or_default()),
+        ("still alive", scalar(&data["survivors"])),
+    ];
+    let facts = facts.into_iter().filter(|(_, value)| !matches!(value.as_str(), "" | "-"));
+    let facts = facts.map(|(name, value)| (name.to_owned(), value)).collect();
+    Document::titled(format!("Task {} {}", scalar(&data["task_id"]), scalar(&data["state"])))
+        .block(Block::Facts(facts))
 }

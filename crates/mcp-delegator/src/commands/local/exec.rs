@@ -104,8 +104,8 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
 pub fn acknowledged(task: &delegator_registry::Task, capability: &str) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
-    if let Some(thread) = &task.thread_id {
-        data.insert("thread_id".into(), thread.clone().into());
+    if let Some(thread) = view::thread(task) {
+        data.insert("thread_id".into(), thread.into());
     }
     data.insert("accepted".into(), true.into());
     data.insert("capability".into(), capability.into());

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::AGENT_FAILURES;
 use super::attach::stay;
 use super::exec::{accepted, acknowledged};
-use super::tasks::{Asked, engine, submission};
+use super::tasks::{Asked, as_they_stand, engine, submission};
 use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
@@ -124,9 +124,10 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
 }
 
 fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, AppError> {
-    let expired = watched.expired;
-    match watched.tasks.into_iter().next() {
-        Some(task) => foreground(&engine(context)?, Waited { task, expired }),
+    let engine = engine(context)?;
+    let Watched { tasks, expired } = as_they_stand(&engine, watched)?;
+    match tasks.into_iter().next() {
+        Some(task) => foreground(&engine, Waited { task, expired }),
         None => Err(AppError::new(ErrorCode::Internal, "Nothing was waited for.")),
     }
 }
@@ -134,11 +135,12 @@ fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, App
 /// The answer of a run that was stayed with.
 pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     let Waited { task, expired } = waited;
+    let files = engine.files(&task.id)?;
     let mut data = acknowledged(&task, "foreground");
     if expired {
+        data.insert("progress".into(), view::progress(files.snapshot.as_ref()));
         return Ok(Answer::new(Completion::Incomplete(Value::Object(data))));
     }
-    let files = engine.files(&task.id)?;
     let result = view::result(&task, &files, None);
     for key in [
         "summary",
@@ -146,6 +148,7 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
         "structured_output",
         "structured_output_violations",
         "metadata",
+        "labels",
         "git",
         "artifacts",
         "verification",
@@ -183,7 +186,10 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
                     .context("limit_seconds", record.limits.map(|limits| limits.of(*limit)))
                     .context(
                         "partial_results",
-                        json!({"last_events": record.last_events, "last_output": record.last_output}),
+                        json!({
+                            "last_events": view::last_events(record),
+                            "last_output": record.last_output,
+                        }),
                     ),
                 None => error,
             }
@@ -209,8 +215,8 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
         }
     };
     let error = error.context("task_id", task.id.as_str());
-    Some(match &task.thread_id {
-        Some(thread) => error.context("thread_id", thread.clone()),
+    Some(match view::thread(task) {
+        Some(thread) => error.context("thread_id", thread),
         None => error,
     })
 }

@@ -18,7 +18,6 @@ use crate::outcome::{Answer, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
-use crate::views::document::{Block, Document, scalar};
 use crate::views::{task as view, usage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
-    describe,
+    describe: crate::views::status_document::snapshot,
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Status>(&["local", "status"], "Show running, queued and recent tasks")
 };
@@ -217,51 +216,4 @@ fn last_lines(stored: &[u8]) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let shortened = |line: &&str| line.chars().take(400).collect();
     lines[lines.len().saturating_sub(5)..].iter().map(shortened).collect()
-}
-
-fn describe(data: &Value) -> Document {
-    let rows = |key: &str, columns: &[&str]| -> Vec<Vec<String>> {
-        let items = data[key].as_array().into_iter().flatten();
-        items
-            .map(|item| {
-                columns.iter().map(|path| scalar(item.pointer(path).unwrap_or(&Value::Null))).collect()
-            })
-            .collect()
-    };
-    let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
-    let held = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
-    let line = format!(
-        "{} running, {} queued{held}, {} ended in the last 24 hours",
-        count("running"),
-        count("queued"),
-        count("recently_completed")
-    );
-    let mut document = Document::default().block(Block::Text(line));
-    let running = rows(
-        "tasks",
-        &["/task_id", "/elapsed_seconds", "/progress/percent", "/progress/current_activity", "/title"],
-    );
-    if !running.is_empty() {
-        let columns = vec!["running", "seconds", "%", "activity", "task"];
-        document = document.block(Block::Table { columns, rows: running });
-    }
-    let queued = rows("queue", &["/task_id", "/position", "/waiting_for/task_id", "/title"]);
-    if !queued.is_empty() {
-        let columns = vec!["queued", "place", "waits for", "task"];
-        document = document.block(Block::Table { columns, rows: queued });
-    }
-    if let Some(more) = data.get("not_listed") {
-        let line = format!(
-            "Not listed are {} running and {} queued ones: narrow it down with working_dir, labels or state, or raise limit.",
-            scalar(&more["running"]),
-            scalar(&more["queued"])
-        );
-        document = document.block(Block::Text(line));
-    }
-    let recent = rows("recently_completed", &["/task_id", "/state", "/duration_seconds", "/title"]);
-    if !recent.is_empty() {
-        let columns = vec!["ended", "state", "seconds", "task"];
-        document = document.block(Block::Table { columns, rows: recent });
-    }
-    usage::blocks(&data["usage"]).into_iter().fold(document, Document::block)
 }

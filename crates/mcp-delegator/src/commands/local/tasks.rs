@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::{Mode, TaskId};
+use delegator_engine::resident::Watched;
 use delegator_engine::{
     AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify,
 };
@@ -239,6 +240,15 @@ pub fn ended_answer(
         Ok((text(TaskFile::Events)?, text(TaskFile::Stderr)?, budget as usize))
     });
     Ok(view::result(task, files, streams.transpose()?))
+}
+
+/// The tasks as they stand now. Who waits for an end does not hear of everything before it: a thread may be known by
+/// now, or the end have come with the last moment.
+pub fn as_they_stand(engine: &Engine, watched: Watched) -> Result<Watched, AppError> {
+    let read = |task: Task| if task.state.is_terminal() { Ok(task) } else { engine.task(&task.id) };
+    let tasks = watched.tasks.into_iter().map(read).collect::<Result<Vec<Task>, _>>()?;
+    let expired = watched.expired && !tasks.iter().any(|task| task.state.is_terminal());
+    Ok(Watched { tasks, expired })
 }
 
 /// What every answer about a finished task carries beside its data.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::attach::stay;
 use super::run::failure;
-use super::tasks::{ended_answer, engine, resolved, with_times};
+use super::tasks::{as_they_stand, ended_answer, engine, resolved, with_times};
 use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
@@ -126,6 +126,7 @@ fn begin(context: &Context<'_>, input: &Wait) -> Result<Begun, AppError> {
 
 fn end(context: &Context<'_>, input: &Value, watched: Watched) -> Result<Answer, AppError> {
     let (engine, input) = (engine(context)?, read(input)?);
+    let watched = as_they_stand(&engine, watched)?;
     match (&input.task_id, input.until) {
         (None, Until::All) => all(&engine, &input, &watched.tasks),
         (None, Until::Any) => {
@@ -176,11 +177,7 @@ fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError
 
 fn still_working(engine: &Engine, task: &Task) -> Result<Value, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(json!({
-        "task_id": task.id.as_str(),
-        "state": task.state.shown(),
-        "progress": view::progress(files.snapshot.as_ref()),
-    }))
+    Ok(view::unfinished(task, files.snapshot.as_ref()))
 }
 
 /// Each as it stands.

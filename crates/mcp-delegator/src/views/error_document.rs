@@ -1,0 +1,148 @@
+//! A failure for a reader of Markdown: its name in both vocabularies, what is known of it, whose words are whose, and
+//! the next useful call.
+//!
+//! The facts are those of the envelope's `details`, whatever a command put there: short ones as a list, what an agent
+//! printed apart and labelled. Of long output only the end is shown; the call that is named gives the rest.
+
+use serde_json::{Map, Value, json};
+
+use super::document::{Block, Document, scalar};
+use super::verification;
+use crate::fault::AppError;
+use crate::outcome::Outcome;
+use crate::registry::exit_codes::is_retryable;
+
+/// Of what a task printed before it was ended, in characters.
+const MOST_OUTPUT: usize = 2_000;
+
+/// Facts that are told in another way than as a line of the list.
+const TOLD_APART: [&str; 7] =
+    ["agent_message", "stderr_tail", "partial_results", "verification", "file", "line", "column"];
+
+pub fn described(outcome: &Outcome, error: &AppError) -> Document {
+    let codes = error.code.facts();
+    let precisely = if codes.agent == codes.tool { String::new() } else { format!(" ({})", codes.agent) };
+    let mut document = Document::titled(format!("Error: {}{precisely}", codes.tool))
+        .block(Block::Text(error.message.clone()))
+        .block(Block::Facts(facts(outcome, error)));
+    // Of one problem the message says everything, and the suggestion is the next step.
+    let says_it_all = matches!(error.problems.as_slice(), [] | [_]);
+    if !says_it_all {
+        document = document.block(problems(error));
+    }
+    if let Some(detail) = &error.detail {
+        document = document.block(Block::Verbatim(detail.clone()));
+    }
+    document = verification::described(document, &json!({"verification": error.context.get("verification")}));
+    document = words(document, &error.context);
+    let suggestion = error.suggestion.as_ref().filter(|_| says_it_all);
+    let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(suggestion);
+    if let Some(next) = next {
+        document = document.block(Block::Text(format!("Next: {next}")));
+    }
+    calls(outcome, error).into_iter().fold(document, Document::block)
+}
+
+fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
+    let retryable = if is_retryable(outcome.command, error) { "yes" } else { "no" };
+    let mut facts = vec![("retryable".to_owned(), retryable.to_owned())];
+    if let Some(wait) = error.retry_after() {
+        facts.push(("retry after ms".to_owned(), wait.as_millis().to_string()));
+    }
+    let detail = error.detail.as_deref().unwrap_or_default();
+    let is_in_detail =
+        |value: &Value| value.as_str().is_some_and(|text| text.contains('\n') && detail.contains(text));
+    let told = error.context.iter().filter(|(key, value)| {
+        !value.is_null()
+            && !is_in_detail(value)
+            && !TOLD_APART.contains(&key.as_str())
+            && (*key != "field" || error.problems.is_empty())
+    });
+    facts.extend(told.map(|(key, value)| (name(key), scalar(value))));
+    facts.extend(place(&error.context).map(|place| ("place".to_owned(), place)));
+    facts
+}
+
+fn name(key: &str) -> String {
+    match key {
+        "task_id" => "task".to_owned(),
+        "thread_id" => "thread".to_owned(),
+        "failure_kind" => "failure".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// `src/api.rs:42:15`.
+fn place(context: &Map<String, Value>) -> Option<String> {
+    let file = context.get("file")?.as_str()?;
+    let numbers = ["line", "column"].into_iter().filter_map(|key| context.get(key)?.as_u64());
+    Some(numbers.fold(file.to_owned(), |place, number| format!("{place}:{number}")))
+}
+
+fn problems(error: &AppError) -> Block {
+    let suggests = error.problems.iter().any(|problem| problem.suggestion.is_some());
+    let columns = match suggests {
+        true => vec!["field", "problem", "suggestion"],
+        false => vec!["field", "problem"],
+    };
+    let row = |problem: &crate::fault::Problem| {
+        let told = [problem.field.clone(), problem.problem.clone()].into_iter();
+        told.chain(suggests.then(|| problem.suggestion.clone().unwrap_or_default())).collect()
+    };
+    Block::Table { columns, rows: error.problems.iter().map(row).collect() }
+}
+
+/// What the agent said and printed, as quotations.
+fn words(document: Document, context: &Map<String, Value>) -> Document {
+    let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default().trim_end();
+    let printed = context.get("partial_results").and_then(|partial| partial["last_output"].as_str());
+    [
+        ("What the agent reported:", text("agent_message")),
+        ("The end of its stderr:", text("stderr_tail")),
+        ("The end of its output:", end_of(printed.unwrap_or_default().trim_end())),
+    ]
+    .into_iter()
+    .filter(|(_, words)| !words.is_empty())
+    .fold(document, |document, (label, words)| {
+        document.block(Block::Text(label.to_owned())).block(Block::Verbatim(words.to_owned()))
+    })
+}
+
+/// The last lines that fit; of a longer line its end.
+fn end_of(text: &str) -> &str {
+    let Some((at, _)) = text.char_indices().rev().nth(MOST_OUTPUT - 1) else { return text };
+    let end = &text[at..];
+    let begins_a_line = at == 0 || text[..at].ends_with('\n');
+    match end.split_once('\n') {
+        Some((_, lines)) if !begins_a_line => lines,
+        _ => end,
+    }
+}
+
+/// For a task that has ended: the call that tells everything, and the one that goes on where it stopped.
+fn calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
+    let has_ended = |data: &&Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
+    let ended = outcome.failure_data().filter(has_ended);
+    let Some(id) = ended.and_then(|data| data["task_id"].as_str()) else { return Vec::new() };
+    let mut calls = vec![Block::Next { path: &["local", "results"], input: json!({"task_id": id}) }];
+    if error.context.contains_key("thread_id") {
+        let input = json!({"task": "Go on.", "task_id": id});
+        calls.push(Block::Next { path: &["local", "resume"], input });
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_long_output_is_shown() {
+        assert_eq!(end_of("short\nlines"), "short\nlines");
+        let lines: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
+        let lines = lines.join("\n");
+        let end = end_of(&lines);
+        assert!(end.starts_with("line ") && end.ends_with("line 999") && end.len() < 2_000, "{end}");
+        assert_eq!(end_of(&"\u{fc}".repeat(5_000)).chars().count(), MOST_OUTPUT);
+    }
+}

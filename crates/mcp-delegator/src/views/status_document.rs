@@ -1,0 +1,111 @@
+//! What runs, waits and ended lately, for a reader. It is asked for often, so a cell is short and a column that says
+//! nothing is left out: one task fits in 600 bytes.
+
+use serde_json::Value;
+
+use super::document::{Block, Document, clipped, scalar, table};
+use super::{estimate, task_document, usage};
+
+/// The most bytes of a cell whose text comes from outside.
+const TITLE: usize = 100;
+const ACTIVITY: usize = 80;
+const LABELS: usize = 50;
+/// Unread results that are named before the rest is only counted.
+const MOST_UNREAD: usize = 3;
+
+pub fn snapshot(data: &Value) -> Document {
+    let mut document = Document::titled(headline(data));
+    for block in running(data).into_iter().chain(queued(data)).chain(not_listed(data)).chain(ended(data)) {
+        document = document.block(block);
+    }
+    if let Some(unread) = data.get("unread") {
+        document = document.block(Block::Facts(vec![("unread results".to_owned(), named(unread))]));
+    }
+    for task in items(data, "tasks") {
+        let lines: Vec<&str> = items(task, "last_lines").filter_map(Value::as_str).collect();
+        if !lines.is_empty() {
+            let label = format!("Last lines of {}:", scalar(&task["task_id"]));
+            document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+        }
+    }
+    usage::blocks(&data["usage"]).into_iter().fold(document, Document::block)
+}
+
+fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    data[key].as_array().into_iter().flatten()
+}
+
+fn headline(data: &Value) -> String {
+    let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
+    let held = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
+    format!(
+        "{} running, {} queued{held}, {} ended in the last 24 hours",
+        count("running"),
+        count("queued"),
+        count("recently_completed")
+    )
+}
+
+fn running(data: &Value) -> Option<Block> {
+    let row = |task: &Value| {
+        vec![
+            scalar(&task["task_id"]),
+            scalar(&task["elapsed_seconds"]),
+            scalar(&task["progress"]["percent"]),
+            clipped(&scalar(&task["progress"]["current_activity"]), ACTIVITY),
+            title(task),
+            labels(task),
+        ]
+    };
+    table(&["running", "seconds", "%", "activity", "task", "labels"], items(data, "tasks").map(row).collect())
+}
+
+fn queued(data: &Value) -> Option<Block> {
+    let row = |task: &Value| {
+        let start = task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::about);
+        let waits = task_document::waits_for(&task["waiting_for"]);
+        let waits = waits.unwrap_or_else(|| "-".to_owned());
+        vec![scalar(&task["task_id"]), scalar(&task["position"]), waits, start, title(task), labels(task)]
+    };
+    table(
+        &["queued", "place", "waits for", "starts in", "task", "labels"],
+        items(data, "queue").map(row).collect(),
+    )
+}
+
+fn ended(data: &Value) -> Option<Block> {
+    let row = |task: &Value| {
+        let told = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
+        told.into_iter().chain([title(task), labels(task)]).collect()
+    };
+    table(
+        &["ended", "state", "seconds", "task", "labels"],
+        items(data, "recently_completed").map(row).collect(),
+    )
+}
+
+fn title(task: &Value) -> String {
+    clipped(&scalar(&task["title"]), TITLE)
+}
+
+fn labels(task: &Value) -> String {
+    clipped(&task_document::labels(task).unwrap_or_else(|| "-".to_owned()), LABELS)
+}
+
+fn not_listed(data: &Value) -> Option<Block> {
+    let more = data.get("not_listed")?;
+    Some(Block::Text(format!(
+        "Not listed are {} running and {} queued ones: narrow it down with working_dir, labels or state, or raise limit.",
+        scalar(&more["running"]),
+        scalar(&more["queued"])
+    )))
+}
+
+fn named(unread: &Value) -> String {
+    let count = unread["count"].as_u64().unwrap_or(0);
+    let ids: Vec<String> = items(unread, "task_ids").take(MOST_UNREAD).map(scalar).collect();
+    match count.saturating_sub(ids.len() as u64) {
+        0 => ids.join(", "),
+        more => format!("{} and {more} more", ids.join(", ")),
+    }
+}
