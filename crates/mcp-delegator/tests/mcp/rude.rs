@@ -39,7 +39,7 @@ fn rude_lines() -> Vec<(&'static str, Vec<u8>, Option<i64>)> {
         ("an unknown notification", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nonsense\"}\n".to_vec(), None),
         ("a cancellation of nothing", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":99999}}\n".to_vec(), None),
         ("JSON 100 deep", deep(100).into_bytes(), None),
-        ("JSON 100,000 deep", deep(100_000).into_bytes(), NO_JSON),
+        ("JSON 100,000 deep", deep(100_000).into_bytes(), NO_MESSAGE),
     ]
 }
 
