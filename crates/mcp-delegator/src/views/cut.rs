@@ -14,6 +14,9 @@ const LEAST: usize = 1 << 10;
 /// Sizes in bytes are found to within this.
 const NEAR: usize = 32;
 
+/// How often a size is guessed before it is looked for by halves.
+const GUESSES: usize = 3;
+
 /// How far an answer is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
@@ -68,7 +71,7 @@ impl Measure<'_> {
     }
 
     /// The gentlest of such cuts that fits, to within `near`, of which the lowest does. Sizes grow nearly evenly, so it
-    /// is looked for where it should be, and now and then in the middle, should they not.
+    /// is looked for where it should be first; where they do not, by halves.
     fn gentlest(&self, cuts: &dyn Fn(usize) -> Cut, lowest: usize, highest: usize, near: usize) -> Cut {
         let (mut low, mut high) = (lowest, highest);
         let (mut low_size, mut high_size) = ((self.size)(cuts(low)), (self.size)(cuts(high)));
@@ -82,7 +85,7 @@ impl Measure<'_> {
             }
             let (room, growth) = (self.room - low_size, high_size - low_size);
             let likely = low + gap.saturating_mul(room) / growth;
-            let guess = match round.is_multiple_of(3) || gap < 2 * near {
+            let guess = match round > GUESSES || gap < 2 * near {
                 true => low + gap / 2,
                 false => likely.clamp(low + near, high - near),
             };
@@ -136,6 +139,8 @@ fn rest(bare: Cut, sizes: Sizes, measure: &Measure<'_>) -> Cut {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -165,7 +170,14 @@ mod tests {
         fn planned(&self, room: usize) -> Cut {
             let all = self.size(Cut::NONE);
             let sizes = Sizes { output: self.output, events: self.events.len(), all };
-            plan(sizes, room, &|cut| self.size(cut))
+            let asked = Cell::new(0);
+            let size = |cut| {
+                asked.set(asked.get() + 1);
+                self.size(cut)
+            };
+            let cut = plan(sizes, room, &size);
+            assert!(asked.get() <= 32, "an answer was rendered {} times", asked.get());
+            cut
         }
     }
 
