@@ -8,16 +8,15 @@ use crate::outcome::Answer;
 
 /// The document with these facts among its own.
 pub fn added(document: Document, answer: &Answer) -> Document {
-    let document = document.noting(facts(answer));
-    match pending(answer).as_slice() {
-        [] => document,
-        [one] => document.block(wait(json!({"task_id": one}))),
-        several => document.block(wait(json!({"task_ids": several}))),
-    }
-}
-
-fn wait(input: Value) -> Block {
-    Block::Next { path: &["local", "wait"], input }
+    let mut document = document.noting(facts(answer));
+    let input = match pending(answer).as_slice() {
+        [] => return document,
+        [one] => json!({"task_id": one}),
+        several => json!({"task_ids": several}),
+    };
+    // Those that are missing are what comes next, whatever else could be asked.
+    document.blocks.retain(|block| !matches!(block, Block::Next { .. }));
+    document.block(Block::Next { path: &["local", "wait"], input })
 }
 
 fn pending(answer: &Answer) -> Vec<&Value> {

@@ -180,7 +180,9 @@ fn several(tasks: &[Value]) -> Document {
             document = quoted(document, &format!("The final message of {}:", text(task, "task_id")), words);
         }
     }
-    match (ended.first(), living.is_empty()) {
+    // Where something went wrong there is most to be read.
+    let worst = ended.iter().find(|task| text(task, "state") != "completed").or(ended.first());
+    match (worst, living.is_empty()) {
         (Some(task), true) => document
             .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
         _ => document,

@@ -146,6 +146,9 @@ fn waiting_for_several_brings_their_messages_and_names_who_is_missing() {
     let any = told(&mut host, "_codex_local_wait", json!({"task_ids": [fast, slow], "until": "any"}));
     assert!(any.contains("All done.") && any.contains(&format!("- pending: {slow}")), "{any}");
     assert!(any.ends_with(&next), "{any}");
+    let none =
+        told(&mut host, "_codex_local_wait", json!({"task_ids": [slow], "until": "any", "timeout_sec": 1}));
+    assert!(none.ends_with(&next) && none.matches("Next:").count() == 1, "{none}");
     go(&stage);
     let all = told(&mut host, "_codex_local_wait", json!({"task_ids": [fast, slow]}));
     assert!(all.starts_with("# 2 of 2 tasks ended\n") && all.matches("All done.").count() == 2, "{all}");
