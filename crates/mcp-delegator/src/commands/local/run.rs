@@ -13,6 +13,7 @@ use super::AGENT_FAILURES;
 use super::attach::stay;
 use super::exec::{accepted, acknowledged};
 use super::tasks::{Asked, engine, submission};
+use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion};
@@ -63,7 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
-    look: crate::commands::beforehand::of_agent,
+    look: of_agent,
     examples: &[Example {
         command: "mcp-delegator local run 'explain the build' ",
         shows: "the agent's answer, with progress on the way",
