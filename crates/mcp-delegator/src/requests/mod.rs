@@ -1,7 +1,8 @@
 //! From raw input to a validated call.
 //!
 //! Every surface hands over the same thing, a JSON object, and every rule is applied here once: spelling variants are
-//! folded, the schema and the command's own checks collect *all* problems, and only then is anything refused or run.
+//! folded, the schema, the command's own checks and a look at the surroundings collect *all* problems, and only then is
+//! anything refused, asked about or run.
 //! The command line is one of the surfaces: `cli` turns words into the object and nothing more.
 
 pub mod other_words;

@@ -5,6 +5,7 @@
 
 use delegator_domain::names;
 
+use super::{FORMAT, OPTIONS};
 use crate::registry::InputSchema;
 
 /// Inputs, likeliest first, and what others call them.
@@ -45,13 +46,8 @@ pub fn meant<'a>(name: &str, inputs: &'a InputSchema) -> Option<&'a str> {
 
 /// What there is instead of a name nobody knows: the inputs of nine calls in ten.
 pub fn known(inputs: &InputSchema) -> String {
-    let served = inputs.properties.iter().filter(|property| !property.unbuilt);
-    let (rare, mut everyday): (Vec<_>, Vec<_>) = served
-        .map(|property| (property.advanced, property.name.as_str()))
-        .partition(|(advanced, _)| *advanced);
-    if !rare.is_empty() {
-        everyday.push((true, super::OPTIONS));
-    }
-    everyday.push((false, super::FORMAT));
-    everyday.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
+    let served = || inputs.properties.iter().filter(|property| !property.unbuilt);
+    let everyday = served().filter(|property| !property.advanced).map(|property| property.name.as_str());
+    let options = served().any(|property| property.advanced).then_some(OPTIONS);
+    everyday.chain(options).chain([FORMAT]).collect::<Vec<_>>().join(", ")
 }
