@@ -11,7 +11,7 @@ use delegator_registry::{
 };
 use delegator_supervisor::agent::codex::{LaunchRequest, plan};
 use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
-use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits, leave_session};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits, leave_terminal};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
@@ -29,9 +29,8 @@ use crate::{Engine, crowd, error_places, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
-    // Whoever started us may go away with its session; we stay. Where that cannot be had, we are at least in a group of our
-    // own.
-    leave_session();
+    // Whoever started us may go away and hang up; we stay. Where that cannot be had, we are at least in a group of our own.
+    leave_terminal();
     Cgroup::leave_others();
     work_under(engine, id, nonce, own_input()?)
 }

@@ -75,16 +75,17 @@ impl World {
     }
 
     pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        self.command_of(&self.program, args)
+        self.command_as(&self.program, args)
     }
 
     /// Another program in the same world, to the end.
     pub fn run_as<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Run {
-        let mut command = self.command_of(program, args);
+        let mut command = self.command_as(program, args);
         finished(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn command_of<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Command {
+    /// Another program in the same world.
+    pub fn command_as<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(program);
         command.args(args).current_dir(self.project()).env_clear();
         command.env("HOME", self.home()).env("PATH", "/usr/local/bin:/usr/bin:/bin");

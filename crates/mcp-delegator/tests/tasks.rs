@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use delegator_testkit::program::{World, finished, text_of};
 use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::terminal::run_on_terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -65,11 +66,15 @@ fn the_task_text_reaches_the_agent_byte_for_byte_and_never_as_an_argument() {
     assert!(!record["argv"].to_string().contains("quotes"), "{record}");
 }
 
-/// Its supervisor's session is its own: no terminal to ask for a password on, no end of ours that reaches it.
+/// Its supervisor's session is its own: no terminal to ask for a password on, and none that is hung up.
 #[test]
-fn an_agent_is_not_in_the_session_of_whoever_asked() {
+fn an_agent_has_no_part_in_the_terminal_of_whoever_asked() {
     let stage = playing(turn(&[json!({"record": {"file": "record.json"}})]));
-    assert_eq!(stage.world.run(["local", "run", "x"]).exit, Some(0));
+    // A session whose terminal is the one it writes to.
+    let script = "exec setsid --ctty --wait \"$0\" local run x <&1";
+    let shell = stage.world.command_as(Path::new("sh"), ["-c", script, env!("CARGO_BIN_EXE_mcp-delegator")]);
+    let run = run_on_terminal(shell);
+    assert_eq!(run.exit, Some(0), "{run:?}");
     let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
     assert!(record["session"].is_u64(), "{record}");
     assert_eq!(record["session"], record["parent_pid"], "{record}");

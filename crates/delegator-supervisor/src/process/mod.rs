@@ -11,6 +11,6 @@ pub(crate) mod tree;
 
 pub use cgroup::Cgroup;
 pub use identity::{Handle, ProcessIdentity};
-pub use session::leave_session;
+pub use session::leave_terminal;
 pub use stat::{ProcessStat, read_stat};
 pub use sweep::{Leftover, Spared, SweepLimits, SweepReport, sweep_lost};

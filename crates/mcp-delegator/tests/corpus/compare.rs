@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::case::Case;
+use crate::case::{Agent, Case};
 use crate::fields::{FIELDS, Field, Found, NEVER_TOLD};
 use crate::play::Told;
 
@@ -22,6 +22,8 @@ pub(crate) fn differences(case: &Case, told: &Told, working_dir: &Path) -> Vec<S
         let found = field_differences(field, truth, told);
         match case.missed.contains_key(field.name) {
             false => all.extend(found),
+            // Codex's own parts race: what it fails to print on one day it may print on another.
+            true if matches!(case.agent, Agent::Codex(_)) => {}
             true if found.is_empty() => all.push(format!("{} is right and said to be missed", field.name)),
             true => {}
         }

@@ -183,7 +183,7 @@ fn what_is_said_about_an_input_is_true() {
     for format in ["yaml", "human", "jsonl"] {
         let answer = host.call("_codex_local_status", json!({"format": format}));
         let told = answer["content"][0]["text"].as_str().unwrap();
-        assert!(told.contains("must be one of markdown, json |"), "{told}");
+        assert!(told.contains("must be one of markdown, json\n"), "{told}");
     }
 }
 
