@@ -8,6 +8,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 
@@ -18,6 +21,17 @@ pub(crate) fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Re
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     }
     Ok(file)
+}
+
+/// Opens a file for reading without noting when it was read. The note would be a write, and where many tasks make the disk
+/// busy, a status would wait for it, once for each of the tasks it looks at.
+pub(crate) fn open_unnoticed(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+        // Only the owner may ask for that.
+        Err(Errno::PERM) => Ok(rustix::fs::open(path, flags, Mode::empty())?.into()),
+        opened => Ok(opened?.into()),
+    }
 }
 
 /// Makes one directory, 0700. One that is already there is left as it is.

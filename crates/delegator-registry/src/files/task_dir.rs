@@ -185,7 +185,12 @@ impl TaskDir {
 
     pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {
         let path = self.file(which);
-        match fs::read(&path) {
+        let whole = |mut file: File| -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        match durable::open_unnoticed(&path).and_then(whole) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RegistryError::file(&path, "read")(error)),
@@ -202,7 +207,7 @@ impl TaskDir {
             file.take(at_most).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        match File::open(&path).and_then(read) {
+        match durable::open_unnoticed(&path).and_then(read) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RegistryError::file(&path, "read")(error)),

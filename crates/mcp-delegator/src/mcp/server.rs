@@ -59,7 +59,8 @@ impl Server {
             .unwrap_or_else(|_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended.")))
     }
 
-    /// Lets a call in or not, on a thread that may block: files are looked at.
+    /// Lets a call in or not. Of one that may change something files are looked at first, so that is done on a thread that
+    /// may block.
     async fn admit(
         &self,
         spec: &'static crate::registry::CommandSpec,
@@ -67,9 +68,12 @@ impl Server {
     ) -> Result<Admitted, Refused> {
         let surroundings = Arc::clone(&self.surroundings);
         let judge = move || caught(|| Ok(surroundings.admit(spec, object)));
-        let judged = tokio::task::spawn_blocking(judge).await;
         let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
-        judged.unwrap_or_else(ended).unwrap_or_else(|error| Err(self.surroundings.broken(spec, error)))
+        let judged = match spec.is_safe() {
+            true => judge(),
+            false => tokio::task::spawn_blocking(judge).await.unwrap_or_else(ended),
+        };
+        judged.unwrap_or_else(|error| Err(self.surroundings.broken(spec, error)))
     }
 
     /// The answer; a panic on the way to it is one, too.

@@ -140,9 +140,12 @@ fn bare<'a>(name: &'a str, prefix: &str) -> &'a str {
     name.strip_prefix(prefix).unwrap_or(name)
 }
 
-fn unknown<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str>) -> Problem {
-    let nearest = names::nearest(given, known).map(|name| format!("Did you mean {name}?"));
-    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is not known")).suggest(nearest)
+fn unknown<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
+    let advice = match names::nearest(given, known.clone()) {
+        Some(name) => format!("Did you mean {name}?"),
+        None => format!("There are {}.", known.collect::<Vec<_>>().join(", ")),
+    };
+    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is not known")).suggest(Some(advice))
 }
 
 fn object(value: Value) -> Option<Map<String, Value>> {
