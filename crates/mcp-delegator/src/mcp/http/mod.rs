@@ -165,13 +165,17 @@ impl<S: ServerHandler> Face<S> {
         let config = StreamableHttpServerConfig::default()
             // The gate has looked at it.
             .disable_allowed_hosts()
-            .with_max_request_body_bytes(bounds.body_bytes);
+            .with_max_request_body_bytes(bounds.body_bytes)
+            // An answer nothing was said before is told in one piece.
+            .with_json_response(true);
         let sessions = Arc::new(Sessions::new(&bounds));
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
         Face { gate, intake: Intake::new(&bounds), sessions, service, bounds }
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream) {
+        // What is written is complete; waiting for more of it to send at once would only delay it.
+        let _ = stream.set_nodelay(true);
         let face = Arc::clone(&self);
         let answer = service_fn(move |request| {
             let face = Arc::clone(&face);
