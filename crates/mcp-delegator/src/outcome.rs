@@ -70,6 +70,29 @@ pub enum Completion {
     Failed(Box<AppError>, Option<Value>),
 }
 
+impl Completion {
+    /// The payload, whatever became of the call, and the failure.
+    pub fn parts(&self) -> (Option<&Value>, Option<&AppError>) {
+        match self {
+            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => {
+                (Some(data), None)
+            }
+            Completion::Failed(error, data) => (data.as_ref(), Some(error)),
+            Completion::NotModified => (None, None),
+        }
+    }
+
+    pub fn parts_mut(&mut self) -> (Option<&mut Value>, Option<&mut AppError>) {
+        match self {
+            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => {
+                (Some(data), None)
+            }
+            Completion::Failed(error, data) => (data.as_mut(), Some(error)),
+            Completion::NotModified => (None, None),
+        }
+    }
+}
+
 /// What a handler says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {

@@ -10,19 +10,15 @@ use serde_json::Value;
 
 use crate::cli::argv;
 use crate::fault::AppError;
-use crate::outcome::{Answer, Completion};
+use crate::outcome::Answer;
 use crate::registry::{PROGRAM, Toolset};
 
 /// Rewrites what an answer advises.
 pub fn for_tools(answer: &mut Answer, prefix: &str) {
-    let data = match &mut answer.completion {
-        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => Some(data),
-        Completion::Failed(error, data) => {
-            of_error(error, prefix);
-            data.as_mut()
-        }
-        Completion::NotModified => None,
-    };
+    let (data, error) = answer.completion.parts_mut();
+    if let Some(error) = error {
+        of_error(error, prefix);
+    }
     let Some(data) = data else { return };
     of_task(data, prefix);
     for task in data.get_mut("tasks").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
-use super::cut::{Cut, Sizes};
+use super::cut::{Cut, Sizes, WHOLE};
 use super::{events, output, verification};
 use crate::fault::{AppError, Problem};
-use crate::outcome::{Answer, Completion};
+use crate::outcome::Answer;
 
 pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
 
@@ -21,7 +21,7 @@ const LAST: [&str; 2] = ["final_message", "metadata"];
 
 /// What there is to cut.
 pub fn sizes(answer: &Answer) -> Sizes {
-    let (data, error) = parts(&answer.completion);
+    let (data, error) = answer.completion.parts();
     let mut sizes = data.map_or_else(Sizes::default, sizes_of);
     if let Some(error) = error {
         let partial = error.context.get("partial_results").map_or_else(Sizes::default, partial_sizes);
@@ -32,16 +32,6 @@ pub fn sizes(answer: &Answer) -> Sizes {
         sizes = Sizes { all, ..larger(sizes, partial) };
     }
     sizes
-}
-
-fn parts(completion: &Completion) -> (Option<&Value>, Option<&AppError>) {
-    match completion {
-        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => {
-            (Some(data), None)
-        }
-        Completion::Failed(error, data) => (data.as_ref(), Some(error)),
-        Completion::NotModified => (None, None),
-    }
 }
 
 fn sizes_of(data: &Value) -> Sizes {
@@ -76,14 +66,10 @@ fn size(value: &Value) -> usize {
 
 /// Cuts an answer so.
 pub fn apply(answer: &mut Answer, cut: Cut) {
-    let data = match &mut answer.completion {
-        Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => Some(data),
-        Completion::Failed(error, data) => {
-            cut_error(error, cut);
-            data.as_mut()
-        }
-        Completion::NotModified => None,
-    };
+    let (data, error) = answer.completion.parts_mut();
+    if let Some(error) = error {
+        cut_error(error, cut);
+    }
     match data {
         Some(data) if cut.nothing => *data = Value::Object(Map::new()),
         Some(Value::Object(task)) => cut_task(task, cut),
@@ -161,9 +147,11 @@ fn shorten_events(items: Option<&mut Value>, cut: Cut) {
     }
 }
 
-/// Brings every list and every text to the same measure, from the inside out.
+/// Brings every list and every text to the same measure, from the inside out. What stays whole is not even looked at:
+/// most answers do, and every one comes this way.
 fn level(value: &mut Value, most: usize) {
     match value {
+        _ if most == WHOLE => {}
         Value::Array(items) => {
             items.iter_mut().for_each(|item| level(item, most));
             keep_first(items, most);
@@ -176,6 +164,9 @@ fn level(value: &mut Value, most: usize) {
 
 /// The first items, as many as fit; one of them at least, unless there is room for nothing.
 fn keep_first(items: &mut Vec<Value>, most: usize) {
+    if most == WHOLE {
+        return;
+    }
     let mut room = most;
     let kept = items.iter().take_while(|item| {
         let size = size(item) + 1;
