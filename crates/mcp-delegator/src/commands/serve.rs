@@ -86,7 +86,6 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
         input.http.as_deref().map(|given| http::address(given, input.token_file.is_some())).transpose()?;
     let choice = choice(context, &input);
     let toolbox = Toolbox::of(&choice)?;
-    let surroundings = surroundings(context, &choice);
     if choice.output_schemas && choice.default_format != Format::Json {
         let problem = "describes JSON, but answers that ask for no format are Markdown";
         let suggestion = Some("Serve with --default-format json.");
@@ -94,7 +93,7 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
             Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
         ]));
     }
-    let server = Server::new(surroundings, toolbox, Resident::start(engine(context)?)?);
+    let server = Server::new(surroundings(context, toolbox), Resident::start(engine(context)?)?);
     #[cfg(feature = "conformance-fixtures")]
     let server = crate::mcp::fixtures::Fixtures::around(server);
     match listen {
@@ -147,15 +146,13 @@ fn listed(given: &[String]) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-fn surroundings(context: &Context<'_>, choice: &Choice) -> Surroundings {
+fn surroundings(context: &Context<'_>, toolbox: Toolbox) -> Surroundings {
     Surroundings {
         process: context.process.clone(),
         config: context.config.clone(),
         state_dir: context.state_dir.clone(),
         printer: std::sync::Arc::clone(context.screen.printer),
-        default_format: choice.default_format,
-        output_schemas: choice.output_schemas,
-        prefix: choice.prefix.clone(),
+        toolbox,
         shelf: Shelf::keeping(),
     }
 }

@@ -13,6 +13,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
 use super::advice;
+use super::toolbox::Toolbox;
 use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::fitting::{Room, fitting};
@@ -41,10 +42,7 @@ pub struct Surroundings {
     pub config: Config,
     pub state_dir: Option<PathBuf>,
     pub printer: Arc<Printer>,
-    pub default_format: Format,
-    /// Whether the tool list declares what answers look like.
-    pub output_schemas: bool,
-    pub prefix: String,
+    pub toolbox: Toolbox,
     pub shelf: Shelf,
 }
 
@@ -68,7 +66,7 @@ impl Surroundings {
 
     /// A call that could not even be judged.
     pub fn broken(&self, spec: &'static CommandSpec, error: AppError) -> Refused {
-        let (call, format) = (Call::begin(), self.default_format);
+        let (call, format) = (Call::begin(), self.toolbox.default_format());
         let call = Admitted { spec, input: Value::Null, format, call, max_text: MAX_TEXT };
         Refused { call: Box::new(call), error: Box::new(error) }
     }
@@ -82,7 +80,7 @@ impl Surroundings {
         let call = Call::begin();
         let mut problems: Vec<Problem> = Vec::new();
         let asked = payload::take_format(&mut object, &FORMATS, &mut problems);
-        let format = asked.unwrap_or(self.default_format);
+        let format = asked.unwrap_or(self.toolbox.default_format());
         // Output that was asked for is escaped on its way, and the agent's last message comes besides.
         let asked_for_more = ["max_output_bytes", "maxOutputBytes"]
             .iter()
@@ -141,7 +139,7 @@ impl Surroundings {
         let mut answer = answer.unwrap_or_else(Answer::from);
         let told = self.config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message));
         answer.warnings.extend(told);
-        advice::for_tools(&mut answer, &self.prefix);
+        advice::for_tools(&mut answer, self.toolbox.prefix());
         let presentation = self.presentation(call.format);
         let room = || Room { most: call.max_text, unit: Unit::Characters, printer: &self.printer };
         let (outcome, texts) = fitting(call.call.end(call.spec, answer), &presentation, room());
@@ -150,7 +148,7 @@ impl Surroundings {
         let structured = match call.format {
             Format::Json => Some(text.clone()),
             // Whoever was told what answers look like expects them to look so in every format.
-            _ if self.output_schemas => {
+            _ if self.toolbox.declares_answers() => {
                 let (_, texts) = fitting(outcome, &self.presentation(Format::Json), room());
                 Some(self.printer.clean_line(&texts.answer))
             }
@@ -164,7 +162,7 @@ impl Surroundings {
     }
 
     fn presentation(&self, format: Format) -> Presentation {
-        Presentation::of_tool(format, &self.prefix)
+        Presentation::of_tool(format, self.toolbox.prefix())
     }
 }
 

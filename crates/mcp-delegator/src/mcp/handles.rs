@@ -222,11 +222,11 @@ pub fn keep_format(engine: &Engine, handle: &Handle, format: Format) -> Result<(
 
 /// The one that was asked for last.
 pub fn kept_format(engine: &Engine, handle: &Handle) -> Result<Option<Format>, AppError> {
-    let formats = notes(engine, handle)?.into_iter().rev().filter_map(|note| match note {
+    let mut formats = notes(engine, handle)?.into_iter().rev().filter_map(|note| match note {
         Note::Format(name) => tool_format(&name),
         Note::LetGo(_) => None,
     });
-    Ok(formats.into_iter().next())
+    Ok(formats.next())
 }
 
 pub fn let_go(engine: &Engine, handle: &Handle) -> Result<(), AppError> {

@@ -6,7 +6,7 @@ use crate::cli::globals::Format;
 /// With the names the tools have here.
 pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
-    let has = |name: &str| toolbox.serves_named(name);
+    let has = |name: &str| toolbox.serves(name);
     let mut steps: Vec<String> = Vec::new();
     if has("local_exec") {
         steps.push(format!(

@@ -52,7 +52,7 @@ pub fn projected(
     }
     let (spec, format, input) = match handle {
         Handle::Run(_) => {
-            let format = kept_format(&engine, handle)?.unwrap_or(surroundings.default_format);
+            let format = kept_format(&engine, handle)?.unwrap_or(surroundings.toolbox.default_format());
             (&commands::local::run::SPEC, format, json!({"task": "-"}))
         }
         Handle::Wait(awaited) => (&commands::local::wait::SPEC, awaited.telling.format, awaited.inputs()),

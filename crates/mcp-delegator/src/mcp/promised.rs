@@ -22,30 +22,25 @@ impl Server {
             [id] if is_run => Handle::Run(id.clone()),
             _ => Handle::Wait(Awaited::of(staying, call)),
         };
-        let (format, kept) = (call.format, handle.clone());
-        let keep = move |engine: &_| match is_run {
-            true => handles::keep_format(engine, &kept, format),
-            false => Ok(()),
-        };
-        let given = match self.work(move |context| keep(&engine(context)?)).await {
-            Ok(()) => self.look_at(&handle).await,
-            Err(error) => Err(error),
-        };
-        match given {
+        let (surroundings, format) = (Arc::clone(&self.surroundings), call.format);
+        let given = self.work(move |context| {
+            if is_run {
+                handles::keep_format(&engine(context)?, &handle, format)?;
+            }
+            projected(&surroundings, context, &handle)
+        });
+        match given.await {
             Ok(detailed) => CallToolResponse::Task(CreateTaskResult::new(detailed.task)),
             Err(error) => self.surroundings.render(call, Err(error)).into(),
         }
     }
 
     /// A handle as the registry has it now.
-    async fn look_at(&self, handle: &Handle) -> Result<DetailedTask, AppError> {
-        let (surroundings, handle) = (Arc::clone(&self.surroundings), handle.clone());
-        self.work(move |context| projected(&surroundings, context, &handle)).await
-    }
-
     pub(super) async fn handle(&self, text: &str) -> Result<DetailedTask, ErrorData> {
         let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
-        self.look_at(&handle).await.map_err(|error| refusal(text, &error))
+        let surroundings = Arc::clone(&self.surroundings);
+        let looked_at = self.work(move |context| projected(&surroundings, context, &handle)).await;
+        looked_at.map_err(|error| refusal(text, &error))
     }
 
     /// Ends the task of a run, and of a wait only the wait.
@@ -53,7 +48,7 @@ impl Server {
         let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
         let cancelled = match handle {
             // A server without the tool has no other way to do what it does.
-            Handle::Run(_) if !self.toolbox.serves(&commands::local::cancel::SPEC) => {
+            Handle::Run(_) if !self.surroundings.toolbox.serves(&commands::local::cancel::SPEC.snake()) => {
                 return Err(bad("This server cancels no tasks.".to_owned()));
             }
             Handle::Run(id) => {

@@ -14,7 +14,7 @@ const NEEDS: [(&str, &[&str]); 2] =
 
 fn is_served(name: &str, toolbox: &Toolbox) -> bool {
     let needs = NEEDS.iter().find(|(known, _)| *known == name);
-    needs.is_some_and(|(_, tools)| tools.iter().all(|tool| toolbox.serves_named(tool)))
+    needs.is_some_and(|(_, tools)| tools.iter().all(|tool| toolbox.serves(tool)))
 }
 
 /// All there are here.

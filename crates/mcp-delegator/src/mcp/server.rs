@@ -22,7 +22,6 @@ use super::call::{Admitted, Refused, Surroundings};
 use super::confirmation::{self, Said};
 use super::malformed::malformed;
 use super::staying::{Listener, stay};
-use super::toolbox::Toolbox;
 use super::{instructions, prompts, resources};
 use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
@@ -35,17 +34,12 @@ use crate::views::PRODUCT_VERSION;
 #[derive(Debug, Clone)]
 pub struct Server {
     pub(super) surroundings: Arc<Surroundings>,
-    pub(super) toolbox: Arc<Toolbox>,
     resident: Arc<Resident>,
 }
 
 impl Server {
-    pub fn new(surroundings: Surroundings, toolbox: Toolbox, resident: Resident) -> Server {
-        Server {
-            surroundings: Arc::new(surroundings),
-            toolbox: Arc::new(toolbox),
-            resident: Arc::new(resident),
-        }
+    pub fn new(surroundings: Surroundings, resident: Resident) -> Server {
+        Server { surroundings: Arc::new(surroundings), resident: Arc::new(resident) }
     }
 
     /// Does something short on a thread that may block.
@@ -54,9 +48,7 @@ impl Server {
         act: impl FnOnce(&Context<'_>) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, AppError> {
         let surroundings = Arc::clone(&self.surroundings);
-        tokio::task::spawn_blocking(move || surroundings.work(act))
-            .await
-            .unwrap_or_else(|_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended.")))
+        aside(move || surroundings.work(act)).await
     }
 
     /// Lets a call in or not. Of one that may change something files are looked at first, so that is done on a thread that
@@ -68,11 +60,7 @@ impl Server {
     ) -> Result<Admitted, Refused> {
         let surroundings = Arc::clone(&self.surroundings);
         let judge = move || caught(|| Ok(surroundings.admit(spec, object)));
-        let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
-        let judged = match spec.is_safe() {
-            true => judge(),
-            false => tokio::task::spawn_blocking(judge).await.unwrap_or_else(ended),
-        };
+        let judged = if spec.is_safe() { judge() } else { aside(judge).await };
         judged.unwrap_or_else(|error| Err(self.surroundings.broken(spec, error)))
     }
 
@@ -96,7 +84,7 @@ impl Server {
     /// What a command is called here.
     #[cfg(feature = "conformance-fixtures")]
     pub fn name_of(&self, spec: &crate::registry::CommandSpec) -> String {
-        spec.tool_name(self.toolbox.prefix())
+        spec.tool_name(self.surroundings.toolbox.prefix())
     }
 
     /// A call whose handler breaks down: for the proof that the server does not.
@@ -189,6 +177,14 @@ impl Server {
     }
 }
 
+/// On a thread that may block.
+async fn aside<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, AppError> + Send + 'static,
+) -> Result<T, AppError> {
+    let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
+    tokio::task::spawn_blocking(act).await.unwrap_or_else(ended)
+}
+
 /// Only a request that says so itself can be given a handle.
 fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
     context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
@@ -220,7 +216,7 @@ impl ServerHandler for Server {
         let name = Implementation::new(crate::registry::PROGRAM, PRODUCT_VERSION);
         ServerConfig::new(capabilities)
             .with_server_info(name)
-            .with_instructions(instructions::instructions(&self.toolbox))
+            .with_instructions(instructions::instructions(&self.surroundings.toolbox))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -236,7 +232,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.toolbox.list()))
+        Ok(ListToolsResult::with_all_items(self.surroundings.toolbox.list()))
     }
 
     async fn call_tool(
@@ -244,8 +240,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(spec) = self.toolbox.find(&request.name) else {
-            let nearest = self.toolbox.nearest(&request.name);
+        let Some(spec) = self.surroundings.toolbox.find(&request.name) else {
+            let nearest = self.surroundings.toolbox.nearest(&request.name);
             let hint = nearest.map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
             return Err(bad(format!("Unknown tool: {}.{hint}", request.name)));
         };
@@ -296,7 +292,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list(&self.toolbox)))
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.surroundings.toolbox)))
     }
 
     async fn get_prompt(
@@ -305,7 +301,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        match prompts::get(&request.name, &given, &self.toolbox) {
+        match prompts::get(&request.name, &given, &self.surroundings.toolbox) {
             Some(Ok(prompt)) => Ok(prompt.into()),
             Some(Err(problem)) => Err(bad(format!("The prompt {} {problem}.", request.name))),
             None => Err(bad(format!("Unknown prompt: {}.", request.name))),

@@ -80,17 +80,18 @@ impl Toolbox {
         self.default_format
     }
 
+    /// Whether the list declares what answers look like.
+    pub fn declares_answers(&self) -> bool {
+        self.output_schemas
+    }
+
     /// The command behind a tool's name.
     pub fn find(&self, name: &str) -> Option<&'static CommandSpec> {
         self.served.iter().copied().find(|spec| spec.tool_name(&self.prefix) == name)
     }
 
-    pub fn serves(&self, spec: &CommandSpec) -> bool {
-        self.served.iter().any(|served| served.path == spec.path)
-    }
-
-    /// The same, by the name without its prefix.
-    pub fn serves_named(&self, name: &str) -> bool {
+    /// By the name without its prefix.
+    pub fn serves(&self, name: &str) -> bool {
         self.served.iter().any(|served| served.snake() == name)
     }
 

@@ -3,6 +3,8 @@
 //! Mixed spelling is the best-known cause of failed agent calls in this field, so camelCase, and rarely needed inputs
 //! inside or outside of `options`, are all accepted; two spellings of one input are not.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{OPTIONS, other_words};
@@ -26,7 +28,7 @@ pub(super) fn folded(
     let outside = object.into_iter().map(|(key, value)| (key.clone(), key, value));
     let inside = nested.into_iter().map(|(key, value)| (format!("{OPTIONS}.{key}"), key, value));
     let mut folded: Map<String, Value> = Map::new();
-    let mut places: Map<String, Value> = Map::new();
+    let mut places: BTreeMap<String, String> = BTreeMap::new();
     for (place, key, value) in outside.chain(inside) {
         // An input that is explicitly nothing is an input that was not given.
         if value.is_null() {
@@ -35,12 +37,11 @@ pub(super) fn folded(
         let name = snake_case(&key);
         if inputs.get(&name).is_none() {
             problems.push(unknown_input(inputs, &key, &name));
-        } else if let Some(first) = places.get(&name).and_then(Value::as_str) {
-            let problem = given_twice(&name, first, &place);
-            problems.push(problem);
+        } else if let Some(first) = places.get(&name) {
+            problems.push(given_twice(&name, first, &place));
         } else {
             folded.insert(name.clone(), whole_number(inputs, &name, value));
-            places.insert(name, place.into());
+            places.insert(name, place);
         }
     }
     folded
