@@ -26,8 +26,10 @@ pub(super) fn matches(needle: &str, text: &Text<'_>, json: bool) -> Answer<Optio
     let (mut wanted, mut at) = (0, 0);
     while wanted < bytes.len() {
         let literal = bytes[wanted..].iter().take_while(|&&byte| byte == b'\\').count();
-        let written = text.backslashes(at)?;
-        if written > MAX_BACKSLASHES || wanted + literal >= bytes.len() {
+        // Each backslash of the value is doubled as often as the escape behind it.
+        let most = MAX_BACKSLASHES * (literal + 1);
+        let written = text.run(at, most + 1, |byte| byte == b'\\')?;
+        if written > most || wanted + literal >= bytes.len() {
             return Ok(None);
         }
         let step = match (literal, written) {

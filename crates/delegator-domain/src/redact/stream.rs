@@ -165,8 +165,10 @@ impl RedactStream {
             }
         }
         let mut found = None;
+        // What follows a masked part stands alone, whatever the part ended in.
+        let at_boundary = is_boundary(before) || self.position <= self.covered;
         for shape in &work.shapes {
-            if !shape.needs_boundary() || is_boundary(before) {
+            if !shape.needs_boundary() || at_boundary {
                 found = found.or(shape.find(&text, before.last().copied(), json)?);
             }
         }

@@ -2,9 +2,10 @@
 //!
 //! A token is recognised after a minimum length and may be endless, so what follows is dropped character by
 //! character with a state of fixed size. A private key is dropped line by line up to its `-----END …-----`; if
-//! that never comes, the first thing that cannot be part of a key ends it: a quote, a space inside a line, or
-//! in JSON a raw line break. Line numbers (`12→`, `12<tab>`) and indentation are part of it, because agents
-//! print files that way.
+//! that never comes, the first thing that cannot be part of a key ends it: a quote, a space inside a line, in JSON
+//! a raw line break, and elsewhere one before a line that cannot be a key's, so that what stands there stays a
+//! line of its own. Line numbers (`12→`, `12<tab>`) and indentation are part of it, because agents print files
+//! that way.
 
 use super::text::{Answer, Class, MAX_BACKSLASHES, Text};
 
@@ -49,7 +50,7 @@ impl Pem {
         let length = match byte {
             b'\\' => escape(text)?,
             0xe2 if text.starts_with(0, "→".as_bytes())? => 3,
-            b'\n' | b'\r' => usize::from(self.multiline),
+            b'\n' | b'\r' => usize::from(self.multiline && goes_on(text)?),
             b' ' => usize::from(self.gap),
             b'\t' | b'+' | b'/' | b'=' | b':' | b',' | b'-' => 1,
             _ => usize::from(byte.is_ascii_alphanumeric()),
@@ -70,6 +71,22 @@ impl Pem {
         self.dashes = if byte == b'-' { self.dashes + 1 } else { 0 };
         usize::from(byte == b'-' || byte == b' ' || byte.is_ascii_uppercase() || byte.is_ascii_digit())
     }
+}
+
+/// How much space there may be between two lines of a key.
+const MOST_BLANK: usize = 64;
+
+/// Whether a key can go on after this line break.
+fn goes_on(text: &Text<'_>) -> Answer<bool> {
+    for at in 1..=MOST_BLANK {
+        match text.byte(at)? {
+            Some(b' ' | b'\t' | b'\n' | b'\r') => {}
+            Some(b'+' | b'/' | b'=' | b'-') => return Ok(true),
+            Some(byte) => return Ok(byte.is_ascii_alphanumeric()),
+            None => return Ok(false),
+        }
+    }
+    Ok(false)
 }
 
 /// A line break, tab or slash as JSON writes it, at any depth.

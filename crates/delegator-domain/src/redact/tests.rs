@@ -156,6 +156,11 @@ fn private_keys() {
         let text = format!("{{\"k\":\"{}{newline}\",\"b\":1}}\n{{}}", key.replace('\n', newline));
         assert_eq!(redact(&formats(), &text), format!("{{\"k\":\"[REDACTED:pem]{newline}\",\"b\":1}}\n{{}}"));
     }
+    // A key without an end leaves the lines alone that cannot be its own.
+    for next in ["{\"next\":1}\n", "  \"next\"", "://x", "\n\n"] {
+        let open = format!("-----BEGIN PRIVATE KEY-----\nMIIE\n{next}");
+        assert_eq!(redact(&formats(), &open), format!("[REDACTED:pem]\n{next}"));
+    }
     let cut = "{\"k\":\"-----BEGIN PRIVATE KEY-----\\nMIIE\"}\n{\"next\":1}";
     assert_eq!(redact(&formats(), cut), "{\"k\":\"[REDACTED:pem]\"}\n{\"next\":1}");
 }
