@@ -1,6 +1,7 @@
 //! How this call wants its answer, and the answer in that form.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use delegator_config::Config;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use crate::cli::globals::{Format, Globals};
 
 use crate::outcome::{Completion, Outcome};
 use crate::process::Process;
-use crate::registry::CommandSpec;
+use crate::registry::{CommandSpec, ServedTools};
 use crate::screen::Items;
 use crate::views::document::{Block, Calls, Document};
 use crate::views::envelope_schema::{self, Envelope};
@@ -25,8 +26,8 @@ pub struct Presentation {
     pub quiet: bool,
     /// Only part of the data is wanted, so it cannot be described as a whole.
     is_partial: bool,
-    /// A host reads it, and hands it to a model.
-    is_for_tools: bool,
+    /// A host reads it, and hands it to a model that can call these.
+    served: Option<Arc<ServedTools>>,
     tool_prefix: String,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
@@ -75,7 +76,7 @@ impl Presentation {
             stream: !globals.no_stream,
             quiet: globals.quiet,
             is_partial: !globals.fields.is_empty(),
-            is_for_tools: false,
+            served: None,
             tool_prefix: config.tool_prefix().to_owned(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
@@ -83,15 +84,15 @@ impl Presentation {
     }
 
     /// How a tool answers.
-    pub fn of_tool(format: Format, prefix: &str) -> Self {
+    pub fn of_tool(format: Format, served: &Arc<ServedTools>) -> Self {
         Presentation {
             screen: Look { shown: Shown::In(format), envelope: Envelope::Tool },
             file: None,
             stream: false,
             quiet: true,
             is_partial: false,
-            is_for_tools: true,
-            tool_prefix: prefix.to_owned(),
+            served: Some(Arc::clone(served)),
+            tool_prefix: served.prefix.clone(),
             stdout_is_terminal: false,
             stderr_is_terminal: false,
         }
@@ -140,7 +141,7 @@ impl Presentation {
     pub fn is_capped(&self, outcome: &Outcome) -> bool {
         match self.look(outcome).shown {
             Shown::In(Format::Json | Format::Jsonl) => true,
-            Shown::In(Format::Markdown) => self.is_for_tools,
+            Shown::In(Format::Markdown) => self.served.is_some(),
             Shown::In(Format::Human) | Shown::Raw => false,
         }
     }
@@ -212,7 +213,7 @@ impl Presentation {
 
     /// A wait that ran out is an answer here, whoever reads it, and what there is to warn of is told.
     fn markdown(&self, outcome: &Outcome) -> String {
-        let calls = if self.is_for_tools { Calls::Tools(&self.tool_prefix) } else { Calls::Commands };
+        let calls = self.served.as_deref().map_or(Calls::Commands, Calls::Tools);
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
             (Some(error), _) => error_document::described(outcome, &error).to_markdown(calls),
             (None, Some(data)) => self.headed(outcome, data).to_markdown(calls),

@@ -35,7 +35,7 @@ pub struct Serve {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<String>,
-    /// Toolsets to serve: local, cloud, registry (these are the default), extra
+    /// Toolsets to serve: local, cloud, registry (these are the default), extra, codex-compat
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,

@@ -1,5 +1,7 @@
 //! Answers of any size, in the rooms of both surfaces.
 
+use std::sync::Arc;
+
 use delegator_domain::redact::Redactor;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,12 +11,18 @@ use crate::cli::globals::Format;
 use crate::commands::local::{results, run, wait};
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::Completion;
+use crate::registry::ServedTools;
 use crate::requests::page::place_of;
 use crate::run::Call;
 use crate::views::events::{LONG_BYTES, question};
 use crate::views::output::{self, MARK};
 
 const SECRET: &str = "hunter-2-hunter-2";
+
+fn served() -> Arc<ServedTools> {
+    let names = ["local_wait", "local_results", "local_resume"].map(str::to_owned).to_vec();
+    Arc::new(ServedTools { prefix: "_codex_".to_owned(), names })
+}
 
 fn printer() -> Printer {
     Printer::new(Redactor::builder().secret(SECRET).build())
@@ -49,7 +57,7 @@ fn event(at: usize, length: usize) -> Value {
 
 fn fitted(answer: Answer, format: Format, most: usize) -> (Outcome, String) {
     let (printer, command) = (printer(), &results::SPEC);
-    let presentation = Presentation::of_tool(format, "_codex_");
+    let presentation = Presentation::of_tool(format, &served());
     let outcome = Call::begin().end(command, answer.fact("count", 1));
     let (outcome, texts) = fitting(outcome, &presentation, tool_room(&printer, most));
     (outcome, printer.clean_line(&texts.answer))
@@ -101,7 +109,7 @@ fn long_events_are_short_however_much_room_there_is() {
     let printer = printer();
     let room = Room { most: 100_000, unit: Unit::Bytes, printer: &printer };
     let answer = Answer::done(whole.clone()).fact("count", 1);
-    let presentation = Presentation::of_tool(Format::Json, "_codex_");
+    let presentation = Presentation::of_tool(Format::Json, &served());
     let (outcome, _) = fitting(Call::begin().end(&results::SPEC, answer), &presentation, room);
     assert_eq!(data(&outcome)["events"], whole["events"]);
 }
@@ -124,7 +132,7 @@ fn the_newest_events_stay_and_the_cursor_leads_to_the_others() {
 #[test]
 fn an_error_fits_too() {
     let printer = printer();
-    let presentation = Presentation::of_tool(Format::Json, "_codex_");
+    let presentation = Presentation::of_tool(Format::Json, &served());
     let fit = |error: AppError, most: usize| {
         let outcome = Call::begin().end(&run::SPEC, error.into());
         let (outcome, texts) = fitting(outcome, &presentation, tool_room(&printer, most));
@@ -165,7 +173,7 @@ fn of_several_tasks_each_keeps_its_message() {
         task
     };
     let told = Answer::done(json!({"tasks": (0..5).map(task).collect::<Vec<_>>()}));
-    let (printer, presentation) = (printer(), Presentation::of_tool(Format::Json, "_codex_"));
+    let (printer, presentation) = (printer(), Presentation::of_tool(Format::Json, &served()));
     let fit = |most: usize| {
         let outcome = Call::begin().end(&wait::SPEC, told.clone());
         let (outcome, texts) = fitting(outcome, &presentation, tool_room(&printer, most));
@@ -240,7 +248,7 @@ proptest! {
             .detail(detail);
         let data = result("Done.", (&output, ""), Vec::new(), 3);
         let answer = Answer::new(Completion::Failed(Box::new(error), Some(data)));
-        let presentation = Presentation::of_tool(if is_json { Format::Json } else { Format::Markdown }, "_codex_");
+        let presentation = Presentation::of_tool(if is_json { Format::Json } else { Format::Markdown }, &served());
         let (_, texts) = fitting(Call::begin().end(&run::SPEC, answer), &presentation, tool_room(&printer, 8_000));
         prop_assert!(printer.clean_line(&texts.answer).chars().count() <= 8_000);
     }

@@ -11,47 +11,47 @@ use serde_json::Value;
 use crate::cli::argv;
 use crate::fault::AppError;
 use crate::outcome::Answer;
-use crate::registry::{PROGRAM, Toolset};
+use crate::registry::{PROGRAM, ServedTools};
 
 /// Rewrites what an answer advises.
-pub fn for_tools(answer: &mut Answer, prefix: &str) {
+pub fn for_tools(answer: &mut Answer, served: &ServedTools) {
     let (data, error) = answer.completion.parts_mut();
     if let Some(error) = error {
-        of_error(error, prefix);
+        of_error(error, served);
     }
     let Some(data) = data else { return };
-    of_task(data, prefix);
+    of_task(data, served);
     for task in data.get_mut("tasks").and_then(Value::as_array_mut).into_iter().flatten() {
-        of_task(task, prefix);
+        of_task(task, served);
     }
 }
 
-fn of_task(task: &mut Value, prefix: &str) {
+fn of_task(task: &mut Value, served: &ServedTools) {
     if let Some(context) = task.pointer_mut("/metadata/error_context") {
-        suggestions(context, prefix);
+        suggestions(context, served);
     }
 }
 
-fn of_error(error: &mut AppError, prefix: &str) {
+fn of_error(error: &mut AppError, served: &ServedTools) {
     let problems = error.problems.iter_mut().map(|problem| &mut problem.suggestion);
     for advice in problems.chain([&mut error.suggestion]).flatten() {
-        *advice = spoken(advice, prefix);
+        *advice = spoken(advice, served);
     }
     for value in error.context.values_mut() {
-        suggestions(value, prefix);
+        suggestions(value, served);
     }
 }
 
 /// The list of that name in what is told about a failure.
-fn suggestions(context: &mut Value, prefix: &str) {
+fn suggestions(context: &mut Value, served: &ServedTools) {
     for advice in context.get_mut("suggestions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Value::String(words) = advice {
-            *words = spoken(words, prefix);
+            *words = spoken(words, served);
         }
     }
 }
 
-fn spoken(advice: &str, prefix: &str) -> String {
+fn spoken(advice: &str, served: &ServedTools) -> String {
     let mut told = String::new();
     let mut rest = advice;
     while let Some(at) = rest.find(PROGRAM) {
@@ -59,7 +59,7 @@ fn spoken(advice: &str, prefix: &str) -> String {
         // A command in quotes ends with them, any other with the advice.
         let quoted = before.ends_with('\'').then(|| from.find('\'')).flatten();
         let (command, after) = from.split_at(quoted.unwrap_or(from.len()));
-        let call = call(command, prefix);
+        let call = call(command, served);
         let unquoted = |call: String| match quoted {
             Some(_) => (before.trim_end_matches('\''), call, after.strip_prefix('\'').unwrap_or(after)),
             None => (before, call, after),
@@ -73,15 +73,11 @@ fn spoken(advice: &str, prefix: &str) -> String {
 }
 
 /// The call of the tool a command is; `None` if it is none.
-fn call(command: &str, prefix: &str) -> Option<String> {
+fn call(command: &str, served: &ServedTools) -> Option<String> {
     let words: Vec<OsString> = shell::split(command)?.into_iter().map(OsString::from).collect();
     let invocation = argv::read(&words).ok()?;
     let spec = invocation.spec?;
-    let is_a_tool = matches!(spec.toolset, Toolset::Local | Toolset::Cloud | Toolset::Registry);
-    if !is_a_tool || !invocation.problems.is_empty() {
-        return None;
-    }
-    let name = spec.tool_name(prefix);
+    let name = served.name_of(&spec.snake()).filter(|_| invocation.problems.is_empty())?;
     Some(match invocation.object.is_empty() {
         true => name,
         false => format!("{name} {}", Value::Object(invocation.object)),
@@ -90,10 +86,12 @@ fn call(command: &str, prefix: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::spoken;
+    use super::*;
 
     #[test]
     fn commands_that_are_tools_become_calls() {
+        let names = ["local_status", "local_wait", "local_resume"].map(str::to_owned).to_vec();
+        let served = ServedTools { prefix: "_codex_".to_owned(), names };
         for (advice, expected) in [
             ("'mcp-delegator local status' lists the tasks.", "_codex_local_status lists the tasks."),
             (
@@ -104,6 +102,7 @@ mod tests {
                 "Go on: mcp-delegator local resume 'go on' --task-id T-local-1",
                 r#"Go on: _codex_local_resume {"task":"go on","task_id":"T-local-1"}"#,
             ),
+            ("Or 'mcp-delegator local exec x'.", "Or 'mcp-delegator local exec x'."),
             ("See what is missing: mcp-delegator doctor", "See what is missing: mcp-delegator doctor"),
             (
                 "'mcp-delegator doctor' or 'mcp-delegator local status'.",
@@ -112,7 +111,7 @@ mod tests {
             ("It is mcp-delegator's own.", "It is mcp-delegator's own."),
             ("Nothing of the kind.", "Nothing of the kind."),
         ] {
-            assert_eq!(spoken(advice, "_codex_"), expected);
+            assert_eq!(spoken(advice, &served), expected);
         }
     }
 }

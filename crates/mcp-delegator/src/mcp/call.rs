@@ -27,6 +27,7 @@ use crate::requests;
 use crate::run::{Call, Context, caught};
 use crate::screen::Screen;
 use crate::stdout::Printer;
+use crate::views::task as view;
 
 /// How a tool can answer.
 const FORMATS: [Format; 2] = [Format::Markdown, Format::Json];
@@ -117,6 +118,11 @@ impl Surroundings {
         }
     }
 
+    /// An agent's own words, and nothing else, as the host gets them.
+    pub fn quoted(&self, words: &str) -> String {
+        self.printer.clean_line(&view::shortened(words, MAX_TEXT))
+    }
+
     /// Does a piece of work of a call; a panic is an error like any other.
     pub fn work<T>(&self, act: impl FnOnce(&Context<'_>) -> Result<T, AppError>) -> Result<T, AppError> {
         let presentation = self.presentation(Format::Json);
@@ -139,7 +145,7 @@ impl Surroundings {
         let mut answer = answer.unwrap_or_else(Answer::from);
         let told = self.config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message));
         answer.warnings.extend(told);
-        advice::for_tools(&mut answer, self.toolbox.prefix());
+        advice::for_tools(&mut answer, self.toolbox.names());
         let presentation = self.presentation(call.format);
         let room = || Room { most: call.max_text, unit: Unit::Characters, printer: &self.printer };
         let (outcome, texts) = fitting(call.call.end(call.spec, answer), &presentation, room());
@@ -162,7 +168,7 @@ impl Surroundings {
     }
 
     fn presentation(&self, format: Format) -> Presentation {
-        Presentation::of_tool(format, self.toolbox.prefix())
+        Presentation::of_tool(format, self.toolbox.names())
     }
 }
 

@@ -5,6 +5,7 @@
 //!        ├─ server ────┤ call      validate ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
 //! http ──┘  (rmcp)     ├ staying   many waits, one thread, progress
 //!                      ├ handles   the tasks extension; projection: what the registry says of a handle
+//!                      ├ codex_compat  the two tools of Codex's own former server
 //!                      └ resources, prompts, confirmation
 //! hearing: what a line on stdin means
 //! ```
@@ -16,6 +17,7 @@
 
 pub mod advice;
 pub mod call;
+pub mod codex_compat;
 pub mod confirmation;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;

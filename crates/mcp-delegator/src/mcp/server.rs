@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::Poll;
 
-use delegator_engine::resident::Resident;
+use delegator_engine::resident::{Resident, Watched};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::call::{Admitted, Refused, Surroundings};
 use super::confirmation::{self, Said};
 use super::malformed::malformed;
-use super::staying::{Listener, stay};
+use super::staying::{Listener, stay, telling};
 use super::{instructions, prompts, resources};
 use crate::commands::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
@@ -53,7 +53,7 @@ impl Server {
 
     /// Lets a call in or not. Of one that may change something files are looked at first, so that is done on a thread that
     /// may block.
-    async fn admit(
+    pub(super) async fn admit(
         &self,
         spec: &'static crate::registry::CommandSpec,
         object: Map<String, Value>,
@@ -70,12 +70,7 @@ impl Server {
         call: &Admitted,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let mut answering = std::pin::pin!(self.answer(call, context));
-        let watched = std::future::poll_fn(|waker| match caught(|| Ok(answering.as_mut().poll(waker))) {
-            Ok(poll) => poll.map(Ok),
-            Err(error) => Poll::Ready(Err(error)),
-        });
-        match watched.await {
+        match surviving(self.answer(call, context)).await {
             Ok(response) => response,
             Err(error) => self.surroundings.render(call, Err(error)).into(),
         }
@@ -103,22 +98,39 @@ impl Server {
     }
 
     async fn answer(&self, call: &Admitted, context: &RequestContext<RoleServer>) -> CallToolResponse {
+        let listener = Listener::of(context);
+        if let Some(listener) = &listener {
+            listener.tell(call.spec.about).await;
+        }
         let input = call.input.clone();
         let answered = match call.spec.stay {
-            Some(stay) => match self.work(move |context| (stay.begin)(context, &input)).await {
-                Ok(Begun::Over(answer)) => Ok(*answer),
-                Ok(Begun::Staying(staying)) if declares_tasks(context) => {
-                    return self.handle_of(call, &staying).await;
+            Some(stay) => {
+                let begun = self.work(move |context| (stay.begin)(context, &input));
+                match telling(listener.as_ref(), call.spec.about, begun).await {
+                    Ok(Begun::Over(answer)) => Ok(*answer),
+                    Ok(Begun::Staying(staying)) if declares_tasks(context) => {
+                        return self.handle_of(call, &staying).await;
+                    }
+                    Ok(Begun::Staying(staying)) => self.stayed(call, stay, &staying, listener.as_ref()).await,
+                    Err(error) => Err(error),
                 }
-                Ok(Begun::Staying(staying)) => self.stayed(call, stay, &staying, context).await,
-                Err(error) => Err(error),
-            },
-            None => match call.spec.run {
-                Some(run) => self.work(move |context| run(context, input)).await,
-                None => Err(AppError::new(ErrorCode::Internal, "A command without a handler was accepted.")),
-            },
+            }
+            None => self.done(call, listener.as_ref()).await,
         };
         self.surroundings.render(call, answered).into()
+    }
+
+    /// What a command does that does not stay.
+    pub(super) async fn done(
+        &self,
+        call: &Admitted,
+        listener: Option<&Listener>,
+    ) -> Result<Answer, AppError> {
+        let Some(run) = call.spec.run else {
+            return Err(AppError::new(ErrorCode::Internal, "A command without a handler was accepted."));
+        };
+        let input = call.input.clone();
+        telling(listener, call.spec.about, self.work(move |context| run(context, input))).await
     }
 
     async fn stayed(
@@ -126,16 +138,23 @@ impl Server {
         call: &Admitted,
         how: Stay,
         staying: &Staying,
-        context: &RequestContext<RoleServer>,
+        listener: Option<&Listener>,
     ) -> Result<Answer, AppError> {
-        let engine = self.work(engine).await?;
-        let token = context.meta.get_progress_token();
-        let listener = token.map(|token| Listener { peer: context.peer.clone(), token });
-        let watched = stay(&self.resident, engine, staying, listener).await?;
+        let watched = self.watched(staying, listener).await?;
         let input = call.input.clone();
         let mut answer = self.work(move |context| (how.end)(context, &input, watched)).await?;
         answer.facts.extend(staying.facts.clone());
         Ok(answer)
+    }
+
+    /// Until what is awaited has happened.
+    pub(super) async fn watched(
+        &self,
+        staying: &Staying,
+        listener: Option<&Listener>,
+    ) -> Result<Watched, AppError> {
+        let engine = self.work(engine).await?;
+        stay(&self.resident, engine, staying, listener).await
     }
 
     /// The user's word, where it is missing and the host can ask for it.
@@ -177,12 +196,33 @@ impl Server {
     }
 }
 
+/// A panic on the way is an error like any other.
+pub(super) async fn surviving<T>(work: impl Future<Output = T>) -> Result<T, AppError> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|waker| match caught(|| Ok(work.as_mut().poll(waker))) {
+        Ok(poll) => poll.map(Ok),
+        Err(error) => Poll::Ready(Err(error)),
+    })
+    .await
+}
+
 /// On a thread that may block.
 async fn aside<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, AppError> + Send + 'static,
 ) -> Result<T, AppError> {
     let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
     tokio::task::spawn_blocking(act).await.unwrap_or_else(ended)
+}
+
+/// A cancelled request ends the call; what the call has begun goes on.
+async fn unless_cancelled(
+    context: &RequestContext<RoleServer>,
+    answer: impl Future<Output = CallToolResponse>,
+) -> Result<CallToolResponse, ErrorData> {
+    tokio::select! {
+        response = answer => Ok(response),
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
+    }
 }
 
 /// Only a request that says so itself can be given a handle.
@@ -240,8 +280,13 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(spec) = self.surroundings.toolbox.find(&request.name) else {
-            let nearest = self.surroundings.toolbox.nearest(&request.name);
+        let toolbox = &self.surroundings.toolbox;
+        if let Some(tool) = toolbox.find_compat(&request.name) {
+            let given = request.arguments.unwrap_or_default();
+            return unless_cancelled(&context, self.as_codex(tool, given, &context)).await;
+        }
+        let Some(spec) = toolbox.find(&request.name) else {
+            let nearest = toolbox.nearest(&request.name);
             let hint = nearest.map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
             return Err(bad(format!("Unknown tool: {}.{hint}", request.name)));
         };
@@ -253,10 +298,7 @@ impl ServerHandler for Server {
                 Err(response) => return Ok(response),
             },
         };
-        tokio::select! {
-            response = self.whatever_happens(&call, &context) => Ok(response),
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
-        }
+        unless_cancelled(&context, self.whatever_happens(&call, &context)).await
     }
 
     async fn list_resources(

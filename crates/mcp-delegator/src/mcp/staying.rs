@@ -1,4 +1,4 @@
-//! Staying with tasks on behalf of many calls: progress at once and every few seconds, and the end.
+//! Telling whoever asked how far a call is, at once and every few seconds, and staying with tasks on behalf of many calls.
 //!
 //! The wait hangs on a ticket. When the call is cancelled, or its connection is gone, the future is dropped and the
 //! ticket with it: the wait is over, the task goes on.
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use delegator_engine::resident::{Resident, Watched};
 use delegator_engine::{Engine, EngineError};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -19,11 +20,40 @@ use crate::registry::stay::Staying;
 /// Well within the 15 s a host may expect.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// Who is told how far things are.
+/// Who is told how far a call is.
 #[derive(Debug, Clone)]
 pub struct Listener {
-    pub peer: Peer<RoleServer>,
-    pub token: ProgressToken,
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    /// What is told never decreases: it is how long the call has taken.
+    since: Instant,
+}
+
+impl Listener {
+    /// Only a request that names a token wants to be told.
+    pub fn of(context: &RequestContext<RoleServer>) -> Option<Listener> {
+        let token = context.meta.get_progress_token()?;
+        Some(Listener { peer: context.peer.clone(), token, since: Instant::now() })
+    }
+
+    pub async fn tell(&self, message: impl Into<String>) {
+        let elapsed = self.since.elapsed().as_secs_f64();
+        let note = ProgressNotificationParam::new(self.token.clone(), elapsed).with_message(message);
+        // Somebody who does not listen any more is found out by the transport.
+        let _ = self.peer.notify_progress(note).await;
+    }
+}
+
+/// Does something that says nothing about itself, and tells of it again and again until it is done.
+pub async fn telling<T>(listener: Option<&Listener>, about: &str, work: impl Future<Output = T>) -> T {
+    let Some(listener) = listener else { return work.await };
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(TELL_EVERY) => listener.tell(about).await,
+        }
+    }
 }
 
 /// Until the goal is reached or the time is over.
@@ -31,7 +61,7 @@ pub async fn stay(
     resident: &Resident,
     engine: Engine,
     staying: &Staying,
-    listener: Option<Listener>,
+    listener: Option<&Listener>,
 ) -> Result<Watched, AppError> {
     let (tell, mut told) = oneshot::channel();
     let deadline = staying.within.map(|within| Instant::now() + within);
@@ -39,13 +69,8 @@ pub async fn stay(
     let _ticket = resident.wait(staying.ids.clone(), staying.goal, deadline, when_over);
     let Some(listener) = listener else { return over(told.await) };
     let engine = Arc::new(engine);
-    let begun = Instant::now();
     loop {
-        let message = activity(Arc::clone(&engine), staying).await;
-        let elapsed = begun.elapsed().as_secs_f64();
-        let note = ProgressNotificationParam::new(listener.token.clone(), elapsed).with_message(message);
-        // Somebody who does not listen any more is found out by the transport.
-        let _ = listener.peer.notify_progress(note).await;
+        listener.tell(activity(Arc::clone(&engine), staying).await).await;
         tokio::select! {
             how = &mut told => return over(how),
             () = tokio::time::sleep(TELL_EVERY) => {}

@@ -6,9 +6,10 @@ use delegator_domain::names;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
+use super::codex_compat::{self, CompatTool};
 use crate::cli::globals::Format;
 use crate::fault::{AppError, ErrorCode, Problem};
-use crate::registry::{self, CommandSpec, Toolset, mcp_tool};
+use crate::registry::{self, CommandSpec, ServedTools, Toolset, mcp_tool};
 use crate::views::envelope_schema;
 
 /// What the user chose.
@@ -28,13 +29,14 @@ pub struct Choice {
 /// The tools of one server.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
-    prefix: String,
     served: Vec<&'static CommandSpec>,
+    names: Arc<ServedTools>,
+    compat: Vec<CompatTool>,
     output_schemas: bool,
     default_format: Format,
 }
 
-const TOOLSETS: [&str; 4] = ["local", "cloud", "registry", "extra"];
+const TOOLSETS: [&str; 5] = ["local", "cloud", "registry", "extra", codex_compat::TOOLSET];
 const DEFAULT_TOOLSETS: [&str; 3] = ["local", "cloud", "registry"];
 
 impl Toolbox {
@@ -48,10 +50,11 @@ impl Toolbox {
                 problems.push(unknown("toolsets", toolset, TOOLSETS.into_iter()));
             }
         }
-        let names: Vec<String> = all.iter().map(|spec| spec.snake()).collect();
+        let compat = CompatTool::ALL.map(|tool| tool.name().to_owned());
+        let names: Vec<String> = all.iter().map(|spec| spec.snake()).chain(compat).collect();
         for (field, given) in [("tools", &choice.tools), ("exclude_tools", &choice.exclude_tools)] {
             for name in given {
-                if !names.iter().any(|known| *known == bare(name, &choice.prefix)) {
+                if !names.iter().any(|known| is_called(name, known, &choice.prefix)) {
                     problems.push(unknown(field, name, names.iter().map(String::as_str)));
                 }
             }
@@ -60,20 +63,28 @@ impl Toolbox {
             return Err(AppError::of_problems(problems));
         }
         let served: Vec<_> = all.into_iter().filter(|spec| is_served(spec, choice)).collect();
-        if served.is_empty() {
+        let compat: Vec<_> =
+            CompatTool::ALL.into_iter().filter(|tool| is_compat_served(*tool, choice)).collect();
+        if served.is_empty() && compat.is_empty() {
             return Err(AppError::new(ErrorCode::InvalidValue, "No tool is left to serve.")
                 .suggest("Serve more toolsets, or exclude fewer tools."));
         }
+        let names = served.iter().map(|spec| spec.snake()).collect();
         Ok(Toolbox {
-            prefix: choice.prefix.clone(),
             served,
+            names: Arc::new(ServedTools { prefix: choice.prefix.clone(), names }),
+            compat,
             output_schemas: choice.output_schemas,
             default_format: choice.default_format,
         })
     }
 
     pub fn prefix(&self) -> &str {
-        &self.prefix
+        &self.names.prefix
+    }
+
+    pub fn names(&self) -> &Arc<ServedTools> {
+        &self.names
     }
 
     pub fn default_format(&self) -> Format {
@@ -87,27 +98,39 @@ impl Toolbox {
 
     /// The command behind a tool's name.
     pub fn find(&self, name: &str) -> Option<&'static CommandSpec> {
-        self.served.iter().copied().find(|spec| spec.tool_name(&self.prefix) == name)
+        self.served.iter().copied().find(|spec| spec.tool_name(self.prefix()) == name)
+    }
+
+    /// Whether none of our own tools is served.
+    pub fn serves_none_of_ours(&self) -> bool {
+        self.served.is_empty()
+    }
+
+    /// One of the tools of Codex's former server; their names have no prefix.
+    pub fn find_compat(&self, name: &str) -> Option<CompatTool> {
+        self.compat.iter().copied().find(|tool| tool.name() == name)
     }
 
     /// By the name without its prefix.
     pub fn serves(&self, name: &str) -> bool {
-        self.served.iter().any(|served| served.snake() == name)
+        self.names.name_of(name).is_some()
     }
 
     /// The name nearest to one that is not served.
     pub fn nearest(&self, name: &str) -> Option<String> {
-        let names: Vec<String> = self.served.iter().map(|spec| spec.tool_name(&self.prefix)).collect();
+        let ours = self.served.iter().map(|spec| spec.tool_name(self.prefix()));
+        let names: Vec<String> = ours.chain(self.compat.iter().map(|tool| tool.name().to_owned())).collect();
         names::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 
     /// What `tools/list` says.
     pub fn list(&self) -> Vec<Tool> {
-        self.served.iter().filter_map(|spec| self.tool(spec)).collect()
+        let ours = self.served.iter().filter_map(|spec| self.tool(spec));
+        ours.chain(self.compat.iter().map(|tool| tool.definition())).collect()
     }
 
     fn tool(&self, spec: &'static CommandSpec) -> Option<Tool> {
-        let definition = mcp_tool::tool_definition(spec, &self.prefix, self.default_format);
+        let definition = mcp_tool::tool_definition(spec, self.prefix(), self.default_format);
         let mut tool: Tool = serde_json::from_value(definition).ok()?;
         if self.output_schemas {
             tool.output_schema = object(envelope_schema::tool(spec.category)).map(Arc::new);
@@ -127,18 +150,27 @@ fn is_a_tool(spec: &CommandSpec) -> bool {
 
 fn is_served(spec: &CommandSpec, choice: &Choice) -> bool {
     let toolset = spec.toolset.name().unwrap_or_default();
+    is_chosen(toolset, &spec.snake(), choice) && (!choice.read_only || spec.is_safe())
+}
+
+/// Both start tasks.
+fn is_compat_served(tool: CompatTool, choice: &Choice) -> bool {
+    is_chosen(codex_compat::TOOLSET, tool.name(), choice) && !choice.read_only
+}
+
+fn is_chosen(toolset: &str, name: &str, choice: &Choice) -> bool {
     let in_toolset = match choice.toolsets.as_slice() {
         [] => DEFAULT_TOOLSETS.contains(&toolset),
         chosen => chosen.iter().any(|name| name == toolset),
     };
-    let is_named = |names: &[String]| names.iter().any(|name| bare(name, &choice.prefix) == spec.snake());
+    let is_named = |names: &[String]| names.iter().any(|given| is_called(given, name, &choice.prefix));
     let chosen = if choice.tools.is_empty() { in_toolset } else { is_named(&choice.tools) };
-    chosen && !is_named(&choice.exclude_tools) && (!choice.read_only || spec.is_safe())
+    chosen && !is_named(&choice.exclude_tools)
 }
 
 /// A tool may be named with its prefix or without.
-fn bare<'a>(name: &'a str, prefix: &str) -> &'a str {
-    name.strip_prefix(prefix).unwrap_or(name)
+fn is_called(given: &str, name: &str, prefix: &str) -> bool {
+    given == name || given.strip_prefix(prefix) == Some(name)
 }
 
 fn unknown<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {

@@ -123,6 +123,21 @@ impl Toolset {
     }
 }
 
+/// The tools a caller can call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedTools {
+    pub prefix: String,
+    /// Without the prefix.
+    pub names: Vec<String>,
+}
+
+impl ServedTools {
+    /// What a tool is called, if it is there.
+    pub fn name_of(&self, name: &str) -> Option<String> {
+        self.names.iter().any(|served| served == name).then(|| format!("{}{name}", self.prefix))
+    }
+}
+
 /// A name the command had, or that people expect it to have.
 #[derive(Debug, Clone, Copy)]
 pub struct FormerName {

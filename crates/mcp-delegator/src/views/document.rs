@@ -6,6 +6,7 @@ use delegator_domain::terminal;
 use serde_json::Value;
 
 use super::shell_word;
+use crate::registry::ServedTools;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
@@ -31,8 +32,8 @@ pub enum Block {
 pub enum Calls<'a> {
     /// By typing a command.
     Commands,
-    /// By calling a tool whose name begins so.
-    Tools(&'a str),
+    /// By calling one of these tools.
+    Tools(&'a ServedTools),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -175,10 +176,14 @@ fn command(path: &[&str], input: &Value) -> String {
     format!("mcp-delegator {} {}", path.join(" "), words.join(" "))
 }
 
-fn call(path: &[&str], input: &Value, calls: Calls<'_>) -> String {
+/// Nobody is told to call a tool that is not there.
+fn call(path: &[&str], input: &Value, calls: Calls<'_>) -> Option<String> {
     match calls {
-        Calls::Commands => command(path, input),
-        Calls::Tools(prefix) => format!("{prefix}{} {input}", path.join("_").replace('-', "_")),
+        Calls::Commands => Some(command(path, input)),
+        Calls::Tools(served) => {
+            let name = served.name_of(&path.join("_").replace('-', "_"))?;
+            Some(format!("{name} {input}"))
+        }
     }
 }
 
@@ -200,7 +205,8 @@ fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
 fn markdown_block(block: &Block, calls: Calls<'_>) -> String {
     match block {
         Block::Next { path, input } => {
-            format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call(path, input, calls))))
+            let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
+            call(path, input, calls).map(next).unwrap_or_default()
         }
         Block::Text(text) => {
             let lines: Vec<String> = terminal::sanitize(text).lines().map(line).collect();
@@ -300,8 +306,10 @@ mod tests {
             Block::Next { path: &["local", "wait"], input: json!({"task_id": "T-1", "timeout_sec": 9}) };
         let document = Document::default().block(next);
         assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
-        let tools = document.to_markdown(Calls::Tools("_codex_"));
-        assert_eq!(tools, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
+        let told = document.to_markdown(Calls::Tools(&tools("local_wait")));
+        assert_eq!(told, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        assert_eq!(document.to_markdown(Calls::Tools(&tools("local_exec"))), "");
         let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
         assert_eq!(
             Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),

@@ -81,17 +81,22 @@ pub fn last_events(record: &Record) -> Value {
     lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| line.clone())).collect()
 }
 
-fn final_text(record: Option<&Record>) -> Option<&str> {
+pub fn final_text(record: Option<&Record>) -> Option<&str> {
     record?.report.pointer("/final_message/text")?.as_str()
 }
 
 fn final_message(record: Option<&Record>, whole: bool) -> Value {
     let Some(text) = final_text(record) else { return Value::Null };
-    if whole || text.chars().nth(MESSAGE_CHARS).is_none() {
-        return text.into();
+    shortened(text, if whole { usize::MAX } else { MESSAGE_CHARS }).into()
+}
+
+/// At most so many characters of a text.
+pub fn shortened(text: &str, most: usize) -> String {
+    if text.chars().nth(most).is_none() {
+        return text.to_owned();
     }
-    let kept: String = text.chars().take(MESSAGE_CHARS - MARK.len()).collect();
-    format!("{kept}{MARK}").into()
+    let kept: String = text.chars().take(most.saturating_sub(MARK.len())).collect();
+    format!("{kept}{MARK}")
 }
 
 fn metadata(task: &Task, record: Option<&Record>) -> Value {

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
+mod codex_compat;
 mod confirmation;
 mod conformance_suite;
 mod endings;

@@ -39,6 +39,31 @@ fn progress_comes_at_once_and_never_goes_back() {
 }
 
 #[test]
+fn every_tool_tells_of_progress_before_it_answers() {
+    let stage = waiting();
+    let id = stage.exec(&[]);
+    for era in ERAS {
+        let mut host = Host::of(&stage, era);
+        for (tool, arguments) in [
+            ("_codex_local_exec", json!({"task": "x"})),
+            ("_codex_local_run", json!({"task": "x", "async": true})),
+            ("_codex_local_status", json!({})),
+            ("_codex_local_results", json!({"task_id": id})),
+            ("_codex_cloud_list_environments", json!({})),
+            ("_codex_cleanup_registry", json!({"dry_run": true})),
+        ] {
+            let meta = json!({"progressToken": tool});
+            let call = host.ask("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
+            let first = host.until("a word", |message| is_progress(message, tool) || message["id"] == call);
+            assert!(is_progress(&first, tool), "{first}");
+            assert!(!first["params"]["message"].as_str().unwrap().is_empty(), "{first}");
+            host.reply(call);
+        }
+    }
+    go(&stage);
+}
+
+#[test]
 fn nobody_is_told_of_progress_who_did_not_ask() {
     let stage = waiting();
     let mut host = Host::of(&stage, OLD);
@@ -69,6 +94,9 @@ fn cancelling_a_request_ends_the_call_and_not_the_task() {
             };
             let token = if id.is_some() { "w" } else { "r" };
             host.until("progress", |message| is_progress(message, token));
+            until("the task runs", || {
+                host.envelope("_codex_local_status", json!({}))["data"]["summary"]["running"] == 1
+            });
             let params = json!({"requestId": call, "reason": "the user said so"});
             host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
             let status = host.envelope("_codex_local_status", json!({}));

@@ -1,0 +1,197 @@
+//! From the inputs of Codex's tools to those of ours, and from what is wrong with ours back to theirs.
+
+use std::path::Path;
+
+use delegator_domain::names;
+use serde_json::{Map, Value};
+
+use super::CompatTool;
+use crate::fault::{ErrorCode, Problem};
+
+/// Theirs and ours. Where two of theirs are one of ours, the first is the one to use.
+const NAMES: [(&str, &str); 7] = [
+    ("prompt", "task"),
+    ("cwd", "working_dir"),
+    ("sandbox", "mode"),
+    ("model", "model"),
+    ("profile", "profile"),
+    ("threadId", "thread_id"),
+    ("conversationId", "thread_id"),
+];
+
+/// What may be set through `config`, by the name it has in Codex's own configuration.
+const SETTINGS: [(&str, &str); 4] = [
+    ("model", "model"),
+    ("model_reasoning_effort", "reasoning_effort"),
+    ("profile", "profile"),
+    ("sandbox_mode", "mode"),
+];
+
+const APPROVAL: &str = "approval-policy";
+const CONFIG: &str = "config";
+const DEVELOPER: &str = "developer-instructions";
+
+/// Policies that never let an agent do more than ours: where they would ask, ours says no.
+pub(super) const APPROVALS: [&str; 3] = ["never", "on-request", "on-failure"];
+
+pub(super) fn settings() -> [&'static str; 4] {
+    SETTINGS.map(|(theirs, _)| theirs)
+}
+
+fn known(tool: CompatTool) -> &'static [&'static str] {
+    match tool {
+        CompatTool::Codex => &["prompt", "cwd", "sandbox", "model", "profile", APPROVAL, DEVELOPER, CONFIG],
+        CompatTool::Reply => &["threadId", "conversationId", "prompt"],
+    }
+}
+
+/// A call in our words, and what is wrong with it in theirs.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Translated {
+    pub object: Map<String, Value>,
+    pub problems: Vec<Problem>,
+}
+
+pub(super) fn translated(tool: CompatTool, mut given: Map<String, Value>, current_dir: &Path) -> Translated {
+    let mut told = Translated::default();
+    let unknown: Vec<String> =
+        given.keys().filter(|key| !known(tool).contains(&key.as_str())).cloned().collect();
+    for key in unknown {
+        given.shift_remove(&key);
+        told.problems.push(not_taken(tool, &key));
+    }
+    if let Some(config) = given.shift_remove(CONFIG) {
+        told.settings(config);
+    }
+    if let Some(policy) = given.shift_remove(APPROVAL) {
+        told.problems.extend(approval(APPROVAL, &policy));
+    }
+    let instructions = given.shift_remove(DEVELOPER);
+    // From the last to the first, so that the name to use wins over a former one.
+    for (theirs, ours) in NAMES.into_iter().rev() {
+        if let Some(value) = given.shift_remove(theirs) {
+            told.object.insert(ours.to_owned(), value);
+        }
+    }
+    told.put_before_the_prompt(instructions);
+    // Codex asked for a repository on its command line only, not in its server.
+    told.object.insert("skip_git_repo_check".to_owned(), true.into());
+    if let Some(Value::String(dir)) = told.object.get_mut("working_dir") {
+        *dir = current_dir.join(&*dir).display().to_string();
+    }
+    told
+}
+
+impl Translated {
+    fn settings(&mut self, config: Value) {
+        let Value::Object(config) = config else {
+            let problem = Problem::new(ErrorCode::InvalidValue, CONFIG, "is not an object").value(config);
+            self.problems.push(problem);
+            return;
+        };
+        for (key, value) in config {
+            let field = format!("{CONFIG}.{key}");
+            match SETTINGS.iter().find(|(theirs, _)| *theirs == key) {
+                Some((_, ours)) => drop(self.object.insert((*ours).to_owned(), value)),
+                None if key == "approval_policy" => self.problems.extend(approval(&field, &value)),
+                None => self.problems.push(
+                    Problem::new(ErrorCode::Unsupported, field, "cannot be set by a call")
+                        .suggest(Some("Set it in Codex's own config.toml, or in a profile there.")),
+                ),
+            }
+        }
+    }
+
+    fn put_before_the_prompt(&mut self, instructions: Option<Value>) {
+        match (instructions, self.object.get_mut("task")) {
+            (Some(Value::String(instructions)), Some(Value::String(prompt))) if !prompt.trim().is_empty() => {
+                *prompt = format!("{instructions}\n\n{prompt}");
+            }
+            (Some(Value::String(_)) | None, _) => {}
+            (Some(other), _) => {
+                let problem = Problem::new(ErrorCode::InvalidValue, DEVELOPER, "is not a string");
+                self.problems.push(problem.value(other));
+            }
+        }
+    }
+}
+
+fn approval(field: &str, policy: &Value) -> Option<Problem> {
+    match policy.as_str() {
+        Some(name) if APPROVALS.contains(&name) => None,
+        Some("untrusted") => Some(
+            Problem::new(ErrorCode::Unsupported, field, "cannot be untrusted: nobody can be asked here")
+                .suggest(Some("Use never, with sandbox read-only if commands are not to change anything.")),
+        ),
+        _ => Some(
+            Problem::new(ErrorCode::InvalidValue, field, format!("is not one of {}", APPROVALS.join(", ")))
+                .value(policy.clone()),
+        ),
+    }
+}
+
+fn not_taken(tool: CompatTool, key: &str) -> Problem {
+    if matches!(key, "base-instructions" | "compact-prompt") && tool == CompatTool::Codex {
+        return Problem::new(ErrorCode::Unsupported, key, "cannot be set by a call")
+            .suggest(Some(format!("Leave it out, or use {DEVELOPER}.")));
+    }
+    let advice = match names::nearest(key, known(tool).iter().copied()) {
+        Some(name) => format!("Did you mean {name}?"),
+        None => format!("There are {}.", known(tool).join(", ")),
+    };
+    Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this tool").suggest(Some(advice))
+}
+
+/// What is wrong with an input of ours, told of the input the caller knows.
+pub(super) fn in_their_words(mut problem: Problem) -> Problem {
+    if let Some((theirs, _)) = NAMES.iter().find(|(_, ours)| *ours == problem.field) {
+        problem.field = (*theirs).to_owned();
+    }
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(tool: CompatTool, given: Value) -> Translated {
+        translated(tool, given.as_object().cloned().unwrap(), Path::new("/here"))
+    }
+
+    fn wrong(given: Value) -> Vec<String> {
+        told(CompatTool::Codex, given).problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn every_input_has_its_place() {
+        let codex = told(
+            CompatTool::Codex,
+            json!({"prompt": "p", "cwd": "sub", "sandbox": "workspace-write", "model": "m", "approval-policy": "on-request",
+                "developer-instructions": "d", "config": {"model": "other", "model_reasoning_effort": "high"}}),
+        );
+        assert_eq!(codex.problems, []);
+        let expected = json!({"task": "d\n\np", "working_dir": "/here/sub", "mode": "workspace-write", "model": "m",
+            "reasoning_effort": "high", "skip_git_repo_check": true});
+        assert_eq!(Value::Object(codex.object), expected);
+        let reply = told(CompatTool::Reply, json!({"prompt": "p", "threadId": "t", "conversationId": "c"}));
+        assert_eq!(
+            Value::Object(reply.object),
+            json!({"task": "p", "thread_id": "t", "skip_git_repo_check": true})
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_refused() {
+        assert_eq!(wrong(json!({"prompt": "p", "base-instructions": "b"})), ["base-instructions"]);
+        assert_eq!(wrong(json!({"prompt": "p", "approval-policy": "untrusted"})), ["approval-policy"]);
+        assert_eq!(
+            wrong(
+                json!({"prompt": "p", "config": {"approval_policy": "untrusted", "mcp_servers": {}}, "cdw": "/"})
+            ),
+            ["cdw", "config.approval_policy", "config.mcp_servers"]
+        );
+        assert_eq!(wrong(json!({"prompt": "p", "config": 1, "approval-policy": "sometimes"})).len(), 2);
+    }
+}
