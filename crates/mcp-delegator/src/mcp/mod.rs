@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stdio ─┐             ┌ toolbox   which tools, under which names
-//!        ├─ server ────┤ call      validate ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
+//!        ├─ server ────┤ answering admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ call: render ▸ redact
 //! http ──┘  (rmcp)     ├ staying   many waits, one thread, progress
 //!                      ├ handles   the tasks extension; projection: what the registry says of a handle
 //!                      ├ codex_compat  the two tools of Codex's own former server
@@ -16,6 +16,7 @@
 //! conformance suite and in no release.
 
 pub mod advice;
+pub mod answering;
 pub mod call;
 pub mod codex_compat;
 pub mod confirmation;

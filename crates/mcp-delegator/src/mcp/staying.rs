@@ -30,13 +30,15 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Only a request that names a token wants to be told.
-    pub fn of(context: &RequestContext<RoleServer>) -> Option<Listener> {
+    /// Whoever asks with a token; told what is done before it is.
+    pub async fn told(context: &RequestContext<RoleServer>, about: &str) -> Option<Listener> {
         let token = context.meta.get_progress_token()?;
-        Some(Listener { peer: context.peer.clone(), token, since: Instant::now() })
+        let listener = Listener { peer: context.peer.clone(), token, since: Instant::now() };
+        listener.tell(about).await;
+        Some(listener)
     }
 
-    pub async fn tell(&self, message: impl Into<String>) {
+    async fn tell(&self, message: impl Into<String>) {
         let elapsed = self.since.elapsed().as_secs_f64();
         let note = ProgressNotificationParam::new(self.token.clone(), elapsed).with_message(message);
         // Somebody who does not listen any more is found out by the transport.

@@ -47,6 +47,8 @@ fn every_tool_tells_of_progress_before_it_answers() {
         for (tool, arguments) in [
             ("_codex_local_exec", json!({"task": "x"})),
             ("_codex_local_run", json!({"task": "x", "async": true})),
+            // Refused, and told of before that.
+            ("_codex_local_run", json!({"task": "x", "mode": "workspace-write"})),
             ("_codex_local_status", json!({})),
             ("_codex_local_results", json!({"task_id": id})),
             ("_codex_cloud_list_environments", json!({})),

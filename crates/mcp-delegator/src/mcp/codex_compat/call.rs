@@ -2,9 +2,7 @@
 
 use delegator_domain::task::TaskId;
 use delegator_engine::resident::{Goal, Watched};
-use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
-use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::CompatTool;
@@ -13,8 +11,9 @@ use crate::cli::globals::Format;
 use crate::commands::local::run::failure;
 use crate::commands::local::tasks::{as_they_stand, engine};
 use crate::fault::{AppError, ErrorCode};
+use crate::mcp::answering::surviving;
 use crate::mcp::call::Admitted;
-use crate::mcp::server::{Server, surviving};
+use crate::mcp::server::Server;
 use crate::mcp::staying::Listener;
 use crate::outcome::Answer;
 use crate::registry::stay::Staying;
@@ -33,13 +32,13 @@ impl Server {
         &self,
         tool: CompatTool,
         given: Map<String, Value>,
-        context: &RequestContext<RoleServer>,
+        listener: Option<&Listener>,
     ) -> CallToolResponse {
         let call = match self.translated(tool, given).await {
             Ok(call) => call,
             Err(result) => return (*result).into(),
         };
-        let ended = surviving(self.ended(&call, Listener::of(context))).await.flatten();
+        let ended = surviving(self.ended(&call, listener)).await.flatten();
         let result = match ended {
             Ok(Ended { thread, message: Ok(message) }) => {
                 let message = self.surroundings.quoted(&message);
@@ -81,13 +80,10 @@ impl Server {
         Err(Box::new(self.failed(&call, None, error)))
     }
 
-    async fn ended(&self, call: &Admitted, listener: Option<Listener>) -> Result<Ended, AppError> {
-        if let Some(listener) = &listener {
-            listener.tell(call.spec.about).await;
-        }
-        let id = task_of(&self.done(call, listener.as_ref()).await?)?;
+    async fn ended(&self, call: &Admitted, listener: Option<&Listener>) -> Result<Ended, AppError> {
+        let id = task_of(&self.done(call, listener).await?)?;
         let staying = Staying { ids: vec![id], goal: Goal::All, within: None, facts: Map::new() };
-        let watched = self.watched(&staying, listener.as_ref()).await?;
+        let watched = self.watched(&staying, listener).await?;
         self.work(move |context| ended(context, watched)).await
     }
 

@@ -34,6 +34,11 @@ impl CompatTool {
         }
     }
 
+    /// What it does, in a few words.
+    pub fn about(self) -> &'static str {
+        self.spec().about
+    }
+
     /// The command that does it here.
     fn spec(self) -> &'static CommandSpec {
         match self {
