@@ -79,23 +79,4 @@ mod tests {
         assert_eq!(pending.remove("too big"), None);
         assert_eq!(pending.by_key.len(), pending.entries.len());
     }
-
-    /// Compared with the same work where nothing stays open, so that the speed of the machine does not matter.
-    #[test]
-    fn what_is_never_closed_costs_no_search() {
-        let time = |closes: bool| {
-            let mut pending = Pending::default();
-            let began = std::time::Instant::now();
-            for n in 0..100_000 {
-                let key = format!("call_{n}");
-                pending.insert(&key, n, 8);
-                if closes {
-                    pending.remove(&key);
-                }
-            }
-            began.elapsed()
-        };
-        let (closed, open) = (time(true), time(false));
-        assert!(open < closed * 8, "{open:?} against {closed:?}");
-    }
 }
