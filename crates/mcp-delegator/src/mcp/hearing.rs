@@ -13,6 +13,8 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::Value;
 use serde_json::error::Category;
 
+use super::salvage;
+
 /// Far more than any input of ours has. JSON grows when it is read, a number of one digit to a hundred times its length.
 const MOST_VALUES: usize = 50_000;
 
@@ -25,14 +27,17 @@ pub enum Heard {
 
 /// `None`: nothing that wants to be heard.
 pub fn heard(line: &Line<'_>) -> Option<Heard> {
-    let LineBody::Whole(text) = line.body else {
-        let words = format!("Parse error: a message of {} bytes is too long.", line.length);
-        return Some(wrong(ErrorData::parse_error(words, None), None));
+    let text = match line.body {
+        LineBody::Whole(text) => text.trim_ascii(),
+        LineBody::Cut { head, tail, .. } => {
+            let words = format!("Parse error: a message of {} bytes is too long.", line.length);
+            let id = salvage::id_of(head).or_else(|| salvage::id_at_end_of(tail));
+            return Some(wrong(ErrorData::parse_error(words, None), id));
+        }
     };
-    let text = text.trim_ascii();
     if has_too_many_values(text) {
         let words = format!("Invalid request: it has more than {MOST_VALUES} values.");
-        return Some(wrong(ErrorData::invalid_request(words, None), None));
+        return Some(wrong(ErrorData::invalid_request(words, None), salvage::id_of(text)));
     }
     if text.is_empty() { None } else { understood(text) }
 }
@@ -42,7 +47,13 @@ pub fn understood(text: &[u8]) -> Option<Heard> {
     match serde_json::from_slice(text) {
         Ok(message) => Some(Heard::Message(Box::new(message))),
         Err(error) if error.classify() == Category::Data => misunderstood(text),
-        Err(error) => Some(wrong(ErrorData::parse_error(format!("Parse error: {error}."), None), None)),
+        Err(error) => match salvage::without_halves(text) {
+            Some(mended) => understood(&mended),
+            None => {
+                let error = ErrorData::parse_error(format!("Parse error: {error}."), None);
+                Some(wrong(error, salvage::id_of(text)))
+            }
+        },
     }
 }
 
@@ -145,7 +156,18 @@ mod tests {
         assert_eq!(refusal(&"x".repeat(2 << 20)), (-32700, json!(null)));
         assert_eq!(refusal(&format!("[{}]", vec!["1"; 60_000].join(","))), (-32600, json!(null)));
         let bad = told(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}\n");
-        assert_eq!(bad[0].as_ref().unwrap()["error"]["code"], -32700);
+        let answer = bad[0].as_ref().unwrap();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &json!(1)));
+        let long =
+            format!(r#"{{"method":"ping","params":"{}","jsonrpc":"2.0","id":8}}"#, "x".repeat(2 << 20));
+        assert_eq!(refusal(&long), (-32700, json!(8)));
+    }
+
+    #[test]
+    fn half_an_emoji_is_heard() {
+        let heard =
+            one(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\ud83d"}}"#).unwrap();
+        assert_eq!(heard["params"]["name"], "a\u{fffd}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!                      ├ handles   the tasks extension; projection: what the registry says of a handle
 //!                      ├ codex_compat  the two tools of Codex's own former server
 //!                      └ resources, prompts, confirmation
-//! hearing: what a line on stdin means
+//! hearing: what a line on stdin means; salvage: what is left of one that means nothing
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads. Waiting is never done there: one
@@ -31,6 +31,7 @@ pub mod projection;
 pub mod promised;
 pub mod prompts;
 pub mod resources;
+mod salvage;
 pub mod server;
 pub mod staying;
 pub mod stdio;

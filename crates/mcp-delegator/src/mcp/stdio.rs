@@ -25,8 +25,9 @@ use tokio::task::JoinHandle;
 use super::hearing::{Heard, heard};
 use crate::fault::{AppError, ErrorCode};
 
-/// The longest message that is taken: a task of 100,000 characters fits many times over.
-const LINES: LineLimits = LineLimits { whole: 16 << 20, head: 0, tail: 1 };
+/// The longest message that is taken: a task of 100,000 characters fits many times over. Of a longer one enough is kept to
+/// find its id.
+const LINES: LineLimits = LineLimits { whole: 16 << 20, head: 256, tail: 256 };
 const READ_BYTES: usize = 16 << 10;
 /// How long calls that are still at work may hold up the end.
 const LAST_ORDERS: Duration = Duration::from_secs(1);
