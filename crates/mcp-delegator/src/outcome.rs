@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::fault::{AppError, ErrorCode, ExitCode};
 use crate::registry::{Category, CommandSpec, Shape};
+use crate::requests::page::place_cursor;
 
 /// Something the caller should know although the command did what it was asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +94,25 @@ impl Completion {
     }
 }
 
+/// How to go on after each item of a list, so that one that was cut short loses nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trail {
+    /// The list's name in the data.
+    pub list: &'static str,
+    /// Where each of its items stands.
+    pub places: Vec<i64>,
+    /// What the cursors belong to.
+    pub question: Value,
+}
+
+impl Trail {
+    /// The cursor that leads on, if only so many items are shown.
+    pub fn after(&self, shown: usize) -> Option<String> {
+        let last = shown.checked_sub(1).filter(|_| shown < self.places.len())?;
+        self.places.get(last).map(|place| place_cursor(*place, &self.question))
+    }
+}
+
 /// What a handler says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -103,6 +123,7 @@ pub struct Answer {
     pub facts: Map<String, Value>,
     pub warnings: Vec<Warning>,
     pub page: Option<Page>,
+    pub trail: Option<Trail>,
     pub child: Option<ChildExit>,
     /// One line for a person, where the data alone does not say it.
     pub message: Option<String>,
@@ -118,6 +139,7 @@ impl Answer {
             facts: Map::new(),
             warnings: Vec::new(),
             page: None,
+            trail: None,
             child: None,
             message: None,
             shape: None,

@@ -49,10 +49,8 @@ fn environments_are_listed_as_the_contract_shows_them() {
     let world = with(TWO);
     let answer = tool(&world, &["cloud", "list-environments"]);
     assert_eq!(answer["tool"], "_codex_cloud_list_environments");
-    assert_eq!(
-        (&answer["meta"]["count"], &answer["meta"]["source"]),
-        (&json!(2), &json!("~/.config/mcp-delegator/environments.json"))
-    );
+    let file = world.home().join(".config/mcp-delegator/environments.json");
+    assert_eq!((&answer["meta"]["count"], &answer["meta"]["source"]), (&json!(2), &json!(file)));
     let expected = json!([
         {"id": "env_art", "name": "Art", "repository": "https://github.com/me/art", "tech_stack": "python",
          "provider": "codex-cloud", "created_at": "2025-11-01T00:00:00Z"},

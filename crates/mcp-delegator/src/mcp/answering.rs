@@ -21,19 +21,8 @@ use crate::registry::stay::{Begun, Stay, Staying};
 use crate::run::caught;
 
 impl Server {
-    /// The answer to a call of whatever tool is meant. A cancelled request ends the call; what it has begun goes on.
+    /// The answer to a call of whatever tool is meant.
     pub(super) async fn called(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        tokio::select! {
-            response = self.answered(request, context) => response,
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
-        }
-    }
-
-    async fn answered(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
@@ -42,7 +31,7 @@ impl Server {
         if let Some(tool) = toolbox.find_compat(&request.name) {
             let listener = Listener::told(context, tool.about()).await;
             let given = request.arguments.unwrap_or_default();
-            return Ok(self.as_codex(tool, given, listener.as_ref()).await);
+            return unless_cancelled(context, self.as_codex(tool, given, listener.as_ref())).await;
         }
         let Some(spec) = toolbox.find(&request.name) else {
             let nearest = toolbox.nearest(&request.name);
@@ -59,7 +48,7 @@ impl Server {
                 Err(response) => return Ok(response),
             },
         };
-        Ok(self.whatever_happens(&call, listener, context).await)
+        unless_cancelled(context, self.whatever_happens(&call, listener, context)).await
     }
 
     /// Lets a call in or not. Of one that may change something files are looked at first, so that is done on a thread that
@@ -218,6 +207,18 @@ pub(super) async fn surviving<T>(work: impl Future<Output = T>) -> Result<T, App
         Err(error) => Poll::Ready(Err(error)),
     })
     .await
+}
+
+/// A cancelled request ends the call; what the call has begun goes on, and what it has not begun is not.
+async fn unless_cancelled(
+    context: &RequestContext<RoleServer>,
+    answer: impl Future<Output = CallToolResponse>,
+) -> Result<CallToolResponse, ErrorData> {
+    tokio::select! {
+        biased;
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
+        response = answer => Ok(response),
+    }
 }
 
 /// Only a request that says so itself can be given a handle.

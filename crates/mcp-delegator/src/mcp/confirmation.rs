@@ -3,11 +3,12 @@
 //! A mode that writes wants `confirm`. Where the host can ask its user, the user is asked: by a request of ours in the
 //! older protocol, by an answer that wants more input in the newer one. Everywhere else the rule stands.
 
+use rmcp::RoleServer;
 use rmcp::model::{
-    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
-    InputRequiredResult, InputResponses,
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+    InputRequest, InputRequiredResult, InputResponses, ServerRequest,
 };
-use rmcp::{RoleServer, service::RequestContext};
+use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::{Map, Value};
 
 use crate::fault::{AppError, ErrorCode};
@@ -51,10 +52,22 @@ pub fn answered(responses: Option<&InputResponses>) -> Option<Said> {
     Some(judged(&answer))
 }
 
-/// Asks by a request of our own.
+/// Asks by a request of our own. Where the call is cancelled meanwhile, the question is taken back.
 pub async fn ask(context: &RequestContext<RoleServer>, object: &Map<String, Value>) -> Option<Said> {
-    let answer = context.peer.create_elicitation(form(object)?).await.ok()?;
-    Some(judged(&answer))
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object)?));
+    let options = PeerRequestOptions::no_options();
+    let mut asked = context.peer.send_cancellable_request(request, options).await.ok()?;
+    tokio::select! {
+        biased;
+        () = context.ct.cancelled() => {
+            let _ = asked.cancel(Some("The call was cancelled.".to_owned())).await;
+            None
+        }
+        answer = &mut asked.rx => match answer {
+            Ok(Ok(ClientResult::ElicitResult(answer))) => Some(judged(&answer)),
+            _ => None,
+        },
+    }
 }
 
 fn judged(answer: &ElicitResult) -> Said {

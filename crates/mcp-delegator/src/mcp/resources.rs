@@ -42,7 +42,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// The schemas, the templates, and the newest tasks.
-pub fn list(context: &Context<'_>) -> Result<Vec<Resource>, AppError> {
+pub fn list(context: &Context<'_>) -> Vec<Resource> {
     let schema = |name: &str, about: String| {
         Resource::new(format!("{SCHEMA}{name}/v1"), format!("schema_{name}"))
             .with_description(about)
@@ -58,7 +58,9 @@ pub fn list(context: &Context<'_>) -> Result<Vec<Resource>, AppError> {
             .with_description(template.about)
             .with_mime_type("application/json")
     }));
-    for task in engine(context)?.newest(&Filter::default(), MOST_LISTED)? {
+    let newest = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MOST_LISTED)?));
+    // Without a registry there are no tasks, and everything else is still there; a call tells what is wrong.
+    for task in newest.unwrap_or_default() {
         let about = format!("{}: {}", task.state.shown(), task.title);
         found.push(
             Resource::new(format!("{TASK}{}", task.id), task.id.to_string())
@@ -66,7 +68,7 @@ pub fn list(context: &Context<'_>) -> Result<Vec<Resource>, AppError> {
                 .with_mime_type("application/json"),
         );
     }
-    Ok(found)
+    found
 }
 
 /// Ids that begin so, for whoever completes one.
@@ -99,6 +101,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     }
     let task = engine.task(&resolved(&engine, rest)?)?;
     let files = engine.files(&task.id)?;
+    if task.state.is_terminal() {
+        engine.mark_read(&task.id)?;
+    }
     let mut report = match task.state.is_terminal() {
         true => Value::Object(view::result(&task, &files, None)),
         false => {

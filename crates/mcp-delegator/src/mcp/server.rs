@@ -11,7 +11,7 @@ use rmcp::model::{
     GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-    ServerCapabilities, ServerConfig,
+    ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -54,6 +54,14 @@ pub(super) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(act).await.unwrap_or_else(ended)
 }
 
+/// Our lists are given whole, so that no cursor is ever ours.
+fn in_one_page(asked: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match asked.and_then(|asked| asked.cursor) {
+        Some(_) => Err(bad("There is no such cursor: the list has one page.".to_owned())),
+        None => Ok(()),
+    }
+}
+
 /// A failure that has no tool to be the answer of.
 pub(super) fn rpc(error: &AppError) -> ErrorData {
     let code = match error.code {
@@ -93,9 +101,10 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        in_one_page(asked)?;
         Ok(ListToolsResult::with_all_items(self.surroundings.toolbox.list()))
     }
 
@@ -109,18 +118,20 @@ impl ServerHandler for Server {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let found = self.work(resources::list).await.map_err(|error| rpc(&error))?;
+        in_one_page(asked)?;
+        let found = self.work(|context| Ok(resources::list(context))).await.map_err(|error| rpc(&error))?;
         Ok(ListResourcesResult::with_all_items(found))
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        in_one_page(asked)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -137,9 +148,10 @@ impl ServerHandler for Server {
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        in_one_page(asked)?;
         Ok(ListPromptsResult::with_all_items(prompts::list(&self.surroundings.toolbox)))
     }
 
@@ -189,6 +201,15 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         self.handle(&request.task_id).await.map(GetTaskResult::new)
+    }
+
+    /// Nothing we do under a handle asks for anything, so there is nothing to take; only the handle has to be one.
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.handle(&request.task_id).await.map(drop)
     }
 
     async fn cancel_task(

@@ -12,11 +12,18 @@ pub fn added(document: Document, answer: &Answer) -> Document {
     let input = match pending(answer).as_slice() {
         [] => return document,
         [one] => json!({"task_id": one}),
+        several if is_of_one(answer) => json!({"task_ids": several, "until": "any"}),
         several => json!({"task_ids": several}),
     };
     // Those that are missing are what comes next, whatever else could be asked.
     document.blocks.retain(|block| !matches!(block, Block::Next { .. }));
     document.block(Block::Next { path: &["local", "wait"], input })
+}
+
+/// Whoever waits for any is told of one, and whoever waits for all of all.
+fn is_of_one(answer: &Answer) -> bool {
+    let (data, _) = answer.completion.parts();
+    data.is_some_and(|data| data.get("tasks").is_none())
 }
 
 fn pending(answer: &Answer) -> Vec<&Value> {

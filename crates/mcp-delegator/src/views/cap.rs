@@ -76,6 +76,12 @@ pub fn apply(answer: &mut Answer, cut: Cut) {
         Some(other) => level(other, cut.others),
         None => {}
     }
+    if let Some(trail) = &answer.trail {
+        let (data, _) = answer.completion.parts();
+        let shown = data.and_then(|data| data[trail.list].as_array()).map_or(0, Vec::len);
+        let next = trail.after(shown);
+        answer.facts.extend(next.map(|cursor| ("next_cursor".to_owned(), cursor.into())));
+    }
 }
 
 fn cut_error(error: &mut AppError, cut: Cut) {

@@ -1,6 +1,6 @@
 //! Which parts of an answer give way, and how far, where not all of it fits its reader: a plan, and nothing but.
 //!
-//! Output shrinks first, down to nothing. Then events: long ones are told in short, then only the newest are kept. Then
+//! Output shrinks first, down to nothing. Then events: long ones are told in short, then only the newest are kept, one at least. Then
 //! whatever else is long, and only then what the caller asked for: the agent's final message and what is known of the
 //! task. Each step goes no further than needed, and what a later step sets free the output gets back.
 //!
@@ -109,12 +109,14 @@ pub fn plan(sizes: Sizes, room: usize, size: &dyn Fn(Cut) -> usize) -> Cut {
     if let Some(stage) = [without_output, in_short].into_iter().find(|stage| measure.fits(*stage)) {
         return with_output(stage, sizes, measure);
     }
-    let without_events = Cut { events: 0, ..in_short };
-    if measure.fits(without_events) {
-        let newest = |events: usize| Cut { events, ..without_events };
-        return with_output(measure.gentlest(&newest, 0, sizes.events, 1), sizes, measure);
+    // The newest stays, or whoever asks for those before it would never get further.
+    let least = sizes.events.min(1);
+    let fewest_events = Cut { events: least, ..in_short };
+    if measure.fits(fewest_events) {
+        let newest = |events: usize| Cut { events, ..fewest_events };
+        return with_output(measure.gentlest(&newest, least, sizes.events, 1), sizes, measure);
     }
-    rest(without_events, sizes, measure)
+    rest(fewest_events, sizes, measure)
 }
 
 /// The same cut with as much output as there is room for.
@@ -213,11 +215,11 @@ mod tests {
     #[test]
     fn what_was_asked_for_gives_way_last() {
         let cut = answer(60_000, &[79; 10], 90_000, 8_000).planned(48_000);
-        assert_eq!((cut.output, cut.events, cut.last), (0, 0, WHOLE));
-        assert!((39_900..=40_000).contains(&cut.others), "{cut:?}");
+        assert_eq!((cut.output, cut.events, cut.last), (0, 1, WHOLE));
+        assert!((39_800..=40_000).contains(&cut.others), "{cut:?}");
         let cut = answer(60_000, &[79; 10], 90_000, 80_000).planned(48_000);
-        assert_eq!((cut.output, cut.events, cut.others), (0, 0, LEAST));
-        assert!((46_900..=47_000).contains(&cut.last), "{cut:?}");
+        assert_eq!((cut.output, cut.events, cut.others), (0, 1, LEAST));
+        assert!((46_800..=47_000).contains(&cut.last), "{cut:?}");
         let cut = answer(60_000, &[79; 10], 90_000, 80_000).planned(900);
         assert!((800..=900).contains(&cut.tasks) && cut.others == cut.tasks, "{cut:?}");
     }
@@ -240,12 +242,12 @@ mod tests {
                 prop_assert!(newest > room, "one more event would have fitted: {:?}", cut);
             }
             if cut.others < others || cut.last < last {
-                prop_assert_eq!((cut.output, cut.events), (0, 0));
+                prop_assert_eq!((cut.output, cut.events), (0, answer.events.len().min(1)));
             }
             if cut.last < last {
                 prop_assert!(cut.others <= LEAST);
             }
-            if cut.output < output && cut.events > 0 {
+            if cut.output < output && (cut.others, cut.last) == (WHOLE, WHOLE) && !cut.nothing {
                 let more = answer.size(Cut { output: cut.output + NEAR, ..cut });
                 prop_assert!(more > room, "more output would have fitted: {:?}", cut);
             }

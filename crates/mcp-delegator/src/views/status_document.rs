@@ -1,7 +1,7 @@
 //! What runs, waits and ended lately, for a reader. It is asked for often, so a cell is short and a column that says
 //! nothing is left out: one task fits in 600 bytes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::document::{Block, Document, clipped, scalar, table};
 use super::{estimate, task_document, usage};
@@ -28,7 +28,22 @@ pub fn snapshot(data: &Value) -> Document {
             document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
         }
     }
-    usage::blocks(&data["usage"]).into_iter().fold(document, Document::block)
+    document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
+    match next(data) {
+        Some(next) => document.block(next),
+        None => document,
+    }
+}
+
+/// What ended and was not looked at yet; else what runs.
+fn next(data: &Value) -> Option<Block> {
+    let first = |mut ids: Vec<&Value>| (ids.len() == 1).then(|| json!({"task_id": ids.remove(0)}));
+    let unread: Vec<&Value> = items(&data["unread"], "task_ids").take(1).collect();
+    if let Some(input) = first(unread) {
+        return Some(Block::Next { path: &["local", "results"], input });
+    }
+    let running = items(data, "tasks").map(|task| &task["task_id"]).collect();
+    first(running).map(|input| Block::Next { path: &["local", "wait"], input })
 }
 
 fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {

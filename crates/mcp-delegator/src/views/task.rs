@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{ExitStatus, State};
+use delegator_domain::task::{End, ExitStatus, State};
 use delegator_engine::{Queued, Record, TaskFiles};
-use delegator_registry::{Brief, Task, WaitsFor};
+use delegator_registry::{Brief, Ended, Task, WaitsFor};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,10 @@ use super::{error_context, files, output, restore_point, rfc3339, structured_out
 
 /// The agent's last message is what the caller asked for; this much of it is always there.
 const MESSAGE_CHARS: usize = 8_000;
+/// The same of a label where many tasks are listed.
+const LABEL_CHARS: usize = 200;
 /// Says that there is more; it counts.
-const MARK: &str = " [truncated]";
+pub const MARK: &str = " [truncated]";
 
 pub fn at(milliseconds: i64) -> String {
     Timestamp::from_millisecond(milliseconds).map(rfc3339).unwrap_or_default()
@@ -27,7 +29,9 @@ pub fn started_ms(task: &Task) -> i64 {
 /// How long it ran, by a clock that does not jump where one was kept.
 pub fn ran_ms(task: &Task) -> u64 {
     let ended = task.ended.as_ref();
-    let by_wall = ended.map_or(0, |ended| (ended.at_ms - started_ms(task)).max(0)).unsigned_abs();
+    // One that never began to work took no time, however long it waited.
+    let worked = |ended: &Ended| task.started_at_ms.map_or(0, |started| (ended.at_ms - started).max(0));
+    let by_wall = ended.map_or(0, worked).unsigned_abs();
     ended.and_then(|ended| ended.ran_ms).unwrap_or(by_wall)
 }
 
@@ -39,15 +43,28 @@ pub fn exit_code(task: &Task) -> Option<i32> {
     }
 }
 
+/// What an answer shows of what the agent printed.
+#[derive(Debug)]
+pub struct Shown {
+    pub stdout: String,
+    pub stderr: String,
+    pub budget: usize,
+    /// The caller asked for it, and with it for the whole final message.
+    pub asked: bool,
+}
+
 /// What wait and results have in common.
-pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, usize)>) -> Map<String, Value> {
+pub fn result(task: &Task, kept: &TaskFiles, shown: Option<Shown>) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
     data.insert("state".into(), task.state.shown().into());
-    let summary = task.ended.as_ref().and_then(|ended| ended.summary.clone());
+    let summary = task.ended.as_ref().map(|ended| summary(ended, task.state));
     data.insert("summary".into(), summary.unwrap_or_else(|| format!("Task {}", task.state.shown())).into());
     let record = kept.record.as_ref();
-    data.insert("final_message".into(), final_message(record, streams.is_some()));
+    data.insert(
+        "final_message".into(),
+        final_message(record, shown.as_ref().is_some_and(|shown| shown.asked)),
+    );
     if let Some(answer) = structured_output::of(task, record) {
         answer.insert_into(&mut data);
     }
@@ -59,12 +76,12 @@ pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, us
     if let Some(told) = restore_point::told(&task.id, kept.restore_point.as_ref()) {
         data.insert("restore_point".into(), told);
     }
-    let budget = streams.as_ref().map(|(.., budget)| *budget);
+    let budget = shown.as_ref().map(|shown| shown.budget);
     if let Some(told) = verification::told(task, record, budget) {
         data.insert("verification".into(), told);
     }
-    let told = match streams {
-        Some((stdout, stderr, budget)) => {
+    let told = match shown {
+        Some(Shown { stdout, stderr, budget, .. }) => {
             let sizes = record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));
             output::included(&stdout, &stderr, budget, sizes)
         }
@@ -72,6 +89,14 @@ pub fn result(task: &Task, kept: &TaskFiles, streams: Option<(String, String, us
     };
     data.insert("output".into(), told);
     data
+}
+
+/// What came of it, in a sentence.
+pub fn summary(ended: &Ended, state: State) -> String {
+    ended.summary.clone().unwrap_or_else(|| match &ended.end {
+        End::Cancelled { reason: Some(reason) } => format!("Cancelled ({reason}) before it began"),
+        _ => format!("Task {}", state.shown()),
+    })
 }
 
 /// The last events as the agent wrote them. A line that is none, or was too long to be kept whole, stays a text.
@@ -163,10 +188,11 @@ pub fn running(task: &Brief, snapshot: Option<&Value>, now_ms: i64) -> Value {
     labelled(told, &task.labels)
 }
 
-/// With the labels, if there are any.
+/// With the labels, if there are any: in a list, as far as they can be told at a glance.
 fn labelled(mut told: Value, labels: &BTreeMap<String, String>) -> Value {
     if !labels.is_empty() {
-        told["labels"] = json!(labels);
+        let shown = |(name, value): (&String, &String)| (name.clone(), shortened(value, LABEL_CHARS).into());
+        told["labels"] = Value::Object(labels.iter().map(shown).collect());
     }
     told
 }
@@ -179,7 +205,8 @@ pub fn progress(snapshot: Option<&Value>) -> Value {
         return Value::Null;
     }
     json!({
-        "percent": told["percent"].as_u64().unwrap_or(0),
+        // A turn that is over is not yet a task that has ended.
+        "percent": told["percent"].as_u64().unwrap_or(0).min(99),
         "completed_steps": told["completed_steps"].as_u64().unwrap_or(0),
         "total_steps": told["total_steps"].as_u64().unwrap_or(0),
         "current_activity": snapshot["current_activity"],

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar, table};
+use super::task::MARK;
 use super::{events, files, output, verification};
 
 /// Names that are listed before the rest is only counted.
@@ -60,7 +61,14 @@ pub fn result(data: &Value) -> Document {
     if let Some(words) = data["final_message"].as_str() {
         document = quoted(document, "The agent's final message:", words);
     }
-    events::described(output::described(document, data), data)
+    document = events::described(output::described(document, data), data);
+    match data["final_message"].as_str() {
+        Some(words) if words.ends_with(MARK) && data["output"]["included"] != true => {
+            let input = json!({"task_id": data["task_id"], "include_output": true});
+            document.block(Block::Next { path: &["local", "results"], input })
+        }
+        _ => document,
+    }
 }
 
 fn outline(data: &Value) -> Vec<(String, String)> {

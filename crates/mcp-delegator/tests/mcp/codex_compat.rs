@@ -179,3 +179,20 @@ fn a_server_that_only_reads_has_neither() {
     let reply = host.request("tools/call", json!({"name": "codex", "arguments": {"prompt": "x"}}));
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
 }
+
+#[test]
+fn advice_names_only_inputs_these_tools_have() {
+    let stage = quick();
+    let mut host = host(&stage);
+    for (tool, arguments) in [
+        ("codex", json!({})),
+        ("codex", json!({"prompt": "git push --force", "sandbox": "workspace-write"})),
+        ("codex-reply", json!({"prompt": "x"})),
+    ] {
+        let refused = host.call(tool, arguments);
+        let words = text(&refused);
+        for other in ["task:", "task_id", "allow_destructive_git"] {
+            assert!(!words.contains(other), "{other}: {words}");
+        }
+    }
+}

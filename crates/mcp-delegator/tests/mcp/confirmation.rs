@@ -138,3 +138,28 @@ fn nobody_is_asked_about_a_call_that_would_be_refused_anyway() {
         }
     }
 }
+
+#[test]
+fn a_call_that_was_cancelled_is_confirmed_by_nobody() {
+    let stage = quick();
+    for era in [OLD, NEWER] {
+        let mut host = Host::with(&stage, era, &[], able());
+        let call = host.begin(RUN, write());
+        let question = host.until("the question", |message| message["method"] == "elicitation/create");
+        host.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}),
+        );
+        let taken_back =
+            host.until("its withdrawal", |message| message["method"] == "notifications/cancelled");
+        assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");
+        let said = json!({"action": "accept", "content": {"confirm": true}});
+        host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": said}));
+        let status = host.envelope("_codex_local_status", json!({}));
+        assert_eq!(
+            status["data"]["summary"],
+            json!({"running": 0, "queued": 0, "recently_completed": 0}),
+            "{status}"
+        );
+        assert!(!host.unread().iter().any(|message| message["id"] == call), "a cancelled call was answered");
+    }
+}

@@ -187,3 +187,17 @@ fn a_handle_nobody_gave_is_unknown() {
         }
     }
 }
+
+#[test]
+fn nothing_is_asked_under_a_handle_so_nothing_is_taken() {
+    let stage = waiting();
+    let mut host = Host::with(&stage, NEW, &[], able());
+    let handle = handle_of(&host.call("_codex_local_run", json!({"task": "x"})));
+    let update = |handle: &str| json!({"taskId": handle, "inputResponses": {"x": {}}});
+    result(host.request("tasks/update", update(&handle)));
+    assert_eq!(look(&mut host, &handle)["status"], "working");
+    let unknown = host.request("tasks/update", update("T-local-nobody"));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    go(&stage);
+    until_it_is(&mut host, &handle, "completed");
+}

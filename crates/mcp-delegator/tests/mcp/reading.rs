@@ -1,5 +1,6 @@
 //! Resources and prompts.
 
+use delegator_testkit::stage::until;
 use serde_json::{Value, json};
 
 use crate::host::{ERAS, Host, NEW, OLD, quick, result};
@@ -143,4 +144,36 @@ fn prompts_name_no_tool_that_is_not_served() {
     assert_eq!(prompts.as_array().unwrap().len(), 1, "{prompts}");
     let refused = host.request("prompts/get", json!({"name": "delegate", "arguments": {"task": "x"}}));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[test]
+fn whoever_reads_the_report_has_read_the_result() {
+    let stage = quick();
+    let id = stage.exec(&[]);
+    let mut host = Host::of(&stage, OLD);
+    until("it has ended", || {
+        host.envelope("_codex_local_status", json!({}))["data"]["unread"]["task_ids"] == json!([id])
+    });
+    read(&mut host, &format!("codex://task/{id}"));
+    let status = host.envelope("_codex_local_status", json!({}));
+    assert!(status["data"].get("unread").is_none(), "{status}");
+}
+
+#[test]
+fn what_needs_no_registry_is_listed_without_one() {
+    let stage = quick();
+    std::fs::write(stage.world.home().join("state"), "not a directory").unwrap();
+    let mut host = Host::of(&stage, NEW);
+    let listed = result(host.request("resources/list", json!({})))["resources"].to_string();
+    assert!(listed.contains("codex://schema/v3.6/error/v1"), "{listed}");
+}
+
+#[test]
+fn a_cursor_nobody_gave_is_refused() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
+        let reply = host.request(method, json!({"cursor": "made up"}));
+        assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
+    }
 }

@@ -99,3 +99,14 @@ fn a_task_an_earlier_version_took_on_is_still_found_by_its_key() {
         (&json!(old.id.as_str()), &json!(true))
     );
 }
+
+#[test]
+fn a_task_that_has_ended_says_what_came_of_it() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let first = repeated(&mut host, EXEC, &json!({}));
+    stage.wait(first["data"]["task_id"].as_str().unwrap());
+    let again = repeated(&mut host, EXEC, &json!({}));
+    assert_eq!((&again["data"]["state"], &again["meta"]["replayed"]), (&json!("completed"), &json!(true)));
+    assert!(again["data"]["summary"].is_string() && again["meta"].get("queue_position").is_none(), "{again}");
+}

@@ -193,3 +193,79 @@ fn a_timeout_with_much_to_tell_fits() {
     assert!(partial["last_output"].as_str().unwrap().contains("the end"), "{details}");
     assert!(partial["last_events"].to_string().contains("the end"), "{details}");
 }
+
+/// A task that failed after saying much.
+fn failed(length: usize) -> (Stage, Host, String) {
+    let steps = [
+        json!({"read_stdin": "all"}),
+        json!({"thread_started": {}}),
+        json!("turn_started"),
+        says(length),
+        json!({"stderr_line": "what went wrong"}),
+        json!({"turn_failed": "no more"}),
+    ];
+    let stage = Stage::playing(PROGRAM, json!(steps));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let host = Host::of(&stage, OLD);
+    (stage, host, id)
+}
+
+#[test]
+fn a_long_message_does_not_push_out_why_a_task_failed() {
+    let (_stage, mut host, id) = failed(60_000);
+    for tool in ["_codex_local_wait", "_codex_local_results"] {
+        let (envelope, _) = asked(&mut host, tool, &json!({"task_id": id}));
+        let data = &envelope["data"];
+        assert_eq!(data["final_message"].as_str().unwrap().chars().count(), 8_000, "{tool}");
+        assert!(data["output"]["stderr"].as_str().unwrap().contains("what went wrong"), "{data}");
+    }
+}
+
+#[test]
+fn a_cursor_of_events_leads_on_however_long_the_message_is() {
+    let (_stage, mut host, id) = ended(&[json!({"events": {"count": 8, "bytes": 100}}), says(200_000)]);
+    let mut arguments = json!({"task_id": id, "include_output": true, "include_events": true});
+    let mut seen = 0;
+    loop {
+        let (envelope, _) = asked(&mut host, "_codex_local_results", &arguments);
+        let events = envelope["data"]["events"].clone();
+        let shown = events["items"].as_array().unwrap().len();
+        assert!(shown > 0, "{events}");
+        seen += shown;
+        match events["next_cursor"].as_str() {
+            Some(cursor) => arguments["events_cursor"] = cursor.into(),
+            None => break,
+        }
+    }
+    assert!(seen >= 8, "{seen} events");
+}
+
+#[test]
+fn no_task_is_lost_between_pages_that_were_cut() {
+    let stage = Stage::playing(PROGRAM, turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
+    let labels: Vec<String> =
+        (0..8).flat_map(|n| ["--labels".to_owned(), format!("l{n}={}", "x".repeat(300))]).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let ids: Vec<String> = (0..40).map(|_| stage.exec(&labels)).collect();
+    for id in &ids {
+        stage.wait(id);
+    }
+    let mut host = Host::of(&stage, OLD);
+    let (mut seen, mut arguments, mut pages) = (Vec::new(), json!({"limit": 1000}), 0);
+    loop {
+        let (envelope, _) = asked(&mut host, "_codex_local_status", &arguments);
+        let ended = envelope["data"]["recently_completed"].as_array().unwrap().clone();
+        seen.extend(ended.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
+        pages += 1;
+        match envelope["meta"]["next_cursor"].as_str() {
+            Some(cursor) => arguments["cursor"] = cursor.into(),
+            None => break,
+        }
+    }
+    assert!(pages > 1, "nothing was cut");
+    assert_eq!(seen.len(), ids.len());
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), ids.len(), "some twice");
+}

@@ -305,3 +305,85 @@ fn on_the_command_line_a_wait_that_ran_out_reads_the_same_and_names_a_command_th
     assert_eq!(waited.exit, Some(0), "{next}: {waited:?}");
     assert_eq!(waited.json()["data"]["tasks"].as_array().map(Vec::len), Some(2), "{waited:?}");
 }
+
+#[test]
+fn who_waits_for_any_goes_on_waiting_for_any() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, OLD);
+    let (one, other) = (host.exec(), host.exec());
+    let any = json!({"task_ids": [one, other], "until": "any", "timeout_sec": 1});
+    let next = format!(r#"Next: `_codex_local_wait {{"task_ids":["{one}","{other}"],"until":"any"}}`"#);
+    let expired = told(&mut host, "_codex_local_wait", any);
+    assert!(expired.ends_with(&next), "{expired}");
+    go(&stage);
+    stage.wait(&one);
+    stage.wait(&other);
+}
+
+#[test]
+fn status_names_what_to_call_next() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, OLD);
+    let id = host.exec();
+    let running = told(&mut host, "_codex_local_status", json!({}));
+    assert!(running.ends_with(&format!(r#"Next: `_codex_local_wait {{"task_id":"{id}"}}`"#)), "{running}");
+    go(&stage);
+    until_ended(&mut host, 1);
+    let unread = told(&mut host, "_codex_local_status", json!({}));
+    assert!(unread.ends_with(&format!(r#"Next: `_codex_local_results {{"task_id":"{id}"}}`"#)), "{unread}");
+    host.call("_codex_local_results", json!({"task_id": id}));
+    assert!(!told(&mut host, "_codex_local_status", json!({})).contains("Next:"));
+}
+
+#[test]
+fn a_message_that_was_cut_says_how_to_get_the_whole() {
+    let steps = json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "m".repeat(9_000)},
+        {"turn_completed": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}},
+    ]);
+    let stage = Stage::playing(PROGRAM, steps);
+    let mut host = Host::of(&stage, OLD);
+    let id = host.exec();
+    let cut = told(&mut host, "_codex_local_wait", json!({"task_id": id}));
+    let next = format!(r#"Next: `_codex_local_results {{"task_id":"{id}","include_output":true}}`"#);
+    assert!(cut.ends_with(&next), "{cut}");
+    let whole = told(&mut host, "_codex_local_results", json!({"task_id": id, "include_output": true}));
+    assert!(whole.contains(&"m".repeat(9_000)) && !whole.contains("Next:"), "{}", whole.len());
+}
+
+#[test]
+fn a_turn_that_is_over_is_not_a_task_that_has_ended() {
+    let steps = json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "All done."},
+        {"turn_completed": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}}, {"wait_for_file": "go"},
+    ]);
+    let stage = Stage::playing(PROGRAM, steps);
+    let mut host = Host::of(&stage, NEW);
+    let id = host.exec();
+    until("its turn is over", || {
+        let status = host.envelope("_codex_local_status", json!({"task_id": id}));
+        let percent = status["data"]["tasks"][0]["progress"]["percent"].as_u64();
+        assert_ne!(percent, Some(100), "{status}");
+        percent == Some(99)
+    });
+    go(&stage);
+    stage.wait(&id);
+}
+
+#[test]
+fn a_task_cancelled_in_the_queue_never_ran() {
+    let stage = in_line(waiting());
+    let mut host = Host::of(&stage, NEW);
+    let first = host.exec();
+    let queued = host.exec();
+    host.call("_codex_local_cancel", json!({"task_id": queued, "reason": "not needed"}));
+    let ended = host.envelope("_codex_local_wait", json!({"task_id": queued}));
+    assert_eq!(
+        (&ended["data"]["metadata"]["duration"], &ended["meta"]["duration_ms"]),
+        (&json!(0), &json!(0)),
+        "{ended}"
+    );
+    assert_eq!(ended["data"]["summary"], "Cancelled (not needed) before it began", "{ended}");
+    go(&stage);
+    stage.wait(&first);
+}

@@ -138,5 +138,5 @@ fn run(context: &Context<'_>, input: EnvAdd) -> Result<Answer, AppError> {
     entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());
     let added = environments::add(&sources, &input.env_id, entry)?;
     let message = format!("{} was added", added.id);
-    Ok(edited(context, &added, &environments_file(&sources)?, message))
+    Ok(edited(&added, &environments_file(&sources)?, message))
 }

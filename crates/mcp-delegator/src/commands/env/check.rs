@@ -21,5 +21,5 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<Answer, AppError> {
-    Ok(listed(context, &environments::read(&sources(context.process))?))
+    Ok(listed(&environments::read(&sources(context.process))?))
 }

@@ -10,16 +10,15 @@ use delegator_config::environments::{Environment, Environments};
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Page, Warning};
-use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
 
 /// All environments, as a list shows them.
-pub fn listed(context: &Context<'_>, environments: &Environments) -> Answer {
+pub fn listed(environments: &Environments) -> Answer {
     let shown: Vec<Value> = environments.all.iter().map(view).collect();
     let count = shown.len();
     let mut answer = Answer::done(json!({"environments": shown}))
         .fact("count", count)
-        .fact("source", below_home(context, &environments.file));
+        .fact("source", environments.file.display().to_string());
     answer.page = Some(Page { number: 1, size: count, total: count, filtered: count, next_cursor: None });
     answer.warnings = warnings(environments);
     answer
@@ -45,15 +44,6 @@ fn view(environment: &Environment) -> Value {
     Value::Object(shown)
 }
 
-/// A path as people write it.
-fn below_home(context: &Context<'_>, path: &Path) -> String {
-    let home = context.process.variable("HOME").map(Path::new).filter(|home| home.is_absolute());
-    match home.and_then(|home| path.strip_prefix(home).ok()) {
-        Some(rest) => format!("~/{}", rest.display()),
-        None => path.display().to_string(),
-    }
-}
-
 pub fn describe_list(data: &Value) -> Document {
     let columns = ["id", "name", "repository", "tech_stack", "provider", "created_at"];
     let rows: Vec<Vec<String>> = data["environments"]
@@ -72,9 +62,9 @@ pub fn describe_list(data: &Value) -> Document {
 }
 
 /// What an edit did.
-fn edited(context: &Context<'_>, environment: &Environment, file: &Path, message: String) -> Answer {
+fn edited(environment: &Environment, file: &Path, message: String) -> Answer {
     let mut answer =
-        Answer::done(json!({"environment": view(environment)})).fact("source", below_home(context, file));
+        Answer::done(json!({"environment": view(environment)})).fact("source", file.display().to_string());
     answer.message = Some(message);
     answer
 }

@@ -48,5 +48,5 @@ fn run(context: &Context<'_>, input: EnvRemove) -> Result<Answer, AppError> {
     let sources = sources(context.process);
     let removed = environments::remove(&sources, &input.env_id)?;
     let message = format!("{} is no longer in the file", removed.id);
-    Ok(edited(context, &removed, &environments_file(&sources)?, message))
+    Ok(edited(&removed, &environments_file(&sources)?, message))
 }

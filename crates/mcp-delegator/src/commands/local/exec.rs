@@ -83,8 +83,13 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
     if let Some(expected) = submitted.expected {
         data.insert("expected_duration".into(), estimate::words(expected).into());
     }
+    let summary = task.ended.as_ref().map(|ended| view::summary(ended, task.state));
+    data.extend(summary.map(|summary| ("summary".to_owned(), summary.into())));
     let mut answer = Answer::done(Value::Object(data));
-    answer.facts.insert("queue_position".into(), submitted.queue_position.into());
+    // One that has ended, the first of its key perhaps, stands in no queue.
+    if task.ended.is_none() {
+        answer.facts.insert("queue_position".into(), submitted.queue_position.into());
+    }
     if let Some(start_ms) = submitted.estimated_start_ms {
         answer.facts.insert("estimated_start_ms".into(), start_ms.into());
     }

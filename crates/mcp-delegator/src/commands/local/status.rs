@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::tasks::{engine, resolved};
 use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Warning};
+use crate::outcome::{Answer, Trail, Warning};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
 use crate::requests::page::{place_cursor, place_of};
 use crate::run::Context;
@@ -143,9 +143,12 @@ fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
     if let Some(long) = seen.long_log {
         answer.warnings.push(Warning::new("W_REGISTRY_001", long_log_words(long)));
     }
+    let question = question(&input.of);
     if let Some(next) = seen.ended.next {
-        answer.facts.insert("next_cursor".into(), place_cursor(next, &question(&input.of)).into());
+        answer.facts.insert("next_cursor".into(), place_cursor(next, &question).into());
     }
+    let places = seen.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
+    answer.trail = Some(Trail { list: "recently_completed", places, question });
     Ok(answer)
 }
 

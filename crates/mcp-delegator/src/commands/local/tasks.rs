@@ -17,7 +17,7 @@ use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::requests::page::fingerprint;
 use crate::run::Context;
-use crate::views::task as view;
+use crate::views::task::{self as view, Shown};
 
 /// The engine of this call's state directory.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
@@ -237,7 +237,12 @@ pub fn ended_answer(
     let streams = view::output_is_due(task.state, include_output).then(|| -> Result<_, AppError> {
         let text =
             |which| engine.stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ok((text(TaskFile::Events)?, text(TaskFile::Stderr)?, budget as usize))
+        Ok(Shown {
+            stdout: text(TaskFile::Events)?,
+            stderr: text(TaskFile::Stderr)?,
+            budget: budget as usize,
+            asked: include_output,
+        })
     });
     Ok(view::result(task, files, streams.transpose()?))
 }

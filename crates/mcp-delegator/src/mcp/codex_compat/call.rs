@@ -73,8 +73,13 @@ impl Server {
             Some(error) if error.problems.is_empty() => error,
             found => {
                 let ours = found.map(|error| error.problems).unwrap_or_default();
-                let problems = said.problems.into_iter().chain(ours.into_iter().map(in_their_words));
-                AppError::of_problems(problems.collect())
+                let mut problems = said.problems;
+                for problem in ours.into_iter().map(in_their_words) {
+                    if !problems.iter().any(|told| told.field == problem.field) {
+                        problems.push(problem);
+                    }
+                }
+                AppError::of_problems(problems)
             }
         };
         Err(Box::new(self.failed(&call, None, error)))

@@ -73,6 +73,10 @@ pub(super) fn translated(tool: CompatTool, mut given: Map<String, Value>, curren
             told.object.insert(ours.to_owned(), value);
         }
     }
+    if tool == CompatTool::Reply && !told.object.contains_key("thread_id") {
+        let missing = Problem::new(ErrorCode::MissingArgument, "threadId", "is missing");
+        told.problems.push(missing.suggest(Some("Take it from the answer of codex.")));
+    }
     told.put_before_the_prompt(instructions);
     // Codex asked for a repository on its command line only, not in its server.
     told.object.insert("skip_git_repo_check".to_owned(), true.into());
@@ -144,9 +148,16 @@ fn not_taken(tool: CompatTool, key: &str) -> Problem {
 
 /// What is wrong with an input of ours, told of the input the caller knows.
 pub(super) fn in_their_words(mut problem: Problem) -> Problem {
-    if let Some((theirs, _)) = NAMES.iter().find(|(_, ours)| *ours == problem.field) {
-        problem.field = (*theirs).to_owned();
-    }
+    let Some((theirs, ours)) = NAMES.iter().find(|(_, ours)| *ours == problem.field) else { return problem };
+    problem.field = (*theirs).to_owned();
+    problem.suggestion = problem.suggestion.map(|advice| match advice.strip_prefix(&format!("{ours}: ")) {
+        Some(about) => format!("{theirs}: {about}"),
+        None => {
+            // A sentence about an input these tools do not have would lead nowhere.
+            let sentences = advice.split_inclusive(". ");
+            sentences.filter(|sentence| !sentence.contains("allow_destructive_git")).collect()
+        }
+    });
     problem
 }
 
