@@ -371,7 +371,7 @@ fn a_turn_that_is_over_is_not_a_task_that_has_ended() {
 }
 
 #[test]
-fn a_task_cancelled_in_the_queue_never_ran() {
+fn a_task_cancelled_in_the_queue_never_ran_and_whoever_cancels_has_seen_the_end() {
     let stage = in_line(waiting());
     let mut host = Host::of(&stage, NEW);
     let first = host.exec();
@@ -384,6 +384,7 @@ fn a_task_cancelled_in_the_queue_never_ran() {
         "{ended}"
     );
     assert_eq!(ended["data"]["summary"], "Cancelled (not needed) before it began", "{ended}");
-    go(&stage);
-    stage.wait(&first);
+    host.call("_codex_local_cancel", json!({"task_id": first}));
+    let status = host.envelope("_codex_local_status", json!({}));
+    assert!(status["data"].get("unread").is_none(), "who cancelled it knows: {status}");
 }

@@ -1,5 +1,6 @@
 //! `local cancel`: end a task and everything it started.
 
+use delegator_domain::task::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,10 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
     let engine = engine(context)?;
     let id = resolved(&engine, &input.task.task_id)?;
     let cancelled = engine.cancel(&id, input.reason.as_deref(), ending_may_take(context))?;
+    // Who ends a task has seen it end. One that completed on the way still has something to tell.
+    if cancelled.task.state == State::Cancelled {
+        engine.mark_read(&id)?;
+    }
     let ended = cancelled.task.ended.as_ref();
     let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
     let mut data = json!({
