@@ -9,6 +9,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
+use super::audience::somebody_listens;
 use super::call::{Admitted, Refused};
 use super::confirmation::{self, Said};
 use super::server::{Server, aside, bad};
@@ -31,7 +32,8 @@ impl Server {
         if let Some(tool) = toolbox.find_compat(&request.name) {
             let listener = Listener::told(context, tool.about()).await;
             let given = request.arguments.unwrap_or_default();
-            return unless_cancelled(context, self.as_codex(tool, given, listener.as_ref())).await;
+            let answer = self.as_codex(tool, given, listener.as_ref(), context);
+            return unless_cancelled(context, answer).await;
         }
         let Some(spec) = toolbox.find(&request.name) else {
             let nearest = toolbox.nearest(&request.name);
@@ -113,7 +115,7 @@ impl Server {
                     Ok(Begun::Staying(staying)) if declares_tasks(context) => {
                         return self.handle_of(call, &staying).await;
                     }
-                    Ok(Begun::Staying(staying)) => self.stayed(call, stay, &staying, listener).await,
+                    Ok(Begun::Staying(staying)) => self.stayed(call, stay, &staying, listener, context).await,
                     Err(error) => Err(error),
                 }
             }
@@ -141,22 +143,26 @@ impl Server {
         how: Stay,
         staying: &Staying,
         listener: Option<&Listener>,
+        context: &RequestContext<RoleServer>,
     ) -> Result<Answer, AppError> {
-        let watched = self.watched(staying, listener).await?;
+        let watched = self.watched(staying, listener, context).await?;
         let input = call.input.clone();
         let mut answer = self.work(move |context| (how.end)(context, &input, watched)).await?;
         answer.facts.extend(staying.facts.clone());
         Ok(answer)
     }
 
-    /// Until what is awaited has happened.
+    /// Until what is awaited has happened, and somebody listens to hear it.
     pub(super) async fn watched(
         &self,
         staying: &Staying,
         listener: Option<&Listener>,
+        context: &RequestContext<RoleServer>,
     ) -> Result<Watched, AppError> {
         let engine = self.work(engine).await?;
-        stay(&self.resident, engine, staying, listener).await
+        let watched = stay(&self.resident, engine, staying, listener).await?;
+        somebody_listens(context).await;
+        Ok(watched)
     }
 
     /// The user's word, where it is missing and the host can ask for it.

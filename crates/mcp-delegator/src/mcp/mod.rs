@@ -8,6 +8,7 @@
 //!                      ├ codex_compat  the two tools of Codex's own former server
 //!                      └ resources, prompts, confirmation
 //! hearing: what a line on stdin means; salvage: what is left of one that means nothing
+//! audience: whether anybody listens to an answer
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads. Waiting is never done there: one
@@ -17,6 +18,7 @@
 
 pub mod advice;
 pub mod answering;
+pub mod audience;
 pub mod call;
 pub mod codex_compat;
 pub mod confirmation;

@@ -192,6 +192,13 @@ impl Session<'_> {
         self.server.begin("POST", "/mcp", &self.headers, &body)
     }
 
+    /// Comes back for the rest of a stream.
+    pub(crate) fn resume(&self, last_event: &str) -> TcpStream {
+        let mut headers = self.headers.clone();
+        headers.push(("Last-Event-ID".to_owned(), last_event.to_owned()));
+        self.server.begin("GET", "/mcp", &headers, "")
+    }
+
     pub(crate) fn call(&self, id: u64, tool: &str, mut arguments: Value) -> Value {
         arguments["format"] = json!("json");
         let stream = self.begin(id, "tools/call", json!({"name": tool, "arguments": arguments}));

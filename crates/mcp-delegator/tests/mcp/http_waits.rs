@@ -10,7 +10,7 @@ use delegator_testkit::stage::{Stage, until};
 use serde_json::{Value, json};
 
 use crate::host::{go, waiting};
-use crate::http_host::HttpServer;
+use crate::http_host::{HttpServer, Reply};
 
 const WAITS: u64 = 200;
 
@@ -78,6 +78,38 @@ fn waits_of_a_session_that_are_cancelled_end_and_neither_the_task_nor_the_sessio
     }
     assert_eq!(session.call(99, "_codex_local_status", json!({}))["status"], "ok");
     nobody_waited(&stage, &server, &id);
+}
+
+/// Returns the id of the event that tells that the wait on this stream stands.
+fn last_event_of(stream: TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut is_progress) = (String::new(), false);
+    loop {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "progress comes on the stream of the call");
+        is_progress |= line.contains("notifications/progress");
+        if let (true, Some(id)) = (is_progress, line.strip_prefix("id:")) {
+            return id.trim().to_owned();
+        }
+    }
+}
+
+#[test]
+fn a_host_that_was_away_when_the_task_ended_is_told_when_it_is_back() {
+    let stage = waiting();
+    let server = HttpServer::of(&stage);
+    let id = begun(&server);
+    let session = server.session();
+    let last_event = last_event_of(session.begin(2, "tools/call", wait_for(&id, 0)));
+    let told = || server.call("_codex_local_status", json!({}))["data"].clone();
+    go(&stage);
+    until("the task has ended", || told()["summary"]["recently_completed"] == 1);
+    let came_back = Reply::read(session.resume(&last_event));
+    let answer = came_back.message();
+    assert_eq!(answer["id"], 2, "{came_back:?}");
+    assert!(answer["result"].to_string().contains("completed"), "{came_back:?}");
+    assert!(!came_back.body.contains(&format!("id: {last_event}")), "not what it had heard: {came_back:?}");
+    assert!(told().get("unread").is_none(), "{}", told());
 }
 
 #[test]

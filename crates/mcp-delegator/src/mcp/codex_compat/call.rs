@@ -2,7 +2,9 @@
 
 use delegator_domain::task::TaskId;
 use delegator_engine::resident::{Goal, Watched};
+use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::CompatTool;
@@ -33,12 +35,13 @@ impl Server {
         tool: CompatTool,
         given: Map<String, Value>,
         listener: Option<&Listener>,
+        context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let call = match self.translated(tool, given).await {
             Ok(call) => call,
             Err(result) => return (*result).into(),
         };
-        let ended = surviving(self.ended(&call, listener)).await.flatten();
+        let ended = surviving(self.ended(&call, listener, context)).await.flatten();
         let result = match ended {
             Ok(Ended { thread, message: Ok(message) }) => {
                 let message = self.surroundings.quoted(&message);
@@ -85,10 +88,15 @@ impl Server {
         Err(Box::new(self.failed(&call, None, error)))
     }
 
-    async fn ended(&self, call: &Admitted, listener: Option<&Listener>) -> Result<Ended, AppError> {
+    async fn ended(
+        &self,
+        call: &Admitted,
+        listener: Option<&Listener>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Ended, AppError> {
         let id = task_of(&self.done(call, listener).await?)?;
         let staying = Staying { ids: vec![id], goal: Goal::All, within: None, facts: Map::new() };
-        let watched = self.watched(&staying, listener).await?;
+        let watched = self.watched(&staying, listener, context).await?;
         self.work(move |context| ended(context, watched)).await
     }
 

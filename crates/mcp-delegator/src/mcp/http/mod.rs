@@ -9,6 +9,7 @@
 //! much of bodies is in memory, how many sessions there are. What takes long because the work does, a `wait` for one, has
 //! no bound here: its request has been read, and its answer is being waited for by us, not by the peer.
 
+mod attended;
 mod gate;
 mod impatience;
 mod intake;
@@ -16,6 +17,7 @@ mod ledger;
 #[cfg(test)]
 mod rude_peers;
 mod sessions;
+mod told;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -73,6 +75,8 @@ struct Bounds {
     session_may_rest: Duration,
     /// An answer of a session that nobody listens to any more. A connection that broke is resumed in this time.
     come_back_within: Duration,
+    /// Of all answers somebody may come back for.
+    answer_bytes: usize,
 }
 
 impl Default for Bounds {
@@ -87,6 +91,7 @@ impl Default for Bounds {
             sessions: 256,
             session_may_rest: Duration::from_secs(2 * 60 * 60),
             come_back_within: Duration::from_secs(30),
+            answer_bytes: 16 << 20,
         }
     }
 }
@@ -167,7 +172,9 @@ impl<S: ServerHandler> Face<S> {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(bounds.body_bytes)
             // An answer nothing was said before is told in one piece.
-            .with_json_response(true);
+            .with_json_response(true)
+            // The sessions know which host can take it.
+            .with_sse_retry(None);
         let sessions = Arc::new(Sessions::new(&bounds));
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
         Face { gate, intake: Intake::new(&bounds), sessions, service, bounds }

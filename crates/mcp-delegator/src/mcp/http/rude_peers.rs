@@ -1,5 +1,6 @@
 //! The face before peers that are slow, silent, or gone, with little patience, so that nobody has to wait for its end: real
-//! connections to a server with a tool that stays until it is let go, and one that tells much.
+//! connections to a server with a tool that stays until it is let go, one that tells much, and one that waits until nobody
+//! listens and tells when somebody does.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::*;
+use crate::mcp::audience::{Audience, somebody_listens};
 
 const SHORT: Duration = Duration::from_millis(50);
 /// Nothing waits for it to pass.
@@ -39,7 +41,18 @@ fn patient() -> Bounds {
 #[derive(Clone)]
 struct Staying {
     staying: Arc<AtomicUsize>,
+    left: Arc<AtomicUsize>,
     let_go: watch::Receiver<bool>,
+}
+
+impl Staying {
+    async fn tell_who_comes_back(&self, context: &RequestContext<RoleServer>) {
+        let Audience(listeners) = context.extensions.get().unwrap();
+        let _ = listeners.clone().wait_for(|listeners| *listeners == 0).await;
+        self.left.fetch_add(1, Ordering::SeqCst);
+        somebody_listens(context).await;
+        self.left.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl ServerHandler for Staying {
@@ -58,6 +71,7 @@ impl ServerHandler for Staying {
         let mut let_go = self.let_go.clone();
         self.staying.fetch_add(1, Ordering::SeqCst);
         let is_let_go = tokio::select! {
+            () = self.tell_who_comes_back(&context), if request.name == "tell somebody" => true,
             _ = let_go.wait_for(|let_go| *let_go) => true,
             () = context.ct.cancelled() => false,
         };
@@ -73,6 +87,8 @@ struct Server {
     port: u16,
     token: String,
     staying: Arc<AtomicUsize>,
+    /// Calls that have nobody to tell it, or had nobody when they were cancelled.
+    left: Arc<AtomicUsize>,
     let_go: watch::Sender<bool>,
 }
 
@@ -88,7 +104,8 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (let_go, receiver) = watch::channel(false);
         let staying = Arc::new(AtomicUsize::new(0));
-        let handler = Staying { staying: Arc::clone(&staying), let_go: receiver };
+        let left = Arc::new(AtomicUsize::new(0));
+        let handler = Staying { staying: Arc::clone(&staying), left: Arc::clone(&left), let_go: receiver };
         std::thread::spawn(move || {
             let runtime = crate::mcp::runtime().unwrap();
             runtime.block_on(async {
@@ -96,7 +113,7 @@ impl Server {
                 accept(listener, Face::new(handler, Gate::of(address.ip(), token), bounds)).await
             })
         });
-        Server { port: address.port(), token: text, staying, let_go }
+        Server { port: address.port(), token: text, staying, left, let_go }
     }
 
     fn connect(&self) -> TcpStream {
@@ -122,6 +139,10 @@ impl Server {
         stream
     }
 
+    fn resume(&self, session: &str, last_event: &str) -> TcpStream {
+        self.send("GET", &format!("{session}Last-Event-ID: {last_event}\r\n"), "")
+    }
+
     fn ask(&self, headers: &str, message: &Value) -> String {
         rest(self.send("POST", headers, &message.to_string()))
     }
@@ -134,13 +155,17 @@ impl Server {
 
     /// The headers of a new session.
     fn session(&self) -> Result<String, String> {
+        self.session_of("2025-11-25")
+    }
+
+    fn session_of(&self, version: &str) -> Result<String, String> {
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
         }});
         let greeting = self.ask("", &hello);
         let id = greeting.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
         let id = id.ok_or(greeting.clone())?;
-        let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+        let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {version}\r\n");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let taken = self.ask(&headers, &initialized);
         if taken.starts_with("HTTP/1.1 202 ") { Ok(headers) } else { Err(taken) }
@@ -148,8 +173,12 @@ impl Server {
 
     /// Begins a call that stays; gives its stream when it does, nothing if the server would not have it.
     fn begin_to_stay(&self, session: &str) -> Option<TcpStream> {
+        self.begin_to(session, "stay")
+    }
+
+    fn begin_to(&self, session: &str, tool: &str) -> Option<TcpStream> {
         let before = self.staying();
-        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "stay"}});
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool}});
         let stream = self.send("POST", session, &call.to_string());
         stream.set_nonblocking(true).unwrap();
         let is_over =
@@ -337,22 +366,96 @@ fn a_host_that_comes_back_in_time_gets_its_answer() {
     let server = Server::with(patient());
     let session = server.session().unwrap();
     let mut stream = server.stay(&session);
+    let last_event = next_id(&mut stream);
+    drop(stream);
+    let mut resumed = server.resume(&session, &last_event);
+    // The first words come when the stream is in place.
+    resumed.read_exact(&mut [0; 15]).unwrap();
+    assert_eq!(server.staying(), 1);
+    server.let_go.send(true).unwrap();
+    assert!(rest(resumed).contains("let go"));
+}
+
+#[test]
+fn an_answer_that_is_ready_before_its_host_is_back_is_kept_for_it() {
+    let server = Server::with(patient());
+    let session = server.session().unwrap();
+    let mut stream = server.stay(&session);
+    let last_event = next_id(&mut stream);
+    drop(stream);
+    server.let_go.send(true).unwrap();
+    until("the call is over", || server.staying() == 0);
+    let came_back = rest(server.resume(&session, &last_event));
+    assert!(came_back.contains("let go"), "{came_back}");
+    assert!(!came_back.contains(&last_event), "only what came after the event that is named: {came_back}");
+    // It may have been lost on the way again.
+    assert!(rest(server.resume(&session, &last_event)).contains("let go"));
+}
+
+#[test]
+fn what_is_only_told_to_somebody_is_told_to_a_host_that_comes_back() {
+    let server = Server::with(patient());
+    let session = server.session().unwrap();
+    let mut stream = server.begin_to(&session, "tell somebody").unwrap();
+    let last_event = next_id(&mut stream);
+    assert_eq!(server.left.load(Ordering::SeqCst), 0);
+    drop(stream);
+    until("it is known that nobody listens", || server.left.load(Ordering::SeqCst) == 1);
+    assert!(rest(server.resume(&session, &last_event)).contains("let go"));
+    assert_eq!(server.left.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn what_is_only_told_to_somebody_is_not_told_when_nobody_comes_back() {
+    let server = Server::with(Bounds { come_back_within: SHORT, ..patient() });
+    for calls in 1..=20 {
+        let session = server.session().unwrap();
+        drop(server.begin_to(&session, "tell somebody").unwrap());
+        until("the call is cancelled", || server.staying() == 0);
+        assert_eq!(server.left.load(Ordering::SeqCst), calls, "nobody was told");
+    }
+}
+
+#[test]
+fn an_answer_nobody_comes_back_for_is_forgotten() {
+    // To look for it is to come back for it.
+    let server = Server::with(Bounds { come_back_within: Duration::ZERO, ..patient() });
+    let session = server.session().unwrap();
+    let answer = server.ask(&session, &ping());
+    let id = answer.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    assert!(id.starts_with("0/"), "{answer}");
+    until("it is forgotten", || !rest(server.resume(&session, &id)).contains("result"));
+}
+
+#[test]
+fn only_a_host_that_knows_the_event_without_a_message_is_sent_it() {
+    let server = Server::with(patient());
+    for (version, is_primed) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let session = server.session_of(version).unwrap();
+        let answer = server.ask(&session, &ping());
+        let data: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+        let (empty, messages): (Vec<&str>, Vec<&str>) = data.iter().partition(|data| data.trim().is_empty());
+        assert_eq!((empty.len(), messages.len()), (usize::from(is_primed), 1), "{version}: {answer}");
+        let mut listening = server.send("GET", &session, "");
+        assert_eq!(server.resume(&session, "0").read(&mut [0; 15]).unwrap(), 15);
+        listening.read_exact(&mut [0; 15]).unwrap();
+        if is_primed {
+            assert_eq!(next_id(&mut listening), "0");
+        }
+    }
+}
+
+/// The id of the next event.
+fn next_id(stream: &mut TcpStream) -> String {
     let mut seen = String::new();
-    let last_event = loop {
+    loop {
         let mut bytes = [0; 64];
         let count = stream.read(&mut bytes).unwrap();
         assert!(count > 0, "the stream ended: {seen}");
         seen.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
         let id = seen.lines().find_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:")));
         if let (Some(id), true) = (id, seen.ends_with("\n\n\r\n")) {
-            break id.to_owned();
+            return id.to_owned();
         }
-    };
-    drop(stream);
-    let mut resumed = server.send("GET", &format!("{session}Last-Event-ID: {last_event}\r\n"), "");
-    // The first words come when the stream is in place.
-    resumed.read_exact(&mut [0; 15]).unwrap();
-    assert_eq!(server.staying(), 1);
-    server.let_go.send(true).unwrap();
-    assert!(rest(resumed).contains("let go"));
+    }
 }

@@ -5,31 +5,33 @@
 //! 404, greets anew as the protocol wants it. One with an open stream is never ended for another.
 //!
 //! In this era a connection that breaks does not cancel its request: the host may come back for the answer with the id of
-//! the last event it saw. If it does not come back in time, the request is cancelled as if the host had said so. A wait is
-//! over then, and its result stays unread; tasks go on.
+//! the last event it saw, and an answer that is ready before it does is kept for it. If it does not come back in time, the
+//! request is cancelled as if the host had said so. A wait is over then, and its result stays unread; tasks go on.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
 use http::{Response, StatusCode};
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, GetExtensions, JsonRpcMessage,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionHandle, LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
-    StreamableHttpMessageReceiver,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc::Receiver;
 
+use super::attended::{Attended, is_answer};
 use super::gate::plain;
 use super::ledger::{Asked, Ledger, Room};
+use super::told::Told;
 use super::{Body, Bounds};
+
+/// After how long a host whose connection broke is to come back.
+const COME_BACK_AFTER: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -41,7 +43,7 @@ pub(super) struct Sessions {
 
 /// The library's sessions, and what we know of them.
 #[derive(Debug)]
-struct Kept {
+pub(super) struct Kept {
     library: LocalSessionManager,
     ledger: Mutex<Ledger>,
     come_back_within: Duration,
@@ -51,6 +53,8 @@ struct Kept {
 pub(super) enum SessionsError {
     #[error("all sessions are in use")]
     Full,
+    #[error("there is no such stream, or no such event in it")]
+    NoStream,
     #[error(transparent)]
     Library(#[from] LocalSessionManagerError),
 }
@@ -59,8 +63,11 @@ impl Sessions {
     pub(super) fn new(bounds: &Bounds) -> Sessions {
         let mut library = LocalSessionManager::default();
         library.session_config.keep_alive = Some(bounds.session_may_rest);
+        // Whether a host can take such an event depends on the protocol it speaks.
+        library.session_config.sse_retry = None;
         let come_back_within = bounds.come_back_within;
-        let kept = Kept { library, ledger: Mutex::default(), come_back_within };
+        let ledger = Mutex::new(Ledger::new(bounds.answer_bytes));
+        let kept = Kept { library, ledger, come_back_within };
         Sessions { kept: Arc::new(kept), most: bounds.sessions, opening: tokio::sync::Mutex::default() }
     }
 
@@ -76,7 +83,7 @@ impl Sessions {
 }
 
 impl Kept {
-    fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
         act(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -85,15 +92,29 @@ impl Kept {
         sessions.get(id).cloned().ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
     }
 
-    /// A stream somebody listens to, from now on.
-    fn attended(self: &Arc<Self>, session: &SessionId, stream: StreamableHttpMessageReceiver) -> Attended {
-        let asked = stream.http_request_id.map(|number| Asked { session: session.clone(), number });
-        self.with(|ledger| ledger.began(session, asked.as_ref()));
-        Attended { kept: Arc::clone(self), session: session.clone(), asked, messages: stream.inner }
+    fn priming(&self, session: &SessionId) -> Option<Duration> {
+        self.with(|ledger| ledger.takes_priming(session)).then_some(COME_BACK_AFTER)
     }
 
-    /// Cancels what was asked, unless somebody has come back for it.
-    async fn give_up(&self, asked: &Asked, listeners: u64) {
+    /// Takes what the library says to a request, whether or not anybody listens.
+    async fn take(self: Arc<Self>, asked: Asked, told: Arc<Told>, mut messages: Receiver<ServerSseMessage>) {
+        let mut is_answered = false;
+        while let Some(event) = messages.recv().await {
+            if is_answer(&event) {
+                is_answered = true;
+                let bytes = event.message.as_ref().and_then(|message| serde_json::to_vec(message).ok());
+                self.with(|ledger| ledger.answered(&asked, bytes.map_or(0, |bytes| bytes.len())));
+            }
+            told.push(event);
+        }
+        if !is_answered {
+            self.with(|ledger| ledger.dropped(&asked));
+        }
+        told.end();
+    }
+
+    /// Forgets what was asked, and cancels it if it is not answered, unless somebody has come back for it.
+    pub(super) async fn give_up(&self, asked: &Asked, listeners: u64) {
         tokio::time::sleep(self.come_back_within).await;
         let Some(request) = self.with(|ledger| ledger.given_up(asked, listeners)) else { return };
         self.cancel(&asked.session, vec![request], "nobody listens").await;
@@ -131,7 +152,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionsError> {
-        Ok(self.kept.library.initialize_session(id, message).await?)
+        let answer = self.kept.library.initialize_session(id, message).await?;
+        self.kept.with(|ledger| ledger.greeted(id, takes_priming(&answer)));
+        Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
@@ -148,17 +171,20 @@ impl SessionManager for Sessions {
     async fn create_stream(
         &self,
         id: &SessionId,
-        message: ClientJsonRpcMessage,
+        mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let handle = self.kept.handle(id).await?;
         let stream = handle.establish_request_wise_channel().await.map_err(LocalSessionManagerError::from)?;
-        let number = stream.http_request_id;
-        if let (Some(number), JsonRpcMessage::Request(request)) = (number, &message) {
-            let asked = Asked { session: id.clone(), number };
-            self.kept.with(|ledger| ledger.asked(asked, request.id.clone()));
-        }
-        let attended = self.kept.attended(id, stream);
-        handle.push_message(message, number).await.map_err(LocalSessionManagerError::from)?;
+        let (Some(number), JsonRpcMessage::Request(request)) = (stream.http_request_id, &mut message) else {
+            return Err(SessionsError::NoStream);
+        };
+        let asked = Asked { session: id.clone(), number };
+        let told = Arc::new(Told::new(number, self.kept.priming(id)));
+        self.kept.with(|ledger| ledger.asked(asked.clone(), request.id.clone(), Arc::clone(&told)));
+        request.request.extensions_mut().insert(told.audience());
+        let attended = Attended::request(&self.kept, asked.clone(), Arc::clone(&told), told.listen());
+        tokio::spawn(Arc::clone(&self.kept).take(asked, told, stream.inner));
+        handle.push_message(message, Some(number)).await.map_err(LocalSessionManagerError::from)?;
         Ok(attended)
     }
 
@@ -178,7 +204,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let handle = self.kept.handle(id).await?;
         let stream = handle.establish_common_channel().await.map_err(LocalSessionManagerError::from)?;
-        Ok(self.kept.attended(id, stream))
+        Ok(Attended::common(&self.kept, id, stream.inner, self.kept.priming(id)))
     }
 
     async fn resume(
@@ -186,46 +212,26 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        let handle = self.kept.handle(id).await?;
-        let last = last_event_id.parse().map_err(LocalSessionManagerError::from)?;
-        let stream = handle.resume(last).await.map_err(LocalSessionManagerError::from)?;
-        Ok(self.kept.attended(id, stream))
+        let Some((event, number)) = last_event_id.split_once('/') else {
+            let handle = self.kept.handle(id).await?;
+            // The library would begin with the event that is named, and counts one less than we do.
+            let last = last_event_id.parse().map_err(LocalSessionManagerError::from)?;
+            let stream = handle.resume(last).await.map_err(LocalSessionManagerError::from)?;
+            return Ok(Attended::common(&self.kept, id, stream.inner, None));
+        };
+        let (Ok(event), Ok(number)) = (event.parse(), number.parse()) else {
+            return Err(SessionsError::NoStream);
+        };
+        let asked = Asked { session: id.clone(), number };
+        let told = self.kept.with(|ledger| ledger.told(&asked)).ok_or(SessionsError::NoStream)?;
+        let listening = told.resume(event).ok_or(SessionsError::NoStream)?;
+        Ok(Attended::request(&self.kept, asked, told, listening))
     }
 }
 
-/// The messages of one stream, while its connection lives.
-#[derive(Debug)]
-struct Attended {
-    kept: Arc<Kept>,
-    session: SessionId,
-    asked: Option<Asked>,
-    messages: Receiver<ServerSseMessage>,
-}
-
-impl Stream for Attended {
-    type Item = ServerSseMessage;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
-        let next = self.messages.poll_recv(context);
-        if let (Poll::Ready(Some(event)), Some(asked)) = (&next, &self.asked) {
-            let message = event.message.as_deref();
-            if matches!(message, Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))) {
-                self.kept.with(|ledger| ledger.answered(asked));
-            }
-        }
-        next
-    }
-}
-
-impl Drop for Attended {
-    fn drop(&mut self) {
-        let left = self.kept.with(|ledger| ledger.ended(&self.session, self.asked.as_ref()));
-        // Without a runtime there is no server any more.
-        if let (Some(listeners), Some(asked), Ok(runtime)) =
-            (left, self.asked.take(), tokio::runtime::Handle::try_current())
-        {
-            let kept = Arc::clone(&self.kept);
-            runtime.spawn(async move { kept.give_up(&asked, listeners).await });
-        }
-    }
+/// Hosts of older protocols take every event for a message.
+fn takes_priming(greeting: &ServerJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Response(response) = greeting else { return false };
+    let ServerResult::InitializeResult(agreed) = &response.result else { return false };
+    agreed.protocol_version >= ProtocolVersion::V_2025_11_25
 }
