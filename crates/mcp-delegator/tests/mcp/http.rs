@@ -22,6 +22,12 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
     };
     let token = server.token.clone();
     let swapped: String = token.chars().rev().collect();
+    let (here, elsewhere) = (format!("http://127.0.0.1:{}/mcp", server.port), "http://evil.com/mcp");
+    let twice = |token: &str| {
+        let mut headers = server.usual();
+        headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+        headers
+    };
     let in_url = format!("/mcp?token={token}&access_token={token}");
     let cases = [
         ("as it should be", "/mcp", with(&[]), 200),
@@ -29,6 +35,14 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
         ("a name that leads here", "/mcp", with(&[("Host", Some("127.0.0.1.nip.io"))]), 403),
         ("an origin elsewhere", "/mcp", with(&[("Origin", Some("https://evil.com"))]), 403),
         ("the origin of a file", "/mcp", with(&[("Origin", Some("null"))]), 403),
+        ("our host in the target", here.as_str(), with(&[]), 200),
+        ("another host in the target", elsewhere, with(&[]), 403),
+        ("two tokens", "/mcp", twice(&swapped), 401),
+        ("the same token twice", "/mcp", twice(&token), 401),
+        ("types in other letters", "/mcp", with(&[("Content-Type", Some("Application/Json"))]), 200),
+        ("another type", "/mcp", with(&[("Content-Type", Some("application/json-rpc"))]), 415),
+        ("whatever comes", "/mcp", with(&[("Accept", Some("*/*"))]), 200),
+        ("no events", "/mcp", with(&[("Accept", Some("application/json"))]), 406),
         ("no token", "/mcp", with(&[("Authorization", None)]), 401),
         ("a wrong token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {swapped}")))]), 401),
         ("half a token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {}", &token[..10])))]), 401),
@@ -51,6 +65,19 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
     assert_eq!(asked.status, 401, "no page is told that it may: {asked:?}");
     let healthy = server.request("GET", "/healthz", &host, "");
     assert_eq!((healthy.status, healthy.body.as_str()), (200, "ok\n"));
+    let looked = server.request("HEAD", "/healthz", &host, "");
+    assert_eq!((looked.status, looked.body.as_str()), (200, ""));
+}
+
+#[test]
+fn another_address_of_this_machine_is_the_host_that_is_meant() {
+    let stage = quick();
+    let mut command = stage.world.command(["serve", "--http", "127.0.0.5:0"]);
+    let server = HttpServer::started(command.stderr(Stdio::piped()), &stage);
+    let mut headers = server.usual();
+    headers[0].1 = format!("127.0.0.5:{}", server.port);
+    let reply = server.request("POST", "/mcp", &headers, &hello());
+    assert_eq!(reply.status, 200, "{reply:?}");
 }
 
 #[test]
@@ -124,6 +151,28 @@ fn the_workflow_works_in_a_session() {
     assert_eq!(server.request("DELETE", "/mcp", &session.headers, "").status / 100, 2);
     let late = server.request("POST", "/mcp", &session.headers, &hello());
     assert_eq!(late.status, 404, "{late:?}");
+    assert_eq!(server.request("DELETE", "/mcp", &session.headers, "").status, 404);
+}
+
+#[test]
+fn a_request_of_the_older_era_is_answered_only_in_a_session() {
+    let stage = quick();
+    let server = HttpServer::of(&stage);
+    let session = server.session();
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2025-11-25",
+        "io.modelcontextprotocol/clientInfo": {"name": "a-test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }}});
+    let asked = |headers: &[(String, String)]| server.request("POST", "/mcp", headers, &body.to_string());
+    let in_session = asked(&session.headers);
+    assert!(in_session.message()["result"]["tools"].is_array(), "{in_session:?}");
+    let mut headers = session.headers.clone();
+    let id = headers.iter().position(|(name, _)| name == "Mcp-Session-Id").unwrap();
+    headers[id].1 = "unknown".to_owned();
+    assert_eq!(asked(&headers).status, 404);
+    headers.remove(id);
+    assert_eq!(asked(&headers).status, 400);
 }
 
 #[test]

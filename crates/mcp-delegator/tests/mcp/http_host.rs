@@ -15,6 +15,8 @@ pub(crate) struct HttpServer {
     pub(crate) child: Child,
     pub(crate) port: u16,
     pub(crate) token: String,
+    /// Without the port.
+    address: String,
 }
 
 /// A session of the older era, which has been greeted.
@@ -44,21 +46,23 @@ impl HttpServer {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        let port = loop {
+        let (address, port) = loop {
             let mut line = String::new();
             assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it served: {said}");
             if let Some(address) = line.trim_end().strip_suffix("/mcp") {
-                break address.rsplit_once(':').unwrap().1.parse().unwrap();
+                let (address, port) = address.rsplit_once(':').unwrap();
+                let address = address.rsplit_once('/').unwrap().1.replace("0.0.0.0", "127.0.0.1");
+                break (address, port.parse().unwrap());
             }
             said.push_str(&line);
         };
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         let token = std::fs::read_to_string(stage.world.home().join("state/http-token")).unwrap();
-        HttpServer { child, port, token: token.trim().to_owned() }
+        HttpServer { child, port, token: token.trim().to_owned(), address }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let stream = TcpStream::connect((self.address.as_str(), self.port)).unwrap();
         stream.set_read_timeout(Some(GENEROUS)).unwrap();
         stream.set_write_timeout(Some(GENEROUS)).unwrap();
         stream

@@ -1,16 +1,18 @@
-//! The gate every request has to pass before the protocol sees it: a `Host` that is ours (or a page elsewhere could reach
-//! us through a name that leads here), no `Origin` but our own (pages elsewhere send theirs, hosts send none), and the
-//! token. Headers are enough to judge; nobody's body is read for it.
+//! The gate every request has to pass before the protocol sees it: a host that is ours, in `Host` and in the target (or a
+//! page elsewhere could reach us through a name that leads here), no `Origin` but our own (pages elsewhere send theirs, hosts
+//! send none), the token, and media types we speak. The head is enough to judge; nobody's body is read for it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::uri::Authority;
+use http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
 
 use serde::Serialize;
 
 use super::Body;
+use super::media::speaks_our_types;
 use crate::fault::{AppError, ErrorCode};
 use crate::mcp::token::Token;
 
@@ -31,7 +33,7 @@ pub(super) struct Gate {
 /// The names under which a server at this address is meant.
 fn hosts(address: IpAddr) -> Vec<String> {
     let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-    if !address.is_loopback() && !address.is_unspecified() {
+    if !address.is_unspecified() {
         hosts.push(address.to_string());
     }
     hosts
@@ -42,37 +44,48 @@ impl Gate {
         Gate { hosts: hosts(address), takes_addresses: address.is_unspecified(), token }
     }
 
-    pub(super) fn judge(&self, method: &Method, path: &str, headers: &HeaderMap) -> Verdict {
-        if !self.knows_host(headers) {
+    pub(super) fn judge(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Verdict {
+        if !self.is_meant(target, headers) {
             return Verdict::Answer(StatusCode::FORBIDDEN, "This is not the host that was asked for.\n");
         }
         if !is_ours(headers) {
             return Verdict::Answer(StatusCode::FORBIDDEN, "Pages are not served.\n");
         }
-        match path {
-            HEALTH if method == Method::GET => Verdict::Answer(StatusCode::OK, "ok\n"),
-            ENDPOINT => match self
-                .token
-                .admits(headers.get(header::AUTHORIZATION).map(|value| value.as_bytes()))
-            {
-                true => Verdict::Protocol,
-                false => Verdict::Answer(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n"),
+        match target.path() {
+            HEALTH if method == Method::GET || method == Method::HEAD => {
+                Verdict::Answer(StatusCode::OK, "ok\n")
+            }
+            ENDPOINT if !self.is_admitted(headers) => {
+                Verdict::Answer(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
+            }
+            ENDPOINT => match speaks_our_types(method, headers) {
+                Ok(()) => Verdict::Protocol,
+                Err((status, words)) => Verdict::Answer(status, words),
             },
             _ => Verdict::Answer(StatusCode::NOT_FOUND, "There is nothing here.\n"),
         }
     }
 
-    fn knows_host(&self, headers: &HeaderMap) -> bool {
+    /// One token; of several nobody can say which one counts.
+    fn is_admitted(&self, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(one), None) = (given.next(), given.next()) else { return false };
+        self.token.admits(Some(one.as_bytes()))
+    }
+
+    /// A target may name a host, too. Then it is the one that counts for everybody between a host and us.
+    fn is_meant(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (given.next(), given.next()) else { return false };
-        let Ok(host) = host.to_str() else { return false };
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-        };
-        let is_address = || name.parse::<IpAddr>().is_ok();
+        let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
+        self.knows(&host) && target.authority().is_none_or(|target| self.knows(target))
+    }
+
+    fn knows(&self, authority: &Authority) -> bool {
+        let name = authority.host();
+        let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
-            || (self.takes_addresses && is_address())
+            || (self.takes_addresses && name.parse::<IpAddr>().is_ok())
     }
 }
 
@@ -143,12 +156,13 @@ mod tests {
         (Gate::of("127.0.0.1".parse().unwrap(), token), header)
     }
 
-    fn judged(gate: &Gate, path: &str, headers: &[(&str, &str)]) -> u16 {
+    fn judged(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> u16 {
         let mut map = HeaderMap::new();
+        map.insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
         for (name, value) in headers {
             map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        match gate.judge(&Method::GET, path, &map) {
+        match gate.judge(&Method::GET, &target.parse().unwrap(), &map) {
             Verdict::Protocol => 200,
             Verdict::Answer(status, _) => status.as_u16(),
         }
@@ -165,6 +179,15 @@ mod tests {
             ("/mcp", vec![("host", "[::1]:7777"), known], 200),
             ("/mcp", vec![ours], 401),
             ("/mcp", vec![ours, ("authorization", "Bearer nonsense")], 401),
+            ("/mcp", vec![ours, known, ("authorization", "Bearer nonsense")], 401),
+            ("/mcp", vec![ours, ("authorization", "Bearer nonsense"), known], 401),
+            ("/mcp", vec![ours, known, known], 401),
+            ("http://localhost:7777/mcp", vec![ours, known], 200),
+            ("http://evil.com/mcp", vec![ours, known], 403),
+            ("http://127.0.0.1@evil.com/mcp", vec![ours, known], 403),
+            ("http://127.0.0.1:7777/mcp", vec![("host", "evil.com"), known], 403),
+            ("/mcp", vec![("host", "127.0.0.1:7777@evil.com"), known], 403),
+            ("/mcp", vec![("host", "127.0.0.5:7777"), known], 403),
             ("/mcp", vec![known], 403),
             ("/mcp", vec![("host", "evil.com"), known], 403),
             ("/mcp", vec![("host", "127.0.0.1.nip.io:7777"), known], 403),
@@ -178,6 +201,22 @@ mod tests {
             ("/", vec![ours, known], 404),
         ] {
             assert_eq!(judged(&gate, path, &headers), status, "{path} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_address_that_is_listened_on_is_a_host_that_is_meant() {
+        for (address, host, others) in [
+            ("127.0.0.5", "127.0.0.5:7777", "127.0.0.6:7777"),
+            ("192.0.2.7", "192.0.2.7:7777", "192.0.2.8:7777"),
+            ("::1", "[::1]:7777", "[::2]:7777"),
+        ] {
+            let (gate, token) = gate();
+            let gate = Gate { hosts: hosts(address.parse().unwrap()), ..gate };
+            let known = ("authorization", token.as_str());
+            assert_eq!(judged(&gate, "/mcp", &[("host", host), known]), 200, "{host}");
+            assert_eq!(judged(&gate, "/mcp", &[("host", others), known]), 403, "{others}");
+            assert_eq!(judged(&gate, "/mcp", &[("host", "localhost:7777"), known]), 200);
         }
     }
 

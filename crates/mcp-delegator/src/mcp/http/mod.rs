@@ -1,7 +1,7 @@
 //! The server over streamable HTTP, for hosts on the same machine.
 //!
 //! ```text
-//! accept ▸ connection ▸ gate ▸ intake ▸ the protocol (rmcp) ▸ sessions
+//! accept ▸ connection ▸ gate ▸ intake ▸ era ▸ the protocol (rmcp) ▸ sessions
 //! ```
 //!
 //! Whoever connects may be slow, greedy or rude, and everybody shares one process. So everything a peer can hold is
@@ -10,10 +10,12 @@
 //! no bound here: its request has been read, and its answer is being waited for by us, not by the peer.
 
 mod attended;
+mod era;
 mod gate;
 mod impatience;
 mod intake;
 mod ledger;
+mod media;
 #[cfg(test)]
 mod rude_peers;
 mod sessions;
@@ -25,6 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, StatusCode};
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
 use hyper::body::Incoming;
@@ -47,6 +51,7 @@ use impatience::Impatient;
 use intake::Intake;
 use sessions::Sessions;
 
+const SESSION: &str = "mcp-session-id";
 const HEADER_BYTES: usize = 64 << 10;
 /// How long somebody who is not served may take to hear so.
 const GOODBYE_MAY_TAKE: Duration = Duration::from_secs(1);
@@ -205,32 +210,41 @@ impl<S: ServerHandler> Face<S> {
 
     async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Body> {
         // Nobody's body is waited for who does not get through.
-        let verdict = self.gate.judge(request.method(), request.uri().path(), request.headers());
+        let verdict = self.gate.judge(request.method(), request.uri(), request.headers());
         if let Verdict::Answer(status, text) = verdict {
             return plain(status, text);
         }
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        media::in_the_librarys_words(&mut head.headers);
         match self.intake.read(body).await {
-            Ok(body) => match misheard(&head, &body) {
-                Some(refusal) => refusal,
-                None => {
-                    let request = http::Request::from_parts(head, Full::new(body));
-                    self.sessions.refusals_told(self.service.handle(request).await)
+            Ok(body) if head.method == Method::POST => match understood(&body) {
+                Some(Heard::Wrong(answer)) => gate::protocol_error(&answer),
+                heard => {
+                    let body =
+                        heard.and_then(|heard| era::as_in_a_session(&head.headers, heard)).unwrap_or(body);
+                    self.protocol(head, body).await
                 }
             },
+            Ok(body) if head.method == Method::DELETE => self.goodbye(head, body).await,
+            Ok(body) => self.protocol(head, body).await,
             Err(refused) => plain(refused.status(), refused.words()),
         }
     }
-}
 
-/// The answer to a body that is no message, in the protocol's own words.
-fn misheard(head: &http::request::Parts, body: &Bytes) -> Option<http::Response<Body>> {
-    if head.method != http::Method::POST {
-        return None;
+    async fn protocol(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+        let request = http::Request::from_parts(head, Full::new(body));
+        self.sessions.refusals_told(self.service.handle(request).await)
     }
-    match understood(body)? {
-        Heard::Wrong(answer) => Some(gate::protocol_error(&answer)),
-        Heard::Message(_) => None,
+
+    /// The library says goodbye to whoever never was there, too.
+    async fn goodbye(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+        let id = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let is_known = self.sessions.knows(id).await;
+        let answer = self.protocol(head, body).await;
+        match answer.status() {
+            StatusCode::ACCEPTED if !is_known => plain(StatusCode::NOT_FOUND, "There is no such session.\n"),
+            _ => answer,
+        }
     }
 }
 

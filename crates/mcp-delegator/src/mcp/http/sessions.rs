@@ -71,6 +71,10 @@ impl Sessions {
         Sessions { kept: Arc::new(kept), most: bounds.sessions, opening: tokio::sync::Mutex::default() }
     }
 
+    pub(super) async fn knows(&self, id: &str) -> bool {
+        self.kept.library.sessions.read().await.contains_key(id)
+    }
+
     /// The library calls it an error of its own when there is no room for a session.
     pub(super) fn refusals_told(&self, response: Response<Body>) -> Response<Body> {
         let is_refused = response.status() == StatusCode::INTERNAL_SERVER_ERROR
