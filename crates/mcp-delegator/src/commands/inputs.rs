@@ -209,12 +209,9 @@ pub struct Paging {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoInputs {}
 
-/// Text that is going to an agent must say something, and a NUL ends text too early in too many places.
+/// Text that is going to an agent must say something.
 pub fn check_task_text(input: &Value) -> Vec<Problem> {
     match input.get("task").and_then(Value::as_str) {
-        Some(task) if task.contains('\0') => {
-            vec![Problem::new(ErrorCode::InvalidValue, "task", "must not contain NUL characters")]
-        }
         Some(task) if task.trim().is_empty() => vec![
             Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")
                 .suggest(Some("Say what the agent shall do.")),
@@ -271,18 +268,7 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     }
     problems.extend(plainly_destructive(input));
     problems.extend(no_schema(input));
-    let words = input.get("verify").and_then(Value::as_array).into_iter().flatten();
-    if words.filter_map(Value::as_str).any(|word| word.contains('\0')) {
-        problems.push(Problem::new(ErrorCode::InvalidValue, "verify", "must not contain NUL characters"));
-    }
     match input.get("working_dir").and_then(Value::as_str) {
-        Some(path) if path.contains('\0') => {
-            problems.push(Problem::new(
-                ErrorCode::InvalidValue,
-                "working_dir",
-                "must not contain NUL characters",
-            ));
-        }
         Some(path) if !path.starts_with('/') => {
             problems.push(
                 Problem::new(ErrorCode::InvalidValue, "working_dir", "must be an absolute path")

@@ -5,6 +5,7 @@
 //! anything refused, asked about or run.
 //! The command line is one of the surfaces: `cli` turns words into the object and nothing more.
 
+mod nul;
 pub mod other_words;
 pub mod page;
 mod spelling;
@@ -77,6 +78,7 @@ pub fn validate(
         let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
         problems.extend(found.into_iter().filter(|problem| !named.contains(&problem.field)));
     };
+    add(nul::found(inputs, &input));
     add(gate.violations(&input));
     add((spec.check)(&input));
     add(unbuilt(inputs, &input));

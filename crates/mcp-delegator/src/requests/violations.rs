@@ -52,14 +52,20 @@ fn violated(
     words: &str,
 ) -> Problem {
     let field = path.replace('/', ".");
-    let is_id =
-        property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids");
     let code = match kind {
-        ValidationErrorKind::Pattern { .. } if is_id => ErrorCode::InvalidId,
+        ValidationErrorKind::Pattern { .. } => code_of_form(property),
         _ => ErrorCode::InvalidValue,
     };
     let (problem, suggestion) = explain(property, kind, value, words);
     Problem::new(code, field, problem).value(value.clone()).suggest(suggestion)
+}
+
+/// What a text of the wrong form is called.
+pub(super) fn code_of_form(property: Option<&Property>) -> ErrorCode {
+    match property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids") {
+        true => ErrorCode::InvalidId,
+        false => ErrorCode::InvalidValue,
+    }
 }
 
 fn explain(

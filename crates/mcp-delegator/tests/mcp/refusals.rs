@@ -201,3 +201,33 @@ fn a_task_without_a_thread_is_named_when_it_cannot_be_resumed() {
         "{refused}"
     );
 }
+
+#[test]
+fn no_text_holds_a_nul_wherever_it_stands() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let refused = host.envelope(
+        EXEC,
+        json!({
+            "task": "hidden\0", "working_dir": "/hidden\0", "options": {
+                "labels": {"team": "hidden\0"}, "idempotency_key": "hidden\0", "verify": ["true", "hidden\0"],
+                "output_schema": {"hidden\0": true},
+            },
+        }),
+    );
+    let mut found = named(&refused);
+    found.sort();
+    let places = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
+    assert_eq!(found, places.map(|place| format!("{place} INVALID_VALUE")), "{refused}");
+    assert!(!refused.to_string().contains("hidden"), "{refused}");
+    let id = format!("T-local-{}", "0".repeat(32));
+    let refused = host.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));
+    assert_eq!(named(&refused), ["reason INVALID_VALUE"], "{refused}");
+    let guide = json!({
+        "repo_url": "https://github.com/a/b", "stack": "rust", "git_user_name": "hidden\0",
+        "git_user_email": "a@example.org",
+    });
+    let refused = host.envelope("_codex_cloud_github_setup", guide);
+    assert_eq!(named(&refused), ["git_user_name INVALID_VALUE"], "{refused}");
+    nothing_was_started(&stage);
+}
