@@ -1,7 +1,8 @@
 //! The server on standard input and output.
 //!
 //! A line is a message. One that is too long is dropped without being held, one that is no message is answered with an
-//! error, and the next one is read as if nothing had been. The end of the input is the end of the server; tasks go on.
+//! error, and the next one is read as if nothing had been. The end of the input is the end of the server, and so is an
+//! output nobody reads any more; tasks go on.
 //!
 //! Where the host gave us pipes, as most do, they are waited for together with everything else the server waits for.
 //! They are opened anew for that, because whether reading waits is a property of what is open, not of our end of it, and
@@ -33,14 +34,22 @@ const READ_BYTES: usize = 16 << 10;
 const LAST_ORDERS: Duration = Duration::from_secs(1);
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
-type Output = Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>;
 
-/// Until the input ends.
+/// Where messages go, one whole line after the other.
+#[derive(Clone)]
+struct Output {
+    sink: Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>,
+    /// Told when nobody reads any more.
+    reader_gone: Arc<Notify>,
+}
+
+/// Until the input ends, or nobody reads the output.
 pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
     let runtime = super::runtime()?;
     let served = runtime.block_on(async {
-        let hung_up = Arc::new(Notify::new());
-        let transport = Lines::new(input(), output(), Arc::clone(&hung_up));
+        let (hung_up, reader_gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let output = Output { sink: Arc::new(Mutex::new(output())), reader_gone: Arc::clone(&reader_gone) };
+        let transport = Lines::new(input(), output, Arc::clone(&hung_up));
         let serving = async {
             match server.serve(transport).await {
                 Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
@@ -51,6 +60,7 @@ pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
         };
         tokio::select! {
             served = serving => served,
+            () = reader_gone.notified() => Ok(()),
             () = async { hung_up.notified().await; tokio::time::sleep(LAST_ORDERS).await } => Ok(()),
         }
     });
@@ -92,14 +102,14 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(input: Input, output: Box<dyn AsyncWrite + Send + Unpin>, hung_up: Arc<Notify>) -> Lines {
+    fn new(input: Input, output: Output, hung_up: Arc<Notify>) -> Lines {
         Lines {
             input,
             buffer: vec![0; READ_BYTES],
             framer: Framer::new(LINES),
             heard: VecDeque::new(),
             is_over: false,
-            output: Arc::new(Mutex::new(output)),
+            output,
             refusing: None,
             is_greeted: false,
             hung_up,
@@ -129,9 +139,21 @@ impl Lines {
 async fn write(output: Output, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
     let mut line = serde_json::to_vec(&message)?;
     line.push(b'\n');
-    let mut output = output.lock().await;
-    output.write_all(&line).await?;
-    output.flush().await
+    let written = {
+        let mut sink = output.sink.lock().await;
+        match sink.write_all(&line).await {
+            Ok(()) => sink.flush().await,
+            failed => failed,
+        }
+    };
+    match written {
+        // Not a failure, and nobody is left to tell of one: the server ends meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            output.reader_gone.notify_one();
+            std::future::pending().await
+        }
+        written => written,
+    }
 }
 
 impl Transport<RoleServer> for Lines {
@@ -141,7 +163,7 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        write(Arc::clone(&self.output), item)
+        write(self.output.clone(), item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -156,7 +178,7 @@ impl Transport<RoleServer> for Lines {
                     return None;
                 }
                 Some(Heard::Wrong(answer)) => {
-                    self.refusing = Some(tokio::spawn(write(Arc::clone(&self.output), *answer)));
+                    self.refusing = Some(tokio::spawn(write(self.output.clone(), *answer)));
                 }
                 Some(Heard::Message(message)) => {
                     // The library gives up when the first message is no request.

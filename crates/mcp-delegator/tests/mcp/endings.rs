@@ -1,5 +1,9 @@
 //! The end of a server with tasks under way (F41): it goes, they stay.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use delegator_testkit::program::finished;
 use delegator_testkit::stage::{processes_of, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -52,6 +56,37 @@ fn a_host_that_hangs_up_at_once_has_done_nothing_wrong() {
     let stage = waiting();
     let run = stage.world.run(["serve"]);
     assert_eq!((run.exit, run.stdout.as_str()), (Some(0), ""), "{run:?}");
+}
+
+/// As for every other answer: a reader that goes away is not an error of ours. The input stays open all the while.
+#[test]
+fn a_host_that_does_not_listen_any_more_ends_its_server_silently() {
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
+    }});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let ask = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let nonsense = json!("nonsense");
+    for heard_greeting in [false, true] {
+        for last in [&ask, &nonsense] {
+            let stage = waiting();
+            let mut command = stage.world.command(["serve"]);
+            let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+            let mut stdout = BufReader::new(stdout);
+            if heard_greeting {
+                writeln!(stdin, "{hello}\n{ready}").unwrap();
+                stdout.read_line(&mut String::new()).unwrap();
+            }
+            drop(stdout);
+            // It may be gone before it was told everything.
+            let _ = writeln!(stdin, "{hello}\n{ready}\n{last}");
+            let run = finished(child);
+            assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{heard_greeting} {last}");
+            drop(stdin);
+        }
+    }
 }
 
 #[test]
