@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -20,6 +22,20 @@ pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<
         LogFormat::Text => builder.with_ansi(false).try_init(),
     };
     Ok(())
+}
+
+/// Words for whoever watches stderr, in the form of the lines around them. They are told whatever the filter says.
+pub fn announcement(words: &str, format: LogFormat) -> String {
+    match format {
+        LogFormat::Text => words.to_owned(),
+        LogFormat::Json => json!({
+            "timestamp": Timestamp::now().to_string(),
+            "level": "INFO",
+            "fields": {"message": words},
+            "target": module_path!(),
+        })
+        .to_string(),
+    }
 }
 
 struct ToPrinter(Arc<Printer>);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use delegator_config::Config;
 use serde_json::Value;
 
-use crate::cli::globals::{Format, Globals};
-
+use crate::cli::globals::{Format, Globals, LogFormat};
+use crate::logging;
 use crate::outcome::{Completion, Outcome};
 use crate::process::Process;
 use crate::registry::{CommandSpec, ServedTools};
@@ -31,6 +31,8 @@ pub struct Presentation {
     tool_prefix: String,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
+    /// The form of the lines on stderr.
+    log_format: LogFormat,
 }
 
 /// One way to look.
@@ -80,6 +82,7 @@ impl Presentation {
             tool_prefix: config.tool_prefix().to_owned(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
+            log_format: globals.log_format,
         }
     }
 
@@ -95,6 +98,7 @@ impl Presentation {
             tool_prefix: served.prefix.clone(),
             stdout_is_terminal: false,
             stderr_is_terminal: false,
+            log_format: LogFormat::Text,
         }
     }
 
@@ -122,6 +126,11 @@ impl Presentation {
     pub fn shows_progress(&self) -> bool {
         let draws_lines = self.draws_on_terminal() && self.screen.shown == Shown::Raw;
         self.stderr_is_terminal && !self.quiet && !draws_lines
+    }
+
+    /// Words beside the answer of a command that goes on, among its log lines.
+    pub fn announcement(&self, words: &str) -> String {
+        logging::announcement(words, self.log_format)
     }
 
     /// Where this outcome is to be written, if not to stdout.

@@ -60,6 +60,11 @@ impl Screen<'_> {
         }
     }
 
+    /// Something a command that goes on has to say at once, on stderr.
+    pub fn announce(&self, words: &str) {
+        self.printer.remark(&self.presentation.announcement(words));
+    }
+
     /// A bar on stderr for work of this many bytes, where a person watches and it takes a while.
     pub fn progress(&self, bytes: Option<u64>) -> ProgressBar {
         let Some(bytes) = bytes.filter(|bytes| *bytes >= WORTH_A_BAR && self.presentation.shows_progress())

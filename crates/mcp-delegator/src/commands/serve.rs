@@ -4,7 +4,7 @@ use delegator_engine::Shelf;
 use delegator_engine::resident::Resident;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::local::tasks::engine;
 use crate::cli::globals::Format;
@@ -70,6 +70,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     // Stdout belongs to the protocol; a failure is told on stderr.
     raw: true,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
+    check,
     examples: &[
         Example { command: "mcp-delegator serve", shows: "what a host runs" },
         Example {
@@ -80,6 +81,17 @@ pub const SPEC: CommandSpec = CommandSpec {
     run: Some(|context, input| typed(context, input, run)),
     ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
 };
+
+/// Whoever names a token wants to be asked for it, and nobody is on stdio.
+fn check(input: &Value) -> Vec<Problem> {
+    match (input.get("token_file"), input.get("http")) {
+        (Some(_), None) => vec![
+            Problem::new(ErrorCode::InvalidValue, "token_file", "goes with http, which is not given")
+                .suggest(Some("Give --http with an address, or leave --token-file out.")),
+        ],
+        _ => Vec::new(),
+    }
+}
 
 fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
     let listen =
@@ -107,8 +119,8 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
                 }
             };
             let token = Token::at(&path)?;
-            context.screen.printer.remark(&format!("The bearer token is in {}", path.display()));
-            http::serve(server, address, token, context.screen.printer)?;
+            context.screen.announce(&format!("The bearer token is in {}", path.display()));
+            http::serve(server, address, token, context.screen)?;
         }
     }
     Ok(Answer::done(json!({})))

@@ -23,9 +23,16 @@ const SHORTEST: usize = 16;
 impl Token {
     /// The token in the file; a new one where there is none yet.
     pub fn at(path: &Path) -> Result<Token, AppError> {
+        match Token::found(path)? {
+            Some(token) => Ok(token),
+            None => Token::made(path),
+        }
+    }
+
+    fn found(path: &Path) -> Result<Option<Token>, AppError> {
         match fs::read_to_string(path) {
-            Ok(text) => Token::checked(path, text.trim()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Token::made(path),
+            Ok(text) => Token::checked(path, text.trim()).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(refuse(path, &error.to_string())),
         }
     }
@@ -57,7 +64,10 @@ impl Token {
         match made() {
             Ok(text) => Ok(Token(text)),
             // Two servers that start at once: the first one's holds.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Token::at(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // The name is taken and yet there is no file behind it.
+                Token::found(path)?.ok_or_else(|| refuse(path, "it is a link that leads nowhere"))
+            }
             Err(error) => Err(refuse(path, &error.to_string())),
         }
     }
@@ -121,5 +131,15 @@ mod tests {
         assert!(Token::at(&path).is_ok());
         fs::write(&path, "short").unwrap();
         assert!(Token::at(&path).is_err());
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), &path).unwrap();
+        let refused = Token::at(&path).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::ConfigInvalid);
+        assert!(refused.message.contains("nowhere"), "{}", refused.message);
     }
 }

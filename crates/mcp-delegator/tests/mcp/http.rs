@@ -1,9 +1,10 @@
 //! The server over HTTP: who is let in (F57), sessions and requests without one.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::host::{STATELESS, quick};
 use crate::http_host::{HttpServer, hello};
@@ -93,6 +94,59 @@ fn the_token_is_made_once_and_for_nobody_else_to_read() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let run = stage.world.run(["serve", "--http", "127.0.0.1:0"]);
     assert!(run.exit != Some(0) && run.stderr.contains("http-token"), "{run:?}");
+}
+
+#[test]
+fn a_token_file_that_leads_nowhere_is_told_like_any_other_bad_one() {
+    let stage = quick();
+    let link = stage.world.home().join("link");
+    std::os::unix::fs::symlink("/nowhere", &link).unwrap();
+    std::fs::create_dir_all(stage.world.home().join("state")).unwrap();
+    std::os::unix::fs::symlink("/nowhere", stage.world.home().join("state/http-token")).unwrap();
+    let named = ["--token-file", link.to_str().unwrap()];
+    for more in [named.as_slice(), &[]] {
+        let run = stage.world.run([&["serve", "--http", "127.0.0.1:0"], more].concat());
+        assert_eq!((run.exit, run.stdout.as_str()), (Some(4), ""), "{run:?}");
+        let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
+        assert_eq!(envelope["error"]["code"], "CONFIG_INVALID", "{envelope}");
+    }
+}
+
+#[test]
+fn a_token_nobody_would_be_asked_for_is_refused() {
+    let stage = quick();
+    let run = stage.world.run(["serve", "--token-file", "token"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+    let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
+    let problem = &envelope["meta"]["error_context"]["problems"][0];
+    assert_eq!(problem["field"], "token_file", "{envelope}");
+    assert!(problem["problem"].as_str().unwrap().contains("goes with http"), "{envelope}");
+}
+
+/// Whoever reads logs as JSON finds nothing else among them.
+#[test]
+fn what_is_said_at_the_start_has_the_form_of_the_logs() {
+    let stage = quick();
+    let words = ["serve", "--http", "127.0.0.1:0", "--log-format", "json"];
+    let mut command = stage.world.command(words);
+    command.env("MCP_DELEGATOR_LOG", "debug");
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap) {
+        let entry: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        keys.push(entry.as_object().unwrap().keys().cloned().collect());
+        said.push_str(entry["fields"]["message"].as_str().unwrap());
+        if said.contains("Serving on http://127.0.0.1:") {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("The bearer token is in") && said.contains("/mcp"), "{said}");
+    assert!(said.contains("configuration loaded"), "a log line is among them: {said}");
+    assert!(keys.iter().all(|one| *one == keys[0]), "{keys:?}");
 }
 
 #[test]

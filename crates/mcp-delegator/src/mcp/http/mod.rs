@@ -44,7 +44,7 @@ use tokio::sync::Semaphore;
 use super::hearing::{Heard, understood};
 use super::token::Token;
 use crate::fault::{AppError, io_error};
-use crate::stdout::Printer;
+use crate::screen::Screen;
 pub use gate::address;
 use gate::{ENDPOINT, Gate, Verdict, plain};
 use impatience::Impatient;
@@ -123,13 +123,13 @@ pub fn serve(
     server: impl ServerHandler + Clone,
     address: SocketAddr,
     token: Token,
-    printer: &Printer,
+    screen: Screen<'_>,
 ) -> Result<(), AppError> {
     super::runtime()?.block_on(async move {
         let binding = TcpListener::bind(address).await;
         let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
-        printer.remark(&format!("Serving on http://{address}{ENDPOINT}"));
+        screen.announce(&format!("Serving on http://{address}{ENDPOINT}"));
         let bounds = Bounds::default().within(getrlimit(Resource::Nofile).current);
         accept(listener, Face::new(server, Gate::of(address.ip(), token), bounds)).await
     })
