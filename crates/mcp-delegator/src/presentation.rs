@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use delegator_config::Config;
-use serde_json::Value;
+use delegator_domain::terminal;
+use serde_json::{Map, Value};
 
 use crate::cli::globals::{Format, Globals, LogFormat};
 use crate::logging;
@@ -57,16 +58,22 @@ pub struct Texts {
 }
 
 impl Presentation {
-    pub fn decide(process: &Process, globals: &Globals, spec: &CommandSpec, config: &Config) -> Self {
+    pub fn decide(
+        process: &Process,
+        globals: &Globals,
+        (spec, input): (&CommandSpec, &Map<String, Value>),
+        config: &Config,
+    ) -> Self {
+        let raw = spec.raw.is_for(input);
         // A configuration that cannot be read still leaves the variable to say how its error shall look.
         let configured = config.envelope().or_else(|| process.variable("MCP_DELEGATOR_ENVELOPE"));
         let chosen = globals.envelope.or_else(|| configured.and_then(Envelope::named));
-        let asked_for_json = globals.envelope.is_some() || (spec.raw && !globals.fields.is_empty());
+        let asked_for_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
         let shown = |default: Format| match globals.format {
-            Some(Format::Human) if spec.raw && globals.fields.is_empty() => Shown::Raw,
+            Some(Format::Human) if raw && globals.fields.is_empty() => Shown::Raw,
             Some(format) => Shown::In(format),
             None if asked_for_json => Shown::In(Format::Json),
-            None if spec.raw => Shown::Raw,
+            None if raw => Shown::Raw,
             None => Shown::In(default),
         };
         let for_programs = if spec.streams { Format::Jsonl } else { Format::Json };
@@ -237,6 +244,9 @@ impl Presentation {
 
     fn raw(&self, outcome: &Outcome) -> Texts {
         let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.answer.warnings) };
+        // What a person should know beside it must not stand in it.
+        let said = outcome.answer.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
+        remarks.extend(said.map(|words| terminal::sanitize(words).into_owned()));
         if let Some(error) = outcome.error() {
             // Stdout holds the command's own format or nothing; a program finds the envelope on stderr.
             remarks.push(match self.stderr_is_terminal {

@@ -84,7 +84,8 @@ pub fn run(process: Process) -> ExitCode {
     let mut asked = asked(&process);
     let (config, config_error) = configuration(&process, &asked.globals);
     let printer = Arc::new(Printer::new(redactor(&process, &config)));
-    let mut presentation = Presentation::decide(&process, &asked.globals, asked.spec, &config);
+    let mut presentation =
+        Presentation::decide(&process, &asked.globals, (asked.spec, &asked.object), &config);
     silence_panics();
     let (spec, attachment) = (asked.spec, Attachment::default());
     let watched =
@@ -97,7 +98,7 @@ pub fn run(process: Process) -> ExitCode {
     let logged = start_logging(&process, &printer, &config, &asked.globals);
     let executed = caught(|| {
         let object = gather(&mut asked)?;
-        presentation = Presentation::decide(&process, &asked.globals, spec, &config);
+        presentation = Presentation::decide(&process, &asked.globals, (spec, &object), &config);
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
         execute(&process, &asked, object, screen, (&config, config_error))
     });

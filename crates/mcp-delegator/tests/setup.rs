@@ -1,8 +1,11 @@
 //! `setup`: one entry in a host's own file, and nothing else.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
 
-use delegator_testkit::program::{World, text_of};
+use delegator_testkit::program::{World, finished, text_of};
+use delegator_testkit::terminal::run_on_terminal;
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -39,12 +42,53 @@ fn a_host_that_is_not_there_is_left_alone() {
         let before = std::fs::read_dir(world.home()).unwrap().count();
         let run = world.run(["setup", host]);
         assert_eq!(run.exit, Some(5), "{host}: {run:?}");
-        let printed = world.run(["setup", host, "--print"]);
+        let printed = world.run(["setup", host, "--print", "--format", "json"]);
         assert_eq!(printed.exit, Some(0), "{host}");
         let data = printed.json()["data"].clone();
         assert!(data["entry"].as_str().unwrap().contains(PROGRAM) && data["changed"] == false, "{data}");
         assert_eq!(std::fs::read_dir(world.home()).unwrap().count(), before, "{host}: something was made");
     }
+}
+
+/// What is printed can be put into the file as it is.
+#[test]
+fn what_is_printed_is_what_would_be_written() {
+    for host in ["claude-code", "codex", "cursor", "vscode", "claude-desktop"] {
+        let world = world();
+        let run = world.run(["setup", host, "--print"]);
+        assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{host}");
+        let data = world.run(["setup", host, "--print", "--format", "json"]).json()["data"].clone();
+        assert_eq!(run.stdout, data["entry"].as_str().unwrap(), "{host}");
+        let input = format!("{{\"host\": \"{host}\", \"print\": true}}");
+        let by_object = world.run_with_input(["setup", "--input-json", "-"], input.as_bytes());
+        assert_eq!(by_object.stdout, run.stdout, "{host}");
+        let into_file = world.project().join("printed");
+        let words = ["setup", host, "--print", "--output", into_file.to_str().unwrap()];
+        assert_eq!(world.run(words).exit, Some(0), "{host}");
+        assert_eq!(text_of(&into_file), run.stdout, "{host}");
+        let file = Path::new(data["file"].as_str().unwrap());
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, &run.stdout).unwrap();
+        let set_up = world.run(["setup", host]).json()["data"].clone();
+        assert_eq!(set_up["changed"], false, "{host} would write something else");
+        // A person is told where it belongs, beside it.
+        let seen = run_on_terminal(world.command(["setup", host, "--print"])).stdout;
+        assert_eq!(seen, format!("{}This belongs into {}\n", run.stdout, file.display()), "{host}");
+        let seen = run_on_terminal(world.command(["setup", host, "--print", "--quiet"])).stdout;
+        assert_eq!(seen, run.stdout, "{host}");
+    }
+}
+
+#[test]
+fn a_failure_to_print_is_told_beside_stdout() {
+    let world = world();
+    let mut command = world.command(["setup", "codex", "--print"]);
+    let command = command.env_remove("HOME").env("MCP_DELEGATOR_HOME", "/nowhere");
+    let run =
+        finished(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    assert_eq!((run.exit, run.stdout.as_str()), (Some(4), ""), "{run:?}");
+    let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(envelope["error"]["code"], "CONFIG_INVALID", "{envelope}");
 }
 
 #[test]

@@ -7,7 +7,9 @@ use serde_json::json;
 use crate::cli::tree;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, Toolset, typed};
+use crate::registry::{
+    CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, RawOutput, Toolset, typed,
+};
 use crate::run::Context;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,7 +39,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: crate::registry::Shape::Show("script"),
     danger: Danger::Safe,
     idempotent: true,
-    raw: true,
+    raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     examples: &[Example {
         command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",

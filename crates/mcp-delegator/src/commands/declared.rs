@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::inputs::{NoInputs, OneTask, TASK_ID};
-use crate::registry::{CommandSpec, Danger, Shape, Toolset};
+use crate::registry::{CommandSpec, Danger, RawOutput, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -89,7 +89,7 @@ pub const ANSWER: CommandSpec = CommandSpec {
 pub const DIFF: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
-    raw: true,
+    raw: RawOutput::Always,
     ..CommandSpec::declare::<OneTask>(&["diff"], "Show what a task changed in its worktree")
 };
 pub const APPLY: CommandSpec = CommandSpec {

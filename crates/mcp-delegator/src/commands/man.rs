@@ -7,7 +7,7 @@ use super::completions::{RawText, raw_text};
 use crate::cli::help;
 use crate::fault::{AppError, io_error};
 use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Toolset, typed};
+use crate::registry::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, typed};
 use crate::run::Context;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: crate::registry::Shape::Show("page"),
     danger: Danger::Safe,
     idempotent: true,
-    raw: true,
+    raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     examples: &[
         Example { command: "mcp-delegator man | man -l -", shows: "the manual page" },

@@ -12,7 +12,7 @@ use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Completion};
 use crate::registry::exit_codes::{ExitCodeEntry, exit_codes};
 use crate::registry::{
-    self, CommandSpec, Danger, Example, FormerName, OutputSchema, Shape, Toolset, mcp_tool, typed,
+    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, mcp_tool, typed,
 };
 use crate::requests::page::{fingerprint, page_of};
 use crate::run::Context;
@@ -153,7 +153,7 @@ fn command(spec: &'static CommandSpec, prefix: &str) -> Command {
         idempotent: spec.idempotent,
         network: spec.network,
         requires_person: spec.requires_person,
-        raw_output: spec.raw,
+        raw_output: spec.raw == RawOutput::Always,
         introduced: "3.6.0",
         input_schema: inputs.published(),
         unavailable_inputs: names(|property| property.unbuilt),

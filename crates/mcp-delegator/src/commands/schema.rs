@@ -9,7 +9,7 @@ use super::manifest::output_schema;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::{Answer, Completion};
 use crate::registry::{
-    self, Category, CommandSpec, Danger, Example, FormerName, OutputSchema, Shape, Toolset, typed,
+    self, Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, typed,
 };
 use crate::requests::page::{fingerprint, page_of};
 use crate::run::Context;
@@ -49,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("schema"),
     danger: Danger::Safe,
     idempotent: true,
-    raw: true,
+    raw: RawOutput::Always,
     toolset: Toolset::Extra,
     failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
     examples: &[

@@ -15,7 +15,7 @@ use crate::mcp::token::Token;
 use crate::mcp::toolbox::{Choice, Toolbox};
 use crate::mcp::{http, stdio};
 use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, Toolset, typed};
+use crate::registry::{CommandSpec, Danger, Example, RawOutput, Toolset, typed};
 use crate::run::Context;
 
 /// How answers look that ask for nothing.
@@ -68,7 +68,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     open_ended: true,
     // Stdout belongs to the protocol; a failure is told on stderr.
-    raw: true,
+    raw: RawOutput::Always,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
     check,
     examples: &[

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::fault::{AppError, ErrorCode, io_error};
 use crate::hosts::{Edit, EntryError, Homes, Host};
 use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Example, OutputSchema, Shape, Toolset, typed};
+use crate::registry::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
 
@@ -50,7 +50,7 @@ pub struct Setup {
     /// The program that shall call us
     #[schemars(extend("x-positional" = true))]
     pub host: HostName,
-    /// Show what would be written instead of writing it
+    /// Print what belongs into the file, and nothing else, instead of writing it
     #[serde(default)]
     pub print: bool,
 }
@@ -73,6 +73,7 @@ pub const SPEC: CommandSpec = CommandSpec {
               kept beside it. A second time changes nothing.",
     shape: Shape::Action("host_configured"),
     idempotent: true,
+    raw: RawOutput::With("print"),
     toolset: Toolset::Hidden,
     failures: &[ErrorCode::NotFound, ErrorCode::PermissionDenied],
     examples: &[
@@ -115,7 +116,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<Answer, AppError> {
             }
         }
     };
-    let mut answer = Answer::done(json!(output));
+    let mut answer = Answer::done(json!(output)).raw(output.entry);
     answer.message = Some(message);
     Ok(answer)
 }

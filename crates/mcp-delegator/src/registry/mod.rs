@@ -18,7 +18,7 @@ use delegator_config::Config;
 use delegator_domain::task::Mode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::commands;
 use crate::fault::{AppError, ErrorCode, Problem};
@@ -165,6 +165,25 @@ impl Circumstances<'_> {
     }
 }
 
+/// When a command writes its own format, and an envelope only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RawOutput {
+    Never,
+    Always,
+    /// Where this input is true.
+    With(&'static str),
+}
+
+impl RawOutput {
+    pub fn is_for(self, input: &Map<String, Value>) -> bool {
+        match self {
+            RawOutput::Never => false,
+            RawOutput::Always => true,
+            RawOutput::With(name) => input.get(name) == Some(&Value::Bool(true)),
+        }
+    }
+}
+
 pub type Handler = fn(&Context<'_>, Value) -> Result<Answer, AppError>;
 
 /// Where the shape of `data` is written down.
@@ -187,8 +206,7 @@ pub struct CommandSpec {
     pub network: bool,
     /// Its run length depends on its input, so a timeout says nothing about the next try.
     pub open_ended: bool,
-    /// Writes its own format; an envelope only on request.
-    pub raw: bool,
+    pub raw: RawOutput,
     /// Its items come one by one; in a pipe, a line each.
     pub streams: bool,
     pub toolset: Toolset,
@@ -228,7 +246,7 @@ impl CommandSpec {
             idempotent: false,
             network: false,
             open_ended: false,
-            raw: false,
+            raw: RawOutput::Never,
             streams: false,
             toolset: Toolset::Extra,
             requires_person: false,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{SOURCE_FAILURES, TranscriptInput};
 use crate::fault::AppError;
 use crate::outcome::{Answer, Warning};
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
+use crate::registry::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::screen::{Flow, Items};
 use crate::transcript_source::Source;
@@ -53,7 +53,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     open_ended: true,
-    raw: true,
+    raw: RawOutput::Always,
     toolset: Toolset::Extra,
     failures: SOURCE_FAILURES,
     examples: &[
