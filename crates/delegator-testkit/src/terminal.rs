@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -11,30 +11,62 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::program::Run;
 
 /// Runs the command with stdout and stderr on one terminal; everything it wrote is in `stdout`.
-pub fn run_on_terminal(mut command: Command) -> Run {
-    let (master, terminal) = open();
-    let copy = || Stdio::from(terminal.try_clone().unwrap());
-    let mut child = command.stdin(Stdio::null()).stdout(copy()).stderr(copy()).spawn().unwrap();
-    // Only the child may hold the terminal open, else reading never ends.
-    drop(command);
-    drop(terminal);
-    let mut seen = Vec::new();
-    let mut master = File::from(master);
-    let mut chunk = [0; 4096];
-    // The end of a terminal is an I/O error, not an end of file.
-    while let Ok(read @ 1..) = master.read(&mut chunk) {
-        seen.extend_from_slice(&chunk[..read]);
+pub fn run_on_terminal(command: Command) -> Run {
+    Watched::start(command).end()
+}
+
+/// A command on a terminal, and what was seen of it so far.
+#[derive(Debug)]
+pub struct Watched {
+    pub child: Child,
+    master: File,
+    seen: Vec<u8>,
+}
+
+impl Watched {
+    pub fn start(mut command: Command) -> Watched {
+        let (master, terminal) = open();
+        let copy = || Stdio::from(terminal.try_clone().unwrap());
+        // Only the child may hold the terminal open, else reading never ends: the command goes with this call.
+        let child = command.stdin(Stdio::null()).stdout(copy()).stderr(copy()).spawn().unwrap();
+        Watched { child, master: File::from(master), seen: Vec::new() }
     }
-    let exit = child.wait().unwrap().code();
-    let text = String::from_utf8(seen).expect("a terminal gets UTF-8").replace("\r\n", "\n");
-    Run { exit, stdout: text, stderr: String::new() }
+
+    /// Looks until a text is seen.
+    pub fn until_seen(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.seen).contains(text) {
+            assert!(self.read(), "ended without {text}: {}", String::from_utf8_lossy(&self.seen));
+        }
+    }
+
+    /// Looks until the end.
+    pub fn end(mut self) -> Run {
+        while self.read() {}
+        let exit = self.child.wait().unwrap().code();
+        let text = String::from_utf8(self.seen).expect("a terminal gets UTF-8").replace("\r\n", "\n");
+        Run { exit, stdout: text, stderr: String::new() }
+    }
+
+    /// Whether there was anything more. The end of a terminal is an I/O error, not an end of file.
+    fn read(&mut self) -> bool {
+        let mut chunk = [0; 4096];
+        match self.master.read(&mut chunk) {
+            Ok(read @ 1..) => {
+                self.seen.extend_from_slice(&chunk[..read]);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 fn open() -> (OwnedFd, OwnedFd) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    // A child gets what it is given, and neither it nor a task it starts anything else of the terminal.
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
-    let terminal = rustix::fs::open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let terminal = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
     (master, terminal)
 }

@@ -4,7 +4,7 @@
 //! envelope or the other and never two halves.
 //!
 //! While a call stays with a task, the first Ctrl-C only lets go of it: it says how to come back and ends with 14 after
-//! two seconds. A second one in that time cancels the task and ends with 130.
+//! two seconds. A second one in that time cancels the task and ends with 130. SIGTERM ends the call alone.
 
 #![expect(clippy::disallowed_methods, reason = "a signal ends the process wherever the main thread stands")]
 
@@ -12,14 +12,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Completion, Outcome};
+use crate::outcome::{Answer, Completion, Outcome, Parting, WayBack};
 use crate::presentation::Presentation;
 use crate::stdout::Printer;
 
@@ -33,9 +33,19 @@ pub struct Attachment(Arc<Mutex<Option<Attached>>>);
 #[derive(Debug, Clone)]
 pub struct Attached {
     pub engine: Engine,
-    pub task: TaskId,
+    pub way_back: WayBack,
     /// How long ending it may take.
     pub patience: Duration,
+    /// What shows how far it is.
+    pub bar: ProgressBar,
+}
+
+impl Attached {
+    /// Leaves the line to what is said next, for good: whoever waits for the task still draws.
+    fn erase_bar(&self) {
+        self.bar.finish_and_clear();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
 }
 
 impl Attachment {
@@ -85,7 +95,11 @@ pub fn watch(
                 (SIGINT, Some(attached), None) => second = Some(let_go(last_word.clone(), attached)),
                 // The thread that waits for it does the rest.
                 (SIGINT, Some(_), Some(second)) => drop(second.send(())),
-                (SIGTERM, _, _) => last_word.say(cancelled(ErrorCode::Terminated, "SIGTERM")),
+                (SIGTERM, Some(attached), _) => {
+                    attached.erase_bar();
+                    last_word.say(ended_alone(&attached.way_back).into())
+                }
+                (SIGTERM, None, _) => last_word.say(cancelled(ErrorCode::Terminated, "SIGTERM")),
                 _ => last_word.say(cancelled(ErrorCode::Interrupted, "SIGINT")),
             }
         }
@@ -97,30 +111,40 @@ fn cancelled(code: ErrorCode, signal: &str) -> Answer {
     AppError::new(code, format!("Cancelled by {signal}.")).into()
 }
 
+/// The call is ended, and not what it stayed with.
+fn ended_alone(way_back: &WayBack) -> AppError {
+    let words = format!("This command was ended by SIGTERM; task {} goes on.", way_back.task);
+    way_back.told_with(AppError::new(ErrorCode::Terminated, words))
+}
+
 /// Says how to come back, and waits for second thoughts.
 fn let_go<F>(last_word: LastWord<F>, attached: Attached) -> Sender<()>
 where
     F: Fn(Answer) -> Outcome + Clone + Send + 'static,
 {
     let (second, again) = channel();
-    let task = attached.task.clone();
-    last_word.printer.remark(&format!(
-        "Let go of {task}; it runs on. Come back with: mcp-delegator local wait {task}\nCtrl-C again within 2 s cancels it."
-    ));
+    let WayBack { task, command } = &attached.way_back;
+    let words = format!(
+        "Let go of {task}; it runs on. Come back with: {command}\nCtrl-C again within 2 s cancels it."
+    );
+    attached.bar.suspend(|| last_word.printer.remark(&words));
     std::thread::spawn(move || match again.recv_timeout(SECOND_THOUGHTS) {
         Ok(()) => {
-            let Attached { engine, task, patience } = attached;
-            let told = engine.cancel(&task, Some("Ctrl-C"), patience);
+            let task = &attached.way_back.task;
+            let told = attached.engine.cancel(task, Some("Ctrl-C"), attached.patience);
             let words = match told {
                 Ok(_) => format!("Task {task} was cancelled."),
                 Err(error) => format!("Task {task} could not be cancelled: {error}"),
             };
+            attached.erase_bar();
             last_word
                 .say(AppError::new(ErrorCode::Interrupted, words).context("task_id", task.as_str()).into())
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let data = json!({"task_id": attached.task.as_str(), "state": "working", "accepted": true});
-            last_word.say(Answer::new(Completion::Incomplete(data)))
+            let task = attached.way_back.task.as_str();
+            let data = json!({"task_id": task, "state": "working", "accepted": true});
+            attached.erase_bar();
+            last_word.say(Answer::new(Completion::Incomplete(data, Parting::LetGo(attached.way_back))))
         }
     });
     second

@@ -3,15 +3,18 @@
 //! Handlers return an [`Answer`] or an [`AppError`]; the door adds what it alone knows (times, request id) and has an
 //! [`Outcome`]. Every wrapper, exit code and `ok` flag is derived from it by the pure renderers in `views`.
 
+use std::path::Path;
 use std::time::Duration;
 
+use delegator_domain::task::TaskId;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::fault::{AppError, ErrorCode, ExitCode};
-use crate::registry::{Category, CommandSpec, Shape};
+use crate::registry::{Category, CommandSpec, PROGRAM, Shape};
 use crate::requests::page::place_cursor;
+use crate::views::shell_word;
 
 /// Something the caller should know although the command did what it was asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,13 +62,62 @@ pub struct ChildExit {
     pub code: Option<i32>,
 }
 
+/// A task that goes on without the call, and the command that comes back to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WayBack {
+    pub task: TaskId,
+    pub command: String,
+}
+
+impl WayBack {
+    pub fn to(task: &TaskId) -> WayBack {
+        WayBack { task: task.clone(), command: format!("{PROGRAM} local wait {task}") }
+    }
+
+    /// The same, where the task is kept in a place of its own.
+    pub fn into_state_dir(task: &TaskId, state_dir: &Path) -> WayBack {
+        let command = WayBack::to(task).command;
+        let state_dir = shell_word(&state_dir.to_string_lossy());
+        WayBack { task: task.clone(), command: format!("MCP_DELEGATOR_HOME={state_dir} {command}") }
+    }
+
+    /// An error about the task, with the way back to it.
+    pub fn told_with(&self, error: AppError) -> AppError {
+        error.context("task_id", self.task.as_str()).suggest(format!("Come back with: {}", self.command))
+    }
+}
+
+/// How a call and its work parted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parting {
+    /// The call's own time ran out. Without a way back the same call goes on waiting.
+    TimeIsUp(Option<WayBack>),
+    /// Whoever called let go of the task.
+    LetGo(WayBack),
+}
+
+impl Parting {
+    fn told(&self) -> AppError {
+        let words = "The time for this call ran out; the work goes on.";
+        let time_is_up = AppError::new(ErrorCode::Incomplete, words);
+        match self {
+            Parting::TimeIsUp(Some(way_back)) => way_back.told_with(time_is_up),
+            Parting::TimeIsUp(None) => time_is_up.suggest("Call again to go on waiting."),
+            Parting::LetGo(way_back) => {
+                let words = format!("Let go of task {}; it goes on.", way_back.task);
+                way_back.told_with(AppError::new(ErrorCode::Incomplete, words))
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completion {
     Done(Value),
     /// A batch of which at least one item failed and at least one did not.
     Partial(Value),
-    /// The call's own time ran out; the work goes on.
-    Incomplete(Value),
+    /// The call is over; the work goes on.
+    Incomplete(Value, Parting),
     NotModified,
     /// The failure, and the payload a command declares for this case.
     Failed(Box<AppError>, Option<Value>),
@@ -75,7 +127,7 @@ impl Completion {
     /// The payload, whatever became of the call, and the failure.
     pub fn parts(&self) -> (Option<&Value>, Option<&AppError>) {
         match self {
-            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => {
+            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
                 (Some(data), None)
             }
             Completion::Failed(error, data) => (data.as_ref(), Some(error)),
@@ -85,7 +137,7 @@ impl Completion {
 
     pub fn parts_mut(&mut self) -> (Option<&mut Value>, Option<&mut AppError>) {
         match self {
-            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data) => {
+            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
                 (Some(data), None)
             }
             Completion::Failed(error, data) => (data.as_mut(), Some(error)),
@@ -184,7 +236,7 @@ impl Outcome {
         match &self.answer.completion {
             Completion::Done(_) | Completion::NotModified => ExitCode::Success,
             Completion::Partial(_) => ExitCode::PartialFailure,
-            Completion::Incomplete(_) => ExitCode::Incomplete,
+            Completion::Incomplete(..) => ExitCode::Incomplete,
             Completion::Failed(error, _) => error.exit(),
         }
     }
@@ -194,7 +246,7 @@ impl Outcome {
         match &self.answer.completion {
             Completion::Done(data) => Some(data),
             Completion::Partial(_)
-            | Completion::Incomplete(_)
+            | Completion::Incomplete(..)
             | Completion::NotModified
             | Completion::Failed(..) => None,
         }
@@ -203,9 +255,9 @@ impl Outcome {
     /// The payload that comes along although the command did not simply succeed.
     pub fn failure_data(&self) -> Option<&Value> {
         match &self.answer.completion {
-            Completion::Partial(data) | Completion::Incomplete(data) | Completion::Failed(_, Some(data)) => {
-                Some(data)
-            }
+            Completion::Partial(data)
+            | Completion::Incomplete(data, _)
+            | Completion::Failed(_, Some(data)) => Some(data),
             Completion::Done(_) | Completion::NotModified | Completion::Failed(_, None) => None,
         }
     }
@@ -223,7 +275,7 @@ impl Outcome {
             Completion::Failed(error, _) => Some(AppError::clone(error)),
             Completion::Done(_)
             | Completion::Partial(_)
-            | Completion::Incomplete(_)
+            | Completion::Incomplete(..)
             | Completion::NotModified => None,
         }
     }
@@ -236,10 +288,7 @@ impl Outcome {
                 ErrorCode::PartialFailure,
                 "Some of the items failed; the others were done.",
             )),
-            Completion::Incomplete(_) => Some(
-                AppError::new(ErrorCode::Incomplete, "The time for this call ran out; the work goes on.")
-                    .suggest("Call again to go on waiting."),
-            ),
+            Completion::Incomplete(_, parting) => Some(parting.told()),
             Completion::Failed(error, _) => Some(AppError::clone(error)),
         }
     }

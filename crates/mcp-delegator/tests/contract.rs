@@ -10,7 +10,9 @@ use delegator_testkit::program::World;
 use jiff::Timestamp;
 use mcp_delegator::commands;
 use mcp_delegator::fault::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
-use mcp_delegator::outcome::{Answer, ChildExit, Completion, Outcome, Page, Truncation, Unit, Warning};
+use mcp_delegator::outcome::{
+    Answer, ChildExit, Completion, Outcome, Page, Parting, Truncation, Unit, Warning,
+};
 use mcp_delegator::registry::exit_codes::exit_codes;
 use mcp_delegator::registry::{self, Category, CommandSpec, Shape};
 use mcp_delegator::views::envelope_schema::{self, Envelope, violations};
@@ -234,7 +236,10 @@ fn a_batch_with_failures_is_said_as_each_contract_wants() {
 #[test]
 fn a_wait_that_ran_out_is_an_answer_over_mcp_and_exit_14_elsewhere() {
     let data = json!({"task_id": "T-local-1", "state": "working", "progress": null});
-    let outcome = outcome(&commands::local::wait::SPEC, Answer::new(Completion::Incomplete(data)));
+    let outcome = outcome(
+        &commands::local::wait::SPEC,
+        Answer::new(Completion::Incomplete(data, Parting::TimeIsUp(None))),
+    );
     assert_eq!(outcome.exit(), ExitCode::Incomplete);
     let [agent, standard, tool] = checked(&outcome);
     assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("INCOMPLETE")));

@@ -1,12 +1,17 @@
-//! SIGINT and SIGTERM while a call waits: one envelope, and the exit code a shell expects.
+//! SIGINT and SIGTERM while a call waits: one envelope, and the exit code a shell expects. A call that stays with a task
+//! goes alone, and says how to come back.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
 use std::io::Read;
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use delegator_testkit::program::{World, finished};
+use delegator_testkit::program::{Run, World, finished};
+use delegator_testkit::stage::{Stage, turn, until};
+use delegator_testkit::terminal::Watched;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 /// A call that waits for its input. It logs once it is up, so a test need not guess when.
 fn waiting(world: &World, args: &[&str]) -> Child {
@@ -16,16 +21,20 @@ fn waiting(world: &World, args: &[&str]) -> Child {
 }
 
 fn until_it_reads(child: &mut Child) {
+    until_it_says(child, "reading");
+}
+
+fn until_it_says(child: &mut Child, words: &str) {
     let stderr = child.stderr.as_mut().unwrap();
     let mut seen = String::new();
     let mut byte = [0];
-    while !seen.contains("reading") {
+    while !seen.contains(words) {
         assert_eq!(stderr.read(&mut byte).unwrap(), 1, "ended early: {seen}");
         seen.push(char::from(byte[0]));
     }
 }
 
-fn end_by(signal: Signal, args: &[&str]) -> delegator_testkit::program::Run {
+fn end_by(signal: Signal, args: &[&str]) -> Run {
     let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
     let mut child = waiting(&world, args);
     until_it_reads(&mut child);
@@ -61,4 +70,131 @@ fn an_interrupted_file_is_left_as_it_was() {
     let run = end_by(Signal::INT, &["version", "--input-json", "-", "--output", target.to_str().unwrap()]);
     assert_eq!(run.exit, Some(130));
     assert_eq!(std::fs::read_to_string(target).unwrap(), "kept");
+}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// A stage whose agent waits for the file `go`.
+fn busy() -> Stage {
+    Stage::playing(PROGRAM, turn(&[json!({"wait_for_file": "go"})]))
+}
+
+/// Ends a call by a signal, once it stays with its task.
+fn end_staying(signal: Signal, mut command: Command) -> Run {
+    command.env("MCP_DELEGATOR_LOG", "mcp_delegator=debug");
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    until_it_says(&mut child, "staying with a task");
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    finished(child)
+}
+
+/// The id of the task an envelope is about, which goes on, and to which the envelope tells the way back.
+fn left_behind(stage: &Stage, envelope: &Value) -> String {
+    let id = envelope["meta"]["error_context"]["task_id"].as_str().unwrap_or_else(|| panic!("{envelope}"));
+    let status = stage.answer(&["local", "status"]);
+    assert_eq!(status["data"]["tasks"][0]["task_id"], json!(id), "{status}");
+    assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("goes on"), "{envelope}");
+    let hint = envelope["error"]["suggestion"].as_str().unwrap();
+    assert!(hint.ends_with(&format!("mcp-delegator local wait {id}")), "{envelope}");
+    id.to_owned()
+}
+
+#[test]
+fn a_task_that_was_let_go_of_is_told_with_the_way_back() {
+    let stage = busy();
+    let run = end_staying(Signal::INT, stage.world.command(["local", "run", "x"]));
+    assert_eq!(run.exit, Some(14), "{run:?}");
+    let id = left_behind(&stage, &run.json());
+    assert!(run.json()["error"]["message"].as_str().unwrap().starts_with("Let go of"), "{run:?}");
+    let run = end_staying(Signal::INT, stage.world.command(["local", "wait", &id]));
+    assert_eq!((run.exit, left_behind(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn a_command_that_is_ended_alone_does_not_say_that_its_task_was() {
+    let stage = busy();
+    let run = end_staying(Signal::TERM, stage.world.command(["local", "run", "x"]));
+    assert_eq!(run.exit, Some(143), "{run:?}");
+    let id = left_behind(&stage, &run.json());
+    assert!(run.json()["error"]["message"].as_str().unwrap().contains("SIGTERM"), "{run:?}");
+    let run = end_staying(Signal::TERM, stage.world.command(["local", "wait", &id]));
+    assert_eq!((run.exit, left_behind(&stage, &run.json())), (Some(143), id.clone()), "{run:?}");
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+/// To make the same call again would start another task.
+#[test]
+fn a_run_whose_time_is_up_names_the_way_back() {
+    let stage = busy();
+    let run = stage.world.run(["local", "run", "x", "--call-budget-sec", "1"]);
+    assert_eq!(run.exit, Some(14), "{run:?}");
+    let id = left_behind(&stage, &run.json());
+    let run = stage.world.run(["local", "wait", &id, "--timeout-sec", "1"]);
+    assert_eq!((run.exit, left_behind(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+/// What is left of each line on a terminal: an erased one begins anew.
+fn visible(seen: &str) -> Vec<&str> {
+    let rest = |line| str::rsplit(line, "\u{1b}[2K").next().unwrap().rsplit('\r').next().unwrap();
+    seen.lines().map(rest).collect()
+}
+
+#[test]
+fn a_bar_is_gone_before_anything_else_is_said() {
+    let stage = busy();
+    let id = stage.exec(&[]);
+    for (signal, exit) in [(Signal::INT, 14), (Signal::TERM, 143)] {
+        for words in [["local", "run", "x"], ["local", "wait", &id]] {
+            let mut command = stage.world.command(words);
+            command.env("TERM", "xterm");
+            let mut watched = Watched::start(command);
+            watched.until_seen(" %  ");
+            kill_process(Pid::from_child(&watched.child), signal).unwrap();
+            let run = watched.end();
+            assert_eq!(run.exit, Some(exit), "{run:?}");
+            let lines = visible(&run.stdout);
+            assert!(lines.iter().any(|line| line.starts_with("error: ")), "{run:?}");
+            assert!(lines.iter().any(|line| line.starts_with("hint: Come back with: ")), "{run:?}");
+            assert!(!lines.iter().any(|line| line.contains(" %  ")), "{lines:?} in {run:?}");
+        }
+    }
+    stage.world.write("project/go", "");
+    until("every task has ended", || {
+        let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+        (&summary["running"], &summary["queued"]) == (&json!(0), &json!(0))
+    });
+}
+
+/// Its task is kept where the demo made it, and nowhere else.
+#[test]
+fn a_demo_that_was_let_go_of_names_a_way_back_that_leads_there() {
+    let stage = busy();
+    let (go, folder) = (stage.root().join("go"), stage.root().join("a folder"));
+    std::fs::create_dir(&folder).unwrap();
+    // The demo's agent asks git for the files, and has to wait.
+    let wait = format!("[ \"$1\" = ls-files ] && while [ ! -e {} ]; do sleep 0.01; done", go.display());
+    stage.program(
+        "held/git",
+        &format!("#!/bin/sh\n{wait}\nexec /usr/bin/env PATH=/usr/bin:/bin git \"$@\"\n"),
+    );
+    let mut command = stage.world.command(["demo"]);
+    let path = format!("{}:/usr/bin:/bin", stage.root().join("held").display());
+    command.env("PATH", path).env("TMPDIR", &folder);
+    let run = end_staying(Signal::INT, command);
+    assert_eq!(run.exit, Some(14), "{run:?}");
+    let envelope = run.json();
+    std::fs::write(&go, "").unwrap();
+    let hint = envelope["error"]["suggestion"].as_str().unwrap();
+    let way_back = hint.split_once(": ").unwrap().1;
+    assert!(run.stderr.contains(way_back), "{run:?}");
+    let way_back = way_back.replace("mcp-delegator local", &format!("{PROGRAM} local"));
+    let waited = stage.world.run_as(Path::new("/bin/sh"), ["-c", &way_back]);
+    assert_eq!(waited.json()["data"]["state"], "completed", "{waited:?}");
 }

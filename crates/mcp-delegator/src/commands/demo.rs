@@ -25,7 +25,7 @@ use super::local::run::foreground;
 use super::local::tasks::{Asked, submission};
 use crate::fault::{AppError, ErrorCode, io_error};
 use crate::other_lives::SCRIPTED_AGENT;
-use crate::outcome::{Answer, Completion};
+use crate::outcome::{Answer, Completion, WayBack};
 use crate::registry::{CommandSpec, Example, OutputSchema, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
@@ -102,7 +102,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
             call_budget: None,
         },
     )?)?;
-    let waited = attach(context, &engine, &submitted.task.id, None)?;
+    // Whoever lets go of it ends this process at once, and so leaves the place as it is.
+    let way_back = WayBack::into_state_dir(&submitted.task.id, &engine.state_dir);
+    let waited = attach(context, &engine, way_back, None)?;
     let told = foreground(&engine, waited)?;
     let diff =
         git(&repository, &["diff"]).map_err(|error| io_error("Asking git for the difference", &error))?;
@@ -172,7 +174,7 @@ fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
 }
 
 fn describe(data: &Value) -> Document {
-    let result = &data["result"];
+    let Some(result) = data.get("result") else { return Document::of_value(data) };
     let facts = vec![
         ("task".to_owned(), scalar(&data["task"])),
         ("state".to_owned(), scalar(&result["state"])),

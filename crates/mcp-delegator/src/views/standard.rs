@@ -16,7 +16,7 @@ pub fn render(outcome: &Outcome) -> Value {
     let data = match &outcome.answer.completion {
         Completion::Done(data) => Some(shaped(outcome, data)),
         Completion::Partial(data) => Some(data.clone()),
-        Completion::Incomplete(_) | Completion::NotModified | Completion::Failed(..) => None,
+        Completion::Incomplete(..) | Completion::NotModified | Completion::Failed(..) => None,
     };
     json!({
         "success": error.is_none(),

@@ -32,7 +32,7 @@ pub fn render(outcome: &Outcome, prefix: &str) -> Value {
 
 fn data(outcome: &Outcome) -> Value {
     match &outcome.answer.completion {
-        Completion::Done(data) | Completion::Incomplete(data) | Completion::Failed(_, Some(data)) => {
+        Completion::Done(data) | Completion::Incomplete(data, _) | Completion::Failed(_, Some(data)) => {
             in_object(data, outcome)
         }
         Completion::Partial(data) => {
@@ -75,7 +75,7 @@ fn meta(outcome: &Outcome, failed: bool) -> Value {
     match &outcome.answer.completion {
         Completion::NotModified => drop(meta.insert("not_modified".into(), true.into())),
         Completion::Partial(_) => drop(meta.insert("partial".into(), true.into())),
-        Completion::Incomplete(_) => drop(meta.insert("wait_expired".into(), true.into())),
+        Completion::Incomplete(..) => drop(meta.insert("wait_expired".into(), true.into())),
         Completion::Done(_) | Completion::Failed(..) => {}
     }
     let truncation = outcome.truncated.iter().flat_map(truncation_facts);

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::TranscriptInput;
 use super::summary::{self, Summary};
 use crate::fault::{AppError, ErrorCode, io_error};
-use crate::outcome::{Answer, Completion, Warning};
+use crate::outcome::{Answer, Completion, Parting, Warning};
 use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::screen::{Flow, Items};
@@ -111,7 +111,10 @@ fn run(context: &Context<'_>, input: Follow) -> Result<Answer, AppError> {
     }
     let report = following.account.report();
     let data = json!(Summary::of(&report, input.working_dir.as_deref()));
-    let mut answer = Answer::new(if expired { Completion::Incomplete(data) } else { Completion::Done(data) });
+    let mut answer = Answer::new(match expired {
+        true => Completion::Incomplete(data, Parting::TimeIsUp(None)),
+        false => Completion::Done(data),
+    });
     answer.warnings = warnings;
     answer.warnings.extend(summary::remarks(&report));
     Ok(answer)

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::TaskId;
 use delegator_engine::resident::{Goal, Watched};
 use delegator_engine::{Engine, Progressed, Waited};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,7 +10,7 @@ use serde_json::Value;
 use super::tasks::engine;
 use crate::fault::AppError;
 use crate::interrupt::Attached;
-use crate::outcome::Answer;
+use crate::outcome::{Answer, WayBack};
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::run::Context;
 
@@ -31,7 +30,7 @@ pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer,
     } else {
         // One after the other: the last to end decides.
         for id in &ids {
-            let waited = attach(context, &engine, id, deadline)?;
+            let waited = attach(context, &engine, WayBack::to(id), deadline)?;
             expired |= waited.expired;
             tasks.push(waited.task);
         }
@@ -45,13 +44,15 @@ pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer,
 pub fn attach(
     context: &Context<'_>,
     engine: &Engine,
-    id: &TaskId,
+    way_back: WayBack,
     deadline: Option<Instant>,
 ) -> Result<Waited, AppError> {
-    let bar = bar(context);
-    let patience = ending_may_take(context);
-    context.screen.attachment.set(Some(Attached { engine: engine.clone(), task: id.clone(), patience }));
-    let waited = engine.wait(id, deadline, |progressed| {
+    let (bar, id) = (bar(context), way_back.task.clone());
+    let (engine, patience) = (engine.clone(), ending_may_take(context));
+    let attached = Attached { engine: engine.clone(), way_back, patience, bar: bar.clone() };
+    context.screen.attachment.set(Some(attached));
+    tracing::debug!(task = id.as_str(), "staying with a task");
+    let waited = engine.wait(&id, deadline, |progressed| {
         show(&bar, progressed);
         true
     });

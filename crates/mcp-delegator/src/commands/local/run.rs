@@ -16,7 +16,7 @@ use super::tasks::{Asked, as_they_stand, engine, submission};
 use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::{Answer, ChildExit, Completion};
+use crate::outcome::{Answer, ChildExit, Completion, Parting, WayBack};
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
 use crate::run::Context;
@@ -139,7 +139,9 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     let mut data = acknowledged(&task, "foreground");
     if expired {
         data.insert("progress".into(), view::progress(files.snapshot.as_ref()));
-        return Ok(Answer::new(Completion::Incomplete(Value::Object(data))));
+        // The same call would start another task.
+        let parting = Parting::TimeIsUp(Some(WayBack::to(&task.id)));
+        return Ok(Answer::new(Completion::Incomplete(Value::Object(data), parting)));
     }
     let result = view::result(&task, &files, None);
     for key in [

@@ -15,7 +15,7 @@ use super::run::failure;
 use super::tasks::{as_they_stand, ended_answer, engine, resolved, with_times};
 use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::{Answer, ChildExit, Completion};
+use crate::outcome::{Answer, ChildExit, Completion, Parting, WayBack};
 use crate::registry::stay::{Begun, Stay, Staying};
 use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, refused};
 use crate::run::Context;
@@ -154,7 +154,10 @@ fn ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
 fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError> {
     let Waited { task, expired } = waited;
     if expired {
-        return Ok(Answer::new(Completion::Incomplete(still_working(engine, &task)?)));
+        // Of several, all are waited for again.
+        let way_back = input.task_id.is_some().then(|| WayBack::to(&task.id));
+        let data = still_working(engine, &task)?;
+        return Ok(Answer::new(Completion::Incomplete(data, Parting::TimeIsUp(way_back))));
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
@@ -197,7 +200,7 @@ fn all(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Answer, AppError
     let pending = ids(tasks.iter().filter(|task| !task.state.is_terminal()));
     let answer = match pending.is_empty() {
         true => Answer::done(data),
-        false => Answer::new(Completion::Incomplete(data)).fact("pending", pending),
+        false => Answer::new(Completion::Incomplete(data, Parting::TimeIsUp(None))).fact("pending", pending),
     };
     Ok(Answer { warnings: warned, ..answer })
 }
