@@ -1,12 +1,13 @@
 //! Files by which a test and the agent tell each other things.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::Mode;
-use rustix::process::{Resource, getppid, getrlimit, umask};
+use rustix::process::{Resource, getcwd, getppid, getrlimit, umask};
 use serde_json::{Map, Value, json};
 
 use super::{Played, Player, pace, trouble};
@@ -26,6 +27,10 @@ impl Player {
         let path = self.path(path);
         let mut next_look = FIRST_LOOK;
         while !path.exists() {
+            // Where our own folder is gone, nobody is left who could put it there.
+            if getcwd(Vec::new()).is_err() {
+                return Err(trouble(path.display())(io::ErrorKind::NotFound.into()));
+            }
             pace::sleep(next_look);
             next_look = next_look.mul_f64(1.2).min(LOOK_AT_LEAST_EVERY);
         }

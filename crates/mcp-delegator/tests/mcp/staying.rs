@@ -63,6 +63,7 @@ fn every_tool_tells_of_progress_before_it_answers() {
         }
     }
     go(&stage);
+    until("they have ended", || stage.answer(&["local", "status"])["data"]["summary"]["running"] == 0);
 }
 
 #[test]
