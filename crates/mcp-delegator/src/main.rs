@@ -2,7 +2,12 @@
 
 use mcp_delegator::process::Process;
 
+/// The first descriptor that is not a standard stream.
+const FIRST_BEYOND_STDIO: i32 = 3;
+
 fn main() -> std::process::ExitCode {
+    // Tasks outlive whoever asks for them: what the caller has open, a lock or a pipe perhaps, is not theirs to hold.
+    close_fds::set_fds_cloexec(FIRST_BEYOND_STDIO, &[]);
     let process = Process::current();
     mcp_delegator::other_lives::live(&process).unwrap_or_else(|| mcp_delegator::run::run(process).into())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use delegator_testkit::program::{World, finished, text_of};
-use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::stage::{Stage, processes_of, turn};
 use delegator_testkit::terminal::run_on_terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -387,4 +387,28 @@ fn a_submission_by_an_agent_stands_below_its_task() {
     // Written last by the inner one.
     let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
     assert!(record["env"]["DELEGATOR_TASK"].as_str().unwrap().ends_with(":1"), "{record}");
+}
+
+/// A lock that a task held on to would be held for as long as the task runs, and what is secret would be open to its agent.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a shell opens what the program is started with")]
+fn what_the_caller_has_open_is_not_handed_on() {
+    let stage = playing(turn(&[json!({"wait_for_file": "go"})]));
+    let lock = stage.root().join("lock");
+    let asked = stage.world.command(["local", "exec", "x"]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "exec 9>\"$0\"; exec \"$@\""]).arg(&lock);
+    command.arg(asked.get_program()).args(asked.get_args()).current_dir(stage.world.project()).env_clear();
+    command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let accepted: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
+    let living = processes_of(id).into_iter().chain([stage.supervisor_of(id)]);
+    for pid in living {
+        for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
+            let open = std::fs::read_link(entry.path()).unwrap_or_default();
+            assert_ne!(open, lock, "{pid} has it open");
+        }
+    }
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    stage.wait(id);
 }
