@@ -11,6 +11,7 @@ pub mod exit;
 use std::time::Duration;
 
 use delegator_config::ProblemSource;
+use delegator_domain::names;
 use serde_json::{Map, Value};
 
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
@@ -24,6 +25,14 @@ pub fn clipped(text: &str) -> String {
     match text.char_indices().nth(MOST_REPEATED) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}… ({} characters)", &text[..at], text.chars().count()),
+    }
+}
+
+/// The known name that was meant; all of them where none is near.
+pub fn meant<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match names::nearest(given, known.clone()) {
+        Some(name) => format!("Did you mean {name}?"),
+        None => format!("There are {}.", known.collect::<Vec<_>>().join(", ")),
     }
 }
 

@@ -11,11 +11,11 @@ use delegator_engine::{Engine, EngineError};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::fault::AppError;
 use crate::registry::stay::Staying;
+use crate::views::task as view;
 
 /// Well within the 15 s a host may expect.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -97,8 +97,7 @@ async fn activity(engine: Arc<Engine>, staying: &Staying) -> String {
         };
         let snapshot = engine.files(one).ok().and_then(|files| files.snapshot);
         let words = snapshot.as_ref().and_then(|snapshot| snapshot["current_activity"].as_str());
-        let percent = snapshot.as_ref().and_then(|snapshot| snapshot.pointer("/progress/percent"));
-        match (words, percent.and_then(Value::as_u64)) {
+        match (words, snapshot.as_ref().and_then(view::percent)) {
             (Some(words), Some(percent)) => format!("{words} ({percent} %)"),
             (Some(words), None) => words.to_owned(),
             _ => format!("Waiting for {one}"),

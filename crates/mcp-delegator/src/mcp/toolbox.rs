@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use delegator_domain::names;
-use rmcp::model::Tool;
-use serde_json::{Map, Value};
+use rmcp::model::{Tool, object};
 
 use super::codex_compat::{self, CompatTool};
 use crate::cli::globals::Format;
-use crate::fault::{AppError, ErrorCode, Problem};
+use crate::fault::{AppError, ErrorCode, Problem, meant};
 use crate::registry::{self, CommandSpec, ServedTools, Toolset, mcp_tool};
 use crate::views::envelope_schema;
 
@@ -133,7 +132,7 @@ impl Toolbox {
         let definition = mcp_tool::tool_definition(spec, self.prefix(), self.default_format);
         let mut tool: Tool = serde_json::from_value(definition).ok()?;
         if self.output_schemas {
-            tool.output_schema = object(envelope_schema::tool(spec.category)).map(Arc::new);
+            tool.output_schema = Some(Arc::new(object(envelope_schema::tool(spec.category))));
         }
         Some(tool)
     }
@@ -174,16 +173,6 @@ fn is_called(given: &str, name: &str, prefix: &str) -> bool {
 }
 
 fn unknown<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
-    let advice = match names::nearest(given, known.clone()) {
-        Some(name) => format!("Did you mean {name}?"),
-        None => format!("There are {}.", known.collect::<Vec<_>>().join(", ")),
-    };
-    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is not known")).suggest(Some(advice))
-}
-
-fn object(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(object) => Some(object),
-        _ => None,
-    }
+    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is not known"))
+        .suggest(Some(meant(given, known)))
 }

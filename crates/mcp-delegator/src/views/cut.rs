@@ -1,8 +1,8 @@
 //! Which parts of an answer give way, and how far, where not all of it fits its reader: a plan, and nothing but.
 //!
-//! Output shrinks first, down to nothing. Then events: long ones are told in short, then only the newest are kept, one at least. Then
-//! whatever else is long, and only then what the caller asked for: the agent's final message and what is known of the
-//! task. Each step goes no further than needed, and what a later step sets free the output gets back.
+//! Output shrinks first, down to nothing. Then events: long ones are told in short, then only the newest are kept, one
+//! at least. Then whatever else is long, and only then what the caller asked for: the agent's final message and what is
+//! known of the task. Each step goes no further than needed, and what a later step sets free the output gets back.
 //!
 //! How long a text becomes only its renderer knows, so the plan asks how large an answer cut so would be.
 

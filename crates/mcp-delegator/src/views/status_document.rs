@@ -29,21 +29,18 @@ pub fn snapshot(data: &Value) -> Document {
         }
     }
     document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
-    match next(data) {
-        Some(next) => document.block(next),
-        None => document,
-    }
+    document.blocks.extend(next(data));
+    document
 }
 
-/// What ended and was not looked at yet; else what runs.
+/// What ended and was not looked at yet; else what runs alone.
 fn next(data: &Value) -> Option<Block> {
-    let first = |mut ids: Vec<&Value>| (ids.len() == 1).then(|| json!({"task_id": ids.remove(0)}));
-    let unread: Vec<&Value> = items(&data["unread"], "task_ids").take(1).collect();
-    if let Some(input) = first(unread) {
-        return Some(Block::Next { path: &["local", "results"], input });
+    if let Some(id) = items(&data["unread"], "task_ids").next() {
+        return Some(Block::Next { path: &["local", "results"], input: json!({"task_id": id}) });
     }
-    let running = items(data, "tasks").map(|task| &task["task_id"]).collect();
-    first(running).map(|input| Block::Next { path: &["local", "wait"], input })
+    let mut running = items(data, "tasks");
+    let (Some(only), None) = (running.next(), running.next()) else { return None };
+    Some(Block::Next { path: &["local", "wait"], input: json!({"task_id": only["task_id"]}) })
 }
 
 fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {

@@ -58,8 +58,7 @@ pub fn result(task: &Task, kept: &TaskFiles, shown: Option<Shown>) -> Map<String
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
     data.insert("state".into(), task.state.shown().into());
-    let summary = task.ended.as_ref().map(|ended| summary(ended, task.state));
-    data.insert("summary".into(), summary.unwrap_or_else(|| format!("Task {}", task.state.shown())).into());
+    data.insert("summary".into(), summary(task).into());
     let record = kept.record.as_ref();
     data.insert(
         "final_message".into(),
@@ -92,11 +91,14 @@ pub fn result(task: &Task, kept: &TaskFiles, shown: Option<Shown>) -> Map<String
 }
 
 /// What came of it, in a sentence.
-pub fn summary(ended: &Ended, state: State) -> String {
-    ended.summary.clone().unwrap_or_else(|| match &ended.end {
-        End::Cancelled { reason: Some(reason) } => format!("Cancelled ({reason}) before it began"),
-        _ => format!("Task {}", state.shown()),
-    })
+pub fn summary(task: &Task) -> String {
+    match &task.ended {
+        Some(Ended { summary: Some(summary), .. }) => summary.clone(),
+        Some(Ended { end: End::Cancelled { reason: Some(reason) }, .. }) => {
+            format!("Cancelled ({reason}) before it began")
+        }
+        _ => format!("Task {}", task.state.shown()),
+    }
 }
 
 /// The last events as the agent wrote them. A line that is none, or was too long to be kept whole, stays a text.
@@ -197,6 +199,11 @@ fn labelled(mut told: Value, labels: &BTreeMap<String, String>) -> Value {
     told
 }
 
+/// How far a task is that has not ended: a turn that is over is not yet a task that has ended.
+pub fn percent(snapshot: &Value) -> Option<u64> {
+    Some(snapshot["progress"]["percent"].as_u64()?.min(99))
+}
+
 /// What is known of how far it is; nothing where nothing is.
 pub fn progress(snapshot: Option<&Value>) -> Value {
     let Some(snapshot) = snapshot else { return Value::Null };
@@ -205,8 +212,7 @@ pub fn progress(snapshot: Option<&Value>) -> Value {
         return Value::Null;
     }
     json!({
-        // A turn that is over is not yet a task that has ended.
-        "percent": told["percent"].as_u64().unwrap_or(0).min(99),
+        "percent": percent(snapshot).unwrap_or(0),
         "completed_steps": told["completed_steps"].as_u64().unwrap_or(0),
         "total_steps": told["total_steps"].as_u64().unwrap_or(0),
         "current_activity": snapshot["current_activity"],

@@ -83,11 +83,13 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
     if let Some(expected) = submitted.expected {
         data.insert("expected_duration".into(), estimate::words(expected).into());
     }
-    let summary = task.ended.as_ref().map(|ended| view::summary(ended, task.state));
-    data.extend(summary.map(|summary| ("summary".to_owned(), summary.into())));
-    let mut answer = Answer::done(Value::Object(data));
     // One that has ended, the first of its key perhaps, stands in no queue.
-    if task.ended.is_none() {
+    let has_ended = task.ended.is_some();
+    if has_ended {
+        data.insert("summary".into(), view::summary(&task).into());
+    }
+    let mut answer = Answer::done(Value::Object(data));
+    if !has_ended {
         answer.facts.insert("queue_position".into(), submitted.queue_position.into());
     }
     if let Some(start_ms) = submitted.estimated_start_ms {

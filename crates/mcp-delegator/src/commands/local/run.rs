@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::AGENT_FAILURES;
 use super::attach::stay;
 use super::exec::{accepted, acknowledged};
-use super::tasks::{Asked, as_they_stand, engine, submission};
+use super::tasks::{Asked, as_they_stand, engine, first_of, submission};
 use crate::commands::beforehand::of_agent;
 use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
 use crate::fault::{AppError, ErrorCode, Problem};
@@ -125,11 +125,7 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
 
 fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, AppError> {
     let engine = engine(context)?;
-    let Watched { tasks, expired } = as_they_stand(&engine, watched)?;
-    match tasks.into_iter().next() {
-        Some(task) => foreground(&engine, Waited { task, expired }),
-        None => Err(AppError::new(ErrorCode::Internal, "Nothing was waited for.")),
-    }
+    foreground(&engine, first_of(as_they_stand(&engine, watched)?)?)
 }
 
 /// The answer of a run that was stayed with.

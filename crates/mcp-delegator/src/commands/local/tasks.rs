@@ -7,7 +7,7 @@ use std::time::Duration;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::resident::Watched;
 use delegator_engine::{
-    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify,
+    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, Waited,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
@@ -254,6 +254,16 @@ pub fn as_they_stand(engine: &Engine, watched: Watched) -> Result<Watched, AppEr
     let tasks = watched.tasks.into_iter().map(read).collect::<Result<Vec<Task>, _>>()?;
     let expired = watched.expired && !tasks.iter().any(|task| task.state.is_terminal());
     Ok(Watched { tasks, expired })
+}
+
+/// The one that ended first, or the first that was asked for.
+pub fn first_of(watched: Watched) -> Result<Waited, AppError> {
+    let expired = watched.expired;
+    let order = |task: &Task| task.ended.as_ref().map_or(i64::MAX, |ended| ended.order);
+    let first = watched.tasks.into_iter().min_by_key(order);
+    first
+        .map(|task| Waited { task, expired })
+        .ok_or_else(|| AppError::new(ErrorCode::Internal, "Nothing was waited for."))
 }
 
 /// What every answer about a finished task carries beside its data.

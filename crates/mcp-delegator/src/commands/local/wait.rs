@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::attach::stay;
 use super::run::failure;
-use super::tasks::{as_they_stand, ended_answer, engine, resolved, with_times};
+use super::tasks::{as_they_stand, ended_answer, engine, first_of, resolved, with_times};
 use crate::commands::inputs::TASK_ID;
 use crate::fault::{AppError, ErrorCode, Problem};
 use crate::outcome::{Answer, ChildExit, Completion, Parting, WayBack};
@@ -131,19 +131,9 @@ fn end(context: &Context<'_>, input: &Value, watched: Watched) -> Result<Answer,
         (None, Until::All) => all(&engine, &input, &watched.tasks),
         (None, Until::Any) => {
             let pending = ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(first(&engine, &input, watched)?.fact("pending", pending))
+            Ok(one(&engine, &input, first_of(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => first(&engine, &input, watched),
-    }
-}
-
-/// The one that ended first, or the first that was asked for.
-fn first(engine: &Engine, input: &Wait, watched: Watched) -> Result<Answer, AppError> {
-    let expired = watched.expired;
-    let order = |task: &Task| task.ended.as_ref().map_or(i64::MAX, |ended| ended.order);
-    match watched.tasks.into_iter().min_by_key(order) {
-        Some(task) => one(engine, input, Waited { task, expired }),
-        None => Err(AppError::new(ErrorCode::Internal, "Nothing was waited for.")),
+        (Some(_), _) => one(&engine, &input, first_of(watched)?),
     }
 }
 

@@ -11,7 +11,7 @@ use super::CompatTool;
 use super::translation::{in_their_words, translated};
 use crate::cli::globals::Format;
 use crate::commands::local::run::failure;
-use crate::commands::local::tasks::{as_they_stand, engine};
+use crate::commands::local::tasks::{as_they_stand, engine, first_of};
 use crate::fault::{AppError, ErrorCode};
 use crate::mcp::answering::surviving;
 use crate::mcp::call::Admitted;
@@ -130,8 +130,7 @@ fn task_of(answer: &Answer) -> Result<TaskId, AppError> {
 
 fn ended(context: &Context<'_>, watched: Watched) -> Result<Ended, AppError> {
     let engine = engine(context)?;
-    let task = as_they_stand(&engine, watched)?.tasks.into_iter().next();
-    let task = task.ok_or_else(|| AppError::new(ErrorCode::Internal, "Nothing was waited for."))?;
+    let task = first_of(as_they_stand(&engine, watched)?)?.task;
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
     let message = match failure(&task, &files) {

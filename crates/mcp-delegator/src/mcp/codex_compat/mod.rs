@@ -9,8 +9,8 @@ mod translation;
 
 use std::sync::Arc;
 
-use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Map, Value, json};
+use rmcp::model::{Tool, ToolAnnotations, object};
+use serde_json::{Value, json};
 
 use crate::commands::local::{exec, resume};
 use crate::registry::CommandSpec;
@@ -113,11 +113,4 @@ fn answer_schema() -> Value {
         "properties": {"threadId": {"type": "string"}, "content": {"type": "string"}},
         "required": ["threadId", "content"],
     })
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
-    }
 }

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use delegator_domain::names;
 use serde_json::{Map, Value};
 
 use super::CompatTool;
-use crate::fault::{ErrorCode, Problem};
+use crate::fault::{ErrorCode, Problem, meant};
 
 /// Theirs and ours. Where two of theirs are one of ours, the first is the one to use.
 const NAMES: [(&str, &str); 7] = [
@@ -139,11 +138,8 @@ fn not_taken(tool: CompatTool, key: &str) -> Problem {
         return Problem::new(ErrorCode::Unsupported, key, "cannot be set by a call")
             .suggest(Some(format!("Leave it out, or use {DEVELOPER}.")));
     }
-    let advice = match names::nearest(key, known(tool).iter().copied()) {
-        Some(name) => format!("Did you mean {name}?"),
-        None => format!("There are {}.", known(tool).join(", ")),
-    };
-    Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this tool").suggest(Some(advice))
+    Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this tool")
+        .suggest(Some(meant(key, known(tool).iter().copied())))
 }
 
 /// What is wrong with an input of ours, told of the input the caller knows.
