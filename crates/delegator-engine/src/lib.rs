@@ -55,12 +55,12 @@ use shelf::Lent;
 
 pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning};
-pub use delegator_git::RestoreError;
+pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
 pub use estimate::Expected;
 pub use evidence::{
-    Artifact, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
+    Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
