@@ -5,5 +5,6 @@
 mod comparing;
 mod hostile;
 mod kinds;
+mod private;
 mod restoring;
 mod world;
