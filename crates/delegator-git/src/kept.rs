@@ -18,6 +18,8 @@ pub(crate) struct KeptState {
     pub(crate) index: IndexFile,
     pub(crate) survey: Survey,
     pub(crate) absent: BTreeSet<RepoPath>,
+    /// Of an undo point: the files that the restore wrote.
+    pub(crate) written: BTreeSet<RepoPath>,
 }
 
 const UNREADABLE: GitError = GitError::Unreadable { command: "cat-file" };
@@ -28,7 +30,7 @@ impl KeptState {
         if point.store.is_none() {
             return Ok(None);
         }
-        let names = ["index", "directories", "modes", "absent"];
+        let names = ["index", "directories", "modes", "absent", "written"];
         let wanted: String = names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
         let answer = scratch.run_long(["cat-file", "--batch"], wanted.as_bytes())?;
         let mut rest = answer.as_slice();
@@ -36,16 +38,17 @@ impl KeptState {
         for _ in names {
             files.push(next_file(&mut rest)?);
         }
-        let [index, directories, modes, absent] = <[_; 4]>::try_from(files).map_err(|_| UNREADABLE)?;
-        let (Some(directories), Some(modes), Some(absent)) = (directories, modes, absent) else {
-            return Err(UNREADABLE);
-        };
+        let [index, directories, modes, absent, written] =
+            <[_; 5]>::try_from(files).map_err(|_| UNREADABLE)?;
+        let (Some(directories), Some(modes)) = (directories, modes) else { return Err(UNREADABLE) };
+        let (Some(absent), Some(written)) = (absent, written) else { return Err(UNREADABLE) };
         let index = match index {
             Some(bytes) => IndexFile::parse(bytes.to_vec(), scratch.id_bytes())?,
             None => IndexFile::default(),
         };
         let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
-        Ok(Some(KeptState { index, survey, absent: records(absent).map(<[u8]>::to_vec).collect() }))
+        let paths = |listed| records(listed).map(<[u8]>::to_vec).collect();
+        Ok(Some(KeptState { index, survey, absent: paths(absent), written: paths(written) }))
     }
 
     pub(crate) fn index_differs(&self, present: &IndexFile) -> bool {

@@ -96,7 +96,7 @@ pub fn look(git: &Git, point: &RestorePoint, place: &Path) -> Result<Prospect, R
     if let Some(kept) = &kept {
         before.retain(|path, _| !is_absent(&kept.absent, path));
     }
-    let (present, now) = present(&scratch, &before)?;
+    let (present, now) = present(&scratch, &before, kept.as_ref())?;
     fs::copy(scratch.path("index"), scratch.path(TARGET))
         .map_err(GitError::io("copy", scratch.path("index")))?;
     scratch.run(TARGET, ["read-tree", "--reset", &point.tree], b"")?;
@@ -110,8 +110,13 @@ pub fn look(git: &Git, point: &RestorePoint, place: &Path) -> Result<Prospect, R
 }
 
 /// The state of now, and the files of its tree that are on disk.
-fn present(scratch: &Scratch, before: &TreeFiles) -> Result<(State, TreeFiles), GitError> {
-    let needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
+fn present(
+    scratch: &Scratch,
+    before: &TreeFiles,
+    kept: Option<&KeptState>,
+) -> Result<(State, TreeFiles), GitError> {
+    let mut needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
+    needed.extend(kept.into_iter().flat_map(|kept| kept.written.iter().cloned()));
     let index = IndexFile::read(scratch)?;
     let captured = capture(scratch, Limits::default(), &needed, Purpose::Restore)?;
     let mut now = tree_files(scratch, &captured.tree)?;
@@ -157,6 +162,7 @@ fn plan(
 impl Prospect {
     /// Keeps the present state, so that the restore can itself be undone.
     pub fn keep_undo(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
+        self.present.about_to_write.clone_from(&self.sorted.write);
         record(&self.scratch, &mut self.present, self.plan.head.clone(), reference)
     }
 }
@@ -216,7 +222,7 @@ fn sort(
             Some("its present content could not be kept")
         } else if kept.is_none() && captured.sparse.contains(path) {
             Some("outside the sparse checkout")
-        } else if ignored.contains(path) {
+        } else if ignored.contains(path) && !kept.is_some_and(|kept| kept.written.contains(path)) {
             Some("it was ignored before the task")
         } else {
             None

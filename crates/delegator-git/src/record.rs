@@ -112,10 +112,12 @@ fn write_commit(
     let meta = serde_json::to_vec(point).map_err(|_| GitError::Unreadable { command: "meta.json" })?;
     let (directories, modes) = (state.survey.directories_to_bytes(), state.survey.modes_to_bytes());
     let absent = joined(state.absent.iter().map(Vec::as_slice));
+    let written = joined(state.about_to_write.iter().map(Vec::as_slice));
     let mut files: Vec<(&str, &[u8])> = vec![
         ("state/directories", &directories),
         ("state/modes", &modes),
         ("state/absent", &absent),
+        ("state/written", &written),
         ("meta.json", &meta),
     ];
     files.extend(state.index.bytes.as_deref().map(|bytes| ("state/index", bytes)));

@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) survey: Survey,
     /// Files the index has and that are kept off the disk, by sparse checkout or by hand; a directory ends in a slash.
     pub(crate) absent: BTreeSet<RepoPath>,
+    /// Files that a restore is about to write: undoing it has to examine them, ignored or not.
+    pub(crate) about_to_write: Vec<RepoPath>,
 }
 
 /// Every file of a tree, submodules included.
@@ -86,7 +88,7 @@ impl State {
         let top = &scratch.repository.top_level;
         let survey = Survey::take(top, known, time);
         let absent = absent(top, &index);
-        State { captured, index, survey, absent }
+        State { captured, index, survey, absent, about_to_write: Vec::new() }
     }
 }
 

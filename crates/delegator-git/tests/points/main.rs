@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
 mod comparing;
+mod exact;
+mod hidden;
 mod hostile;
 mod kinds;
 mod private;

@@ -56,6 +56,14 @@ impl World {
         (output.status.success(), told + &String::from_utf8_lossy(&output.stderr))
     }
 
+    /// git, whether it likes it or not.
+    pub(crate) fn try_git<'a>(&self, args: impl Iterator<Item = &'a OsStr>) {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(&self.tree).env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.home());
+        command.output().unwrap();
+    }
+
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
         let (good, told) = self.in_tree(args, &self.tree);
@@ -87,6 +95,19 @@ impl World {
         let path = self.tree.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    /// A repository with one commit of `file` at a path from the work tree.
+    pub(crate) fn repository(&self, path: &str) {
+        let dir = self.tree.join(path);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("file"), "1\n").unwrap();
+        for args in
+            [["init", "--quiet", "."].as_slice(), &["add", "."], &["commit", "--quiet", "-m", "first"]]
+        {
+            let (good, output) = self.in_tree(args, &dir);
+            assert!(good, "git {args:?}: {output}");
+        }
     }
 
     pub(crate) fn remove(&self, path: &str) {
