@@ -299,7 +299,8 @@ proptest! {
         if and_head {
             prop_assert_eq!(&heads(&world), &head_before);
         }
-        world.restore(&undo, and_head).unwrap();
+        let (plan, _) = world.restore(&undo, and_head).unwrap();
+        prop_assert_eq!(&plan.keep, &Vec::new());
         prop_assert_eq!(&snapshot(&world), &after, "undone");
         prop_assert_eq!(&heads(&world), &head_after);
     }

@@ -253,3 +253,19 @@ fn only_our_own_ref_is_dropped() {
     assert_eq!(world.git(&["for-each-ref", "refs/mcp-delegator"]), "");
     assert!(!drop_point(&world.runner(), &point).unwrap());
 }
+
+#[test]
+fn a_link_in_the_place_of_a_known_folder_comes_back_by_undo() {
+    let world = World::new();
+    world.write("d/inner", "inner\n");
+    world.git(&["add", "."]);
+    world.commit("folder");
+    let point = world.keep();
+    std::fs::remove_dir_all(world.tree.join("d")).unwrap();
+    std::os::unix::fs::symlink("a", world.tree.join("d")).unwrap();
+    let (plan, undo) = world.restore(&point, false).unwrap();
+    assert_eq!((plan.write, plan.remove), (vec!["d/inner".to_owned()], vec!["d".to_owned()]));
+    let (plan, _) = world.restore(&undo, false).unwrap();
+    assert_eq!((plan.write, plan.remove), (vec!["d".to_owned()], vec!["d/inner".to_owned()]));
+    assert_eq!(std::fs::read_link(world.tree.join("d")).unwrap().to_str(), Some("a"));
+}
