@@ -1,7 +1,7 @@
 //! A restore point in our JSON: what was kept before a task, and the words that bring it back.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{KeptPoint, PointProblem};
+use delegator_engine::{KeptPoint, PointProblem, RestorePoint};
 use serde_json::{Value, json};
 
 use crate::outcome::Warning;
@@ -13,16 +13,26 @@ pub fn command(task: &TaskId) -> String {
     delegator_engine::restore_command(task)
 }
 
-/// `data.restore_point`; `None` where nothing was kept.
+/// `data.restore_point`; `None` where nothing was kept. Work trees beyond that of the working directory follow in
+/// `other_work_trees`.
 pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
-    let point = kept?.points.first()?;
+    let (first, others) = kept?.points.split_first()?;
+    let mut value = of_tree(first);
+    if !others.is_empty() {
+        value["other_work_trees"] = others.iter().map(of_tree).collect();
+    }
+    value["restore_command"] = command(task).into();
+    Some(value)
+}
+
+fn of_tree(point: &RestorePoint) -> Value {
     let left_out: Vec<Value> = point
         .left_out
         .iter()
         .take(MOST_NAMED)
         .map(|file| json!({"path": file.path, "reason": file.reason, "bytes": file.bytes}))
         .collect();
-    Some(json!({
+    json!({
         "ref": point.reference,
         "head": point.head,
         "branch": point.branch,
@@ -33,8 +43,7 @@ pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
         "left_out": left_out,
         "left_out_count": point.left_out.len(),
         "work_tree": point.top_level.display().to_string(),
-        "restore_command": command(task),
-    }))
+    })
 }
 
 /// What a caller should know of it.
@@ -54,9 +63,13 @@ pub fn warnings(kept: Option<&KeptPoint>) -> Vec<Warning> {
         let words = format!("{left_out} files are not in the restore point; see left_out");
         told.push(Warning::new("W_GIT_002", words));
     }
-    if kept.points.iter().any(|point| point.index_tree.is_none()) {
+    if kept.points.iter().any(|point| point.store.is_none() && point.index_tree.is_none()) {
         let words = "the index had conflicts before the task; the restore point holds the files alone";
         told.push(Warning::new("W_GIT_003", words));
+    }
+    if kept.points.iter().any(|point| point.is_partial) {
+        let words = "there were too many directories or unusual permissions to record all of them";
+        told.push(Warning::new("W_GIT_004", words));
     }
     told
 }
