@@ -74,6 +74,7 @@ crash_points! {
     ImportCommitted = "import: committed",
     DatabaseAside = "aside: a file renamed",
     DatabaseReplaced = "aside: registry replaced",
+    UndoNoted = "restore: undo points noted",
 }
 
 impl CrashPoint {

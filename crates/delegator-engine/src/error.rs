@@ -48,6 +48,15 @@ pub enum EngineError {
     NoSession { path: PathBuf, problem: String },
     #[error("no restore point was kept for task {task}{}", problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NoRestorePoint { task: TaskId, problem: Option<String> },
+    #[error("task {task} is unknown here, and the repository of {} has no restore point of it", place.display())]
+    NoStoredPoint { task: TaskId, place: PathBuf },
+    #[error("{} could not be restored: {source}{}", failed.display(), other_trees(restored, untouched))]
+    RestoreIncomplete {
+        restored: Vec<PathBuf>,
+        failed: PathBuf,
+        untouched: Vec<PathBuf>,
+        source: RestoreError,
+    },
     #[error("task {busy} may write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
     #[error("git cannot be run: {0}")]
@@ -60,6 +69,14 @@ pub enum EngineError {
     Watching { detail: String },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
+}
+
+fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
+    let list = |trees: &[PathBuf]| {
+        let names: Vec<String> = trees.iter().map(|tree| tree.display().to_string()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    format!("; restored before that: {}; not touched: {}", list(restored), list(untouched))
 }
 
 impl EngineError {

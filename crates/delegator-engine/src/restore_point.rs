@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_ref, keep_restore_point};
+use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_point, keep_restore_point};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
@@ -92,12 +92,20 @@ pub fn restore_command(task: &TaskId) -> String {
     format!("mcp-delegator restore {task} --confirm-destructive")
 }
 
+pub(crate) const PREFIX: &str = "refs/mcp-delegator/";
+
 /// The ref of a task's restore point. Directories may share a repository, so each has a ref of its own.
 pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
     match directory {
-        0 => format!("refs/mcp-delegator/{task}"),
-        later => format!("refs/mcp-delegator/{task}.{}", later + 1),
+        0 => format!("{PREFIX}{task}"),
+        later => format!("{PREFIX}{task}.{}", later + 1),
     }
+}
+
+/// The ref of the state before the restore of that number. An undo can be undone, under the same name.
+pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
+    let first = reference.split(".undo-").next().unwrap_or(reference);
+    format!("{first}.undo-{number}")
 }
 
 /// git as the submitter has it, but never one that lies in the work tree.
@@ -182,7 +190,7 @@ impl Engine {
             kept.points.iter().chain(kept.undo.iter().flatten()).filter(|point| point.repository.is_dir())
         {
             let git = git(environment, &point.top_level, MAY_TAKE)?;
-            let gone = drop_ref(&git, &point.repository, &point.reference, &point.commit);
+            let gone = drop_point(&git, point);
             dropped += usize::from(gone.map_err(delegator_git::RestoreError::from)?);
         }
         Ok(dropped)

@@ -44,6 +44,8 @@ enum Story {
     Hold,
     Import,
     SetAside,
+    /// A restore crashes before its first change.
+    Restore,
 }
 
 /// Every point has its story, or this does not compile.
@@ -70,6 +72,7 @@ fn story(point: CrashPoint) -> Story {
         At::QueueHeld => Story::Hold,
         At::ImportFilled | At::ImportCommitted => Story::Import,
         At::DatabaseAside | At::DatabaseReplaced => Story::SetAside,
+        At::UndoNoted => Story::Restore,
     }
 }
 
@@ -217,6 +220,27 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
             stage.answer(&["local", "run", "before"]);
             set_aside(stage, &name, point);
         }
+        Story::Restore => restore(stage, &name),
+    }
+}
+
+/// The undo point is noted before the first change, and neither is lost.
+fn restore(stage: &mut Stage, name: &str) {
+    let git = |args: &[&str]| stage.world.run_as(&PathBuf::from("/usr/bin/git"), args);
+    assert_eq!(git(&["init", "--quiet"]).exit, Some(0));
+    stage.world.write("project/code.txt", "mine\n");
+    stage.go();
+    let answer = stage.answer(&["local", "exec", "do it", "--mode", "workspace-write"]);
+    let id = stage.acknowledge(&answer);
+    stage.answer(&["local", "wait", &id, "--timeout-sec", "60"]);
+    stage.world.write("project/code.txt", "later\n");
+    stage.crash(name, &["restore", &id, "--confirm-destructive"]);
+    let code = || text_of(&stage.world.project().join("code.txt"));
+    assert_eq!(code(), "later\n", "nothing was changed before the crash");
+    for (args, expected) in [(&[][..], "mine\n"), (&["--undo"][..], "later\n")] {
+        let args = [&["restore", &id, "--confirm-destructive"], args].concat();
+        assert_eq!(stage.answer(&args)["data"]["restored"], true);
+        assert_eq!(code(), expected);
     }
 }
 
@@ -344,6 +368,11 @@ fn whoever_cancels_rescues_or_gives_back() {
 #[test]
 fn whoever_cleans_holds_or_imports() {
     play_all(&[Story::Forget, Story::Sweep, Story::Hold, Story::Import]);
+}
+
+#[test]
+fn a_restore_before_its_first_change() {
+    play_all(&[Story::Restore]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the engine reports, in the vocabulary of the door.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
 use delegator_engine::{EngineError, RestoreError, UnfitDirectory};
@@ -50,6 +50,19 @@ impl From<EngineError> for AppError {
             }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
+            }
+            EngineError::NoStoredPoint { task, .. } => AppError::new(ErrorCode::NotFound, message)
+                .context("task_id", task.as_str())
+                .suggest("Name a directory of the repository the task worked in with --working-dir."),
+            EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
+                let list = |trees: &[PathBuf]| -> Vec<String> {
+                    trees.iter().map(|tree| tree.display().to_string()).collect()
+                };
+                restore(source, message)
+                    .context("restored", list(&restored))
+                    .context("failed", failed.display().to_string())
+                    .context("untouched", list(&untouched))
+                    .suggest("Run restore again, or go back with --undo.")
             }
             EngineError::WorkTreeBusy { busy, state, .. } => {
                 let error = AppError::new(ErrorCode::WrongState, message)

@@ -71,9 +71,13 @@ pub fn warnings(kept: Option<&KeptPoint>) -> Vec<Warning> {
         let words = format!("{left_out} files or directories are not in the restore point; see left_out");
         told.push(Warning::new("W_GIT_002", words));
     }
-    if kept.points.iter().any(|point| point.index_tree.is_none()) {
+    if kept.points.iter().any(|point| point.store.is_none() && point.index_tree.is_none()) {
         let words = "the index had conflicts before the task; the restore point holds the files alone";
         told.push(Warning::new("W_GIT_003", words));
+    }
+    if kept.points.iter().any(|point| point.is_partial) {
+        let words = "there were too many directories or unusual permissions to record all of them";
+        told.push(Warning::new("W_GIT_004", words));
     }
     told
 }
