@@ -25,6 +25,7 @@ mod evidence;
 mod import;
 mod insist;
 mod launch;
+mod leftovers;
 mod look;
 #[cfg(all(test, debug_assertions))]
 mod model;

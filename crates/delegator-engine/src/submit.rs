@@ -17,6 +17,7 @@ use crate::directory::real_directory;
 use crate::error::EngineError;
 use crate::estimate::{Expected, History};
 use crate::launch::{AgentProgram, Launch, Settings};
+use crate::leftovers;
 use crate::nesting::Nesting;
 use crate::work_tree::work_tree_of;
 
@@ -109,6 +110,7 @@ impl Engine {
             idempotency: submission.idempotency,
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
+        leftovers::remove_dead_submits(&mut registry);
         self.promote(&mut registry)?;
         crash_point(CrashPoint::BeforeAnswer);
         self.placed(&registry, submitted)

@@ -63,7 +63,7 @@ pub(crate) fn work_under(
         start_time: me.start_time,
         pid_ns: me.pid_namespace,
     };
-    let socket = wake::listen(&dir).ok();
+    let socket = wake::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
     let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| launch_of(id, bytes));
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
@@ -134,7 +134,8 @@ pub(crate) fn work_under(
     crash_point(CrashPoint::SocketRemoved);
     finished?;
     // Nobody waits for us any more.
-    engine.retain(&mut registry)
+    engine.retain(&mut registry)?;
+    engine.remove_orphaned_launches(&mut registry)
 }
 
 fn run(spec: RunSpec, ports: &TaskPorts) -> Ended {

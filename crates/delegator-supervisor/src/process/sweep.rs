@@ -128,9 +128,10 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
         let found = Found::look(scope, with_marks.then_some(&mut unmarked));
         report.exempt = found.exempt;
         let mut members = found.members;
-        if Instant::now() >= decide_by {
+        let is_decided = found.undecided.is_empty() || Instant::now() >= decide_by;
+        if is_decided {
             members.extend(found.undecided);
-        } else if members.is_empty() && !found.undecided.is_empty() {
+        } else if members.is_empty() {
             wait_for_one(&found.undecided, decide_by.min(Instant::now() + DECISION_ROUND))?;
             continue;
         }
@@ -150,7 +151,8 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
             break members;
         }
         let is_time_to_kill = now >= kill_at;
-        if let (Some(group), true, true) = (scope.group, report.killed, report.exempt.is_empty()) {
+        let may_end_all = report.exempt.is_empty() && is_decided;
+        if let (Some(group), true, true) = (scope.group, report.killed, may_end_all) {
             // They were killed one by one, and there are still some: all at once, then.
             group.kill();
         }
