@@ -39,7 +39,7 @@ pub struct Cleaned {
 }
 
 /// A submit that is under way has a directory and no row for a moment.
-const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
+pub(crate) const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
 const FORGET_AT_ONCE: u32 = 2_000;
 /// How often retention runs by itself, and how much it forgets each time.
 const RETENTION_EVERY_MS: i64 = 60 * 60 * 1000;

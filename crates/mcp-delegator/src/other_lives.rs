@@ -1,13 +1,14 @@
-//! What else this program can be: the supervisor of a task, and the scripted agent of the demo.
+//! What else this program can be: the supervisor of a task, its launcher, and the scripted agent of the demo.
 //!
-//! Neither is a command. Both are recognised before anything else is done, because a supervisor must stay small: no
+//! None of them is a command. All are recognised before anything else is done, because a supervisor must stay small: no
 //! schemas, no configuration, no signal thread.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use delegator_engine::{Engine, SUPERVISE};
+use delegator_domain::task::TaskId;
+use delegator_engine::{Engine, LAUNCH, SUPERVISE};
 use delegator_registry::Nonce;
 
 use crate::process::Process;
@@ -21,6 +22,10 @@ pub fn live(process: &Process) -> Option<ExitCode> {
     crate::crash::arm_as_asked(process);
     match process.argv.get(1)?.to_str()? {
         SUPERVISE => supervise(process),
+        LAUNCH => {
+            let (id, nonce) = attempt(process)?;
+            Some(delegator_engine::launch_supervisor(&own_program(), &id, &nonce))
+        }
         SCRIPTED_AGENT => {
             let mut argv = process.argv.clone();
             argv.remove(1);
@@ -30,15 +35,22 @@ pub fn live(process: &Process) -> Option<ExitCode> {
     }
 }
 
-/// Only a call that is wholly ours is one: anything else is somebody's mistake, and told as such.
-fn supervise(process: &Process) -> Option<ExitCode> {
+fn own_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// The attempt a command line names. Anything else is a caller's mistake, and reported like every other one.
+fn attempt(process: &Process) -> Option<(TaskId, Nonce)> {
     let [_, _, id, nonce] = process.argv.as_slice() else { return None };
-    let id = id.to_str()?.parse().ok()?;
-    let nonce = Nonce::from_text(nonce.to_str()?)?;
+    Some((id.to_str()?.parse().ok()?, Nonce::from_text(nonce.to_str()?)?))
+}
+
+fn supervise(process: &Process) -> Option<ExitCode> {
+    let (id, nonce) = attempt(process)?;
     let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
     let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
     let retention_ms = process.variable("MCP_DELEGATOR_KEEP_MS").and_then(|kept| kept.parse().ok());
-    let program = PathBuf::from("/proc/self/exe");
+    let program = own_program();
     let engine = Engine {
         state_dir,
         max_concurrent,

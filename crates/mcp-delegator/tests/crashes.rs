@@ -53,8 +53,8 @@ fn story(point: CrashPoint) -> Story {
     use CrashPoint as At;
     match point {
         At::RegistryBuilt | At::RegistryNamed => Story::Submit,
-        At::DirectoryMade | At::TextWritten | At::LaunchWritten | At::DirectorySynced => Story::Submit,
-        At::RowCommitted | At::BeforeAnswer => Story::Submit,
+        At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Story::Submit,
+        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Story::Submit,
         At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Story::Submit,
         At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Story::Supervise,
         At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Story::Supervise,
@@ -303,7 +303,19 @@ fn come_back(stage: &mut Stage, point: CrashPoint) {
         let left = processes_with(&format!("DELEGATOR_TASK={}:", task.id));
         assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
     }
+    nothing_is_left_of_a_killed_submit(stage, name);
     cleans_to_nothing(stage, name);
+}
+
+/// Ordinary calls have removed what a killed submit or import left: without a row there is no directory, and no entry.
+fn nothing_is_left_of_a_killed_submit(stage: &Stage, name: &str) {
+    let names = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(stage.root.join("home/state").join(folder)).into_iter().flatten();
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let known: Vec<String> = stage.tasks().into_iter().map(|task| task.id.to_string()).collect();
+    let unknown: Vec<String> = names("tasks").into_iter().filter(|name| !known.contains(name)).collect();
+    assert_eq!((unknown, names("submitting")), (Vec::new(), Vec::new()), "{name}");
 }
 
 fn cleans_to_nothing(stage: &Stage, name: &str) {
@@ -379,4 +391,19 @@ fn a_restore_before_its_first_change() {
 fn whoever_sets_a_damaged_registry_aside() {
     play_all(&[Story::SetAside]);
     crash_and_come_back(CrashPoint::DatabaseAside, 2);
+}
+
+/// No call is made after the crash: a server that only waits for requests removes the launch file.
+#[test]
+fn a_server_removes_the_launch_file_of_a_killed_submit() {
+    let stage = Stage::new();
+    stage.answer(&["queue", "pause"]);
+    let mut command = stage.world.command(["serve"]);
+    let mut server =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "a prompt"]);
+    let tasks = stage.root.join("home/state/tasks");
+    until("the directory is gone", || std::fs::read_dir(&tasks).unwrap().next().is_none());
+    drop(server.stdin.take());
+    server.wait().unwrap();
 }

@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::Connection;
 
 use super::attempt::end_task;
-use super::submit::{Submitted, Taken, answer, before, insert};
+use super::submit::{Submitted, Taken, answer, before, end_submit, insert};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
@@ -38,7 +38,7 @@ impl Registry {
             return answer(taken, task);
         }
         let dir = self.dir.task(&task.id);
-        dir.create(b"", &task.text)?;
+        let entry = self.begin_submit(task, b"")?;
         let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
         crash_point(CrashPoint::ImportFilled);
         let made = filled.and_then(|()| self.write(|db| take_in(db, task, past, finish)));
@@ -48,6 +48,7 @@ impl Registry {
         } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
             let _ = dir.remove(lock);
         }
+        end_submit(entry);
         answer(made?, task)
     }
 }

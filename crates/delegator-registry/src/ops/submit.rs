@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use crate::error::RegistryError;
 use crate::files::durable;
+use crate::files::submit_entry::SubmitEntry;
 use crate::registry::Registry;
 use crate::row;
 use crate::task::{Idempotency, NewTask, Task};
@@ -33,7 +34,7 @@ impl Registry {
             return answer(taken, task);
         }
         self.dir.make_room_for(launch.len())?;
-        self.dir.task(&task.id).create(launch, &task.text).map_err(|error| self.name_full_disk(error))?;
+        let entry = self.begin_submit(task, launch).map_err(|error| self.name_full_disk(error))?;
         let made = self.write(|db| {
             let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
             before.map_or_else(|| insert(db, task, now_ms).map(|task| Taken::New(Box::new(task))), Ok)
@@ -44,7 +45,23 @@ impl Registry {
             // after a restart, and until then it is a leftover like that of a crash.
             self.discard(&task.id);
         }
+        end_submit(entry);
         answer(made?, task)
+    }
+
+    /// Makes the directory of a task that has no row yet, under an entry that says so.
+    pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
+        let folder = self.dir.submitting();
+        let entry =
+            SubmitEntry::make(&folder, &task.id).map_err(RegistryError::file(&folder, "make an entry in"))?;
+        crash_point(CrashPoint::SubmitEntered);
+        match self.dir.task(&task.id).create(launch, &task.text) {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                end_submit(entry);
+                Err(error)
+            }
+        }
     }
 
     /// The space that was free when it was asked for may be gone a moment later.
@@ -64,6 +81,13 @@ impl Registry {
             let _ = dir.remove(lock);
         }
     }
+}
+
+/// The submit is over. An entry that cannot be removed is that of a dead submit once this process has ended; its task has
+/// a row, and is left alone.
+pub(crate) fn end_submit(entry: SubmitEntry) {
+    let _ = entry.remove();
+    crash_point(CrashPoint::SubmitLeft);
 }
 
 pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {

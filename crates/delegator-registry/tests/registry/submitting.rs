@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use delegator_domain::task::{End, State};
+use delegator_domain::task::{End, State, TaskId};
 use delegator_registry::{
     Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, Registry, RegistryError,
     StateDir, TaskFile,
@@ -180,4 +180,81 @@ fn forgetting_is_finished_later_when_the_supervisor_is_still_leaving() {
     assert_eq!(registry.finish_forgetting().unwrap(), 1);
     assert!(!dir.exists());
     assert_eq!(registry.finish_forgetting().unwrap(), 0);
+}
+
+/// A submit that stops before its row is committed, as a process that is killed there leaves it.
+fn killed_submit(registry: &Registry) -> TaskId {
+    let id = fresh_id();
+    let dir = registry.dir().task(&id);
+    let entries = registry.dir().path().join("submitting");
+    fs::create_dir_all(&entries).unwrap();
+    fs::write(entries.join(id.as_str()), "").unwrap();
+    fs::create_dir(dir.path()).unwrap();
+    fs::write(dir.file(TaskFile::Launch), "secret").unwrap();
+    id
+}
+
+fn entries(registry: &Registry) -> Vec<String> {
+    let entries = fs::read_dir(registry.dir().path().join("submitting")).unwrap().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_submit_in_order_leaves_no_entry() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = submit(&mut registry).id;
+    assert_eq!(entries(&registry), Vec::<String>::new());
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
+}
+
+#[test]
+fn what_a_killed_submit_left_is_removed_at_once() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let kept = submit(&mut registry).id;
+    let dead = killed_submit(&registry);
+    assert_eq!(registry.remove_dead_submits().unwrap(), std::slice::from_ref(&dead));
+    assert!(!registry.dir().task(&dead).exists());
+    assert_eq!(entries(&registry), Vec::<String>::new());
+    assert!(registry.dir().task(&kept).exists());
+}
+
+#[test]
+fn a_submit_under_way_is_left_alone_whatever_the_clock_says() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = killed_submit(&registry);
+    // The lock is what a living submit has and a killed one has not.
+    let entry = fs::File::open(registry.dir().path().join("submitting").join(id.as_str())).unwrap();
+    rustix::fs::flock(&entry, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert_eq!(registry.orphans(future_ms()).unwrap(), []);
+    assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
+    drop(entry);
+    assert_eq!(registry.orphans(0).unwrap().len(), 1, "it needs no age once it is known to be dead");
+    assert_eq!(registry.remove_dead_submits().unwrap(), [id]);
+}
+
+#[test]
+fn a_submit_that_was_killed_after_its_row_keeps_its_task() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = submit(&mut registry).id;
+    fs::write(registry.dir().path().join("submitting").join(id.as_str()), "").unwrap();
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
+    assert_eq!(entries(&registry), Vec::<String>::new());
+}
+
+#[test]
+fn results_are_kept_even_if_an_entry_was_left() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = killed_submit(&registry);
+    let dir = registry.dir().task(&id);
+    fs::write(dir.file(TaskFile::Events), "{}\n").unwrap();
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert!(dir.file(TaskFile::Events).exists());
 }

@@ -155,7 +155,7 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub env_policy: EnvPolicy,
-    /// Variables the agent's commands may see under allow-list
+    /// Variables of the agent that its commands may see under allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
     pub env_allow_list: Vec<String>,
