@@ -21,16 +21,16 @@ use crate::record::{Record, StreamRecord, Swept};
 const HEAD_BYTES: usize = 4 << 20;
 
 impl Engine {
-    /// Imports one session file. The same session gives the same task.
+    /// Imports one session file, which was opened by its path. The same session gives the same task.
     pub fn import(
         &self,
+        file: std::fs::File,
         path: &Path,
         redactor: &Redactor,
         to_ms: impl Fn(&str) -> Option<i64>,
     ) -> Result<Submitted, EngineError> {
         let refuse =
             |problem: &str| EngineError::NoSession { path: path.to_owned(), problem: problem.to_owned() };
-        let file = std::fs::File::open(path).map_err(|error| refuse(&error.to_string()))?;
         let (head, report, events) = read(file, redactor).map_err(|error| refuse(&error.to_string()))?;
         let head = head.ok_or_else(|| refuse("it is not a session of Codex's"))?;
         let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or_else(crate::clock::now_ms);

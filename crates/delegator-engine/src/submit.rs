@@ -16,6 +16,7 @@ use crate::clock::{fresh_id, now_ms};
 use crate::directory::real_directory;
 use crate::error::EngineError;
 use crate::estimate::{Expected, History};
+use crate::file::open_file;
 use crate::launch::{AgentProgram, Launch, Settings};
 use crate::nesting::Nesting;
 use crate::work_tree::work_tree_of;
@@ -73,6 +74,9 @@ impl Engine {
         // Where it may write, too.
         for directory in &mut settings.add_dirs {
             *directory = checked("add_dirs", directory, &settings.allowed_roots)?;
+        }
+        for image in &mut settings.images {
+            *image = real_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
         let id = fresh_id()?;
         let mut launch = Engine::launch_of(&submission, &id);
@@ -153,6 +157,17 @@ impl Engine {
 /// What the task says, as it may be kept.
 fn redacted_text(launch: &Launch) -> String {
     launch.redactor().redact_str(&launch.task).into_owned()
+}
+
+/// The resolved path of a file the agent is given to read.
+pub(crate) fn real_file(
+    input: &'static str,
+    path: &Path,
+    roots: &[PathBuf],
+    state_dir: &Path,
+) -> Result<PathBuf, EngineError> {
+    let refuse = |problem| EngineError::UnfitFile { input, path: path.to_owned(), problem };
+    open_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
 }
 
 fn checked(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {

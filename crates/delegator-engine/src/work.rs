@@ -24,6 +24,7 @@ use crate::insist::insist;
 use crate::launch::{Launch, Limits};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
+use crate::submit::real_file;
 use crate::verification::{CheckRecord, Verify};
 use crate::{Engine, crowd, error_places, look, wake};
 
@@ -178,10 +179,14 @@ fn prepare(
     group: Option<Cgroup>,
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
-    let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
-    for directory in &launch.settings.add_dirs {
-        open_dir(directory, roots)?;
-    }
+    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
+    // The agent takes these by name only, so it is given the real path of what was opened. The supervisor compares the
+    // two once more right before it starts the agent; after that only the agent's own sandbox resolves the name.
+    let added = launch.settings.add_dirs.iter().map(|directory| open_dir("add_dirs", directory, roots));
+    let pinned = added.collect::<Result<Vec<_>, _>>()?;
+    let images = launch.settings.images.iter();
+    let images = images.map(|image| real_file("images", image, roots, &engine.state_dir));
+    let images = images.collect::<Result<Vec<_>, _>>()?;
     let output_schema = match &launch.settings.output_schema {
         Some(schema) => {
             dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
@@ -199,8 +204,8 @@ fn prepare(
         model: settings.model.clone(),
         profile: settings.profile.clone(),
         reasoning_effort: settings.reasoning_effort.clone(),
-        images: settings.images.clone(),
-        add_dirs: settings.add_dirs.clone(),
+        images,
+        add_dirs: pinned.iter().map(|(_, real)| real.clone()).collect(),
         output_schema,
         skip_git_repo_check: settings.skip_git_repo_check,
         env_policy: settings.env_policy(),
@@ -217,6 +222,7 @@ fn prepare(
         codex_home: codex_home(&launch.variables),
         environment: launch.variables.clone(),
         workdir,
+        pinned,
         umask: launch.umask,
         limits: settings.run_limits(),
         max_stream_bytes: settings.max_stream_bytes,
@@ -237,8 +243,8 @@ fn prepare(
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
 /// starts in the one that was checked.
-fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
-    let refuse = |problem| EngineError::Unfit { input: "working_dir", path: path.to_owned(), problem };
+fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+    let refuse = |problem| EngineError::Unfit { input, path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
         .map_err(|error| refuse(std::io::Error::from(error).into()))?;
     let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));

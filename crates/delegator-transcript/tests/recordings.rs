@@ -26,7 +26,9 @@ fn every_line_of_every_recording_is_understood() {
 
 /// A line of a recording without the second `id` Codex writes into a web-search item.
 fn with_one_id(line: &str) -> String {
-    let Some((before, rest)) = line.split_once(r#""type":"web_search","id":""#) else { return line.to_owned() };
+    let Some((before, rest)) = line.split_once(r#""type":"web_search","id":""#) else {
+        return line.to_owned();
+    };
     let (_, after) = rest.split_once("\",").expect("another field follows");
     format!(r#"{before}"type":"web_search",{after}"#)
 }

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -97,10 +97,8 @@ impl TaskDir {
     /// is not waited for: no start depends on it.
     pub(crate) fn create(&self, launch: &[u8], text: &str) -> Result<(), RegistryError> {
         // One that is there already is another task's, and stays.
-        fs::create_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
+        durable::make_new_private_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
         let filled = (|| {
-            // The umask of whoever submits may be anything.
-            fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700))?;
             crash_point(CrashPoint::DirectoryMade);
             durable::replace(&self.file(TaskFile::Text), text.as_bytes(), Durability::Atomic)?;
             crash_point(CrashPoint::TextWritten);

@@ -4,15 +4,13 @@
 //! engine would refuse for reasons one can see from here is looked at here too, by the same rules. The engine's own look
 //! stays what counts: between the two, names may come to mean something else.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
-use delegator_engine::real_directory;
-use rustix::fs::{Access, access};
+use delegator_engine::{open_file, real_directory};
 use serde_json::Value;
 
-use crate::fault::engine::{mode_too_wide, unfit_directory};
+use crate::fault::engine::{mode_too_wide, unfit_directory, unfit_file};
 use crate::fault::{ErrorCode, Problem};
 use crate::registry::Circumstances;
 
@@ -47,7 +45,7 @@ pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Prob
     }
     for (field, given) in items(input, "images") {
         let path = Path::new(given);
-        problems.extend(relative(&field, path, around).or_else(|| unreadable(&field, path)));
+        problems.extend(relative(&field, path, around).or_else(|| unreadable(&field, path, around)));
     }
     problems
 }
@@ -79,14 +77,7 @@ fn relative(field: &str, path: &Path, around: &Circumstances<'_>) -> Option<Prob
     })
 }
 
-fn unreadable(field: &str, path: &Path) -> Option<Problem> {
-    let words = match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist".to_owned(),
-        Err(error) => format!("cannot be read: {error}"),
-        Ok(found) if !found.is_file() => "is not a file".to_owned(),
-        Ok(_) => format!("cannot be read: {}", access(path, Access::READ_OK).err()?),
-    };
-    let problem =
-        Problem::new(ErrorCode::InvalidValue, field, words).value(path.display().to_string().into());
-    Some(problem.suggest(Some("Name an image file that can be read.")))
+fn unreadable(field: &str, path: &Path, around: &Circumstances<'_>) -> Option<Problem> {
+    let refused = open_file(path, around.config.paths("allowed_roots"), around.state_dir);
+    refused.err().map(|problem| unfit_file(field, path, &problem))
 }

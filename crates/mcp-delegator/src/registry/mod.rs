@@ -156,6 +156,7 @@ pub struct Example {
 pub struct Circumstances<'a> {
     pub config: &'a Config,
     pub current_dir: &'a Path,
+    pub state_dir: Option<&'a Path>,
 }
 
 impl Circumstances<'_> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use delegator_domain::task::{End, ExitStatus, State};
 use delegator_engine::{Queued, Record, TaskFiles};
 use delegator_registry::{Brief, Ended, Task, WaitsFor};
+use delegator_transcript::without_repeated_keys;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 

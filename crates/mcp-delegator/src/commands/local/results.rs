@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use delegator_engine::{Engine, EngineError, TaskFiles};
 use delegator_registry::{Task, TaskFile};
+use delegator_transcript::without_repeated_keys;
 use serde_json::{Value, json};
 
 use super::tasks::{ended_answer, engine, resolved};
