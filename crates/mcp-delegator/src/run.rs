@@ -178,7 +178,7 @@ fn settle(invocation: Invocation) -> Asked {
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
-    match delegator_config::load(&sources) {
+    match delegator_config::load_for_call(&sources) {
         Ok(config) => (config, None),
         Err(error) => (Config::defaults(process.cores), Some(error)),
     }
