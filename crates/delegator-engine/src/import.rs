@@ -45,6 +45,7 @@ impl Engine {
             ..Finish::bare(end)
         };
         let mut registry = self.open()?;
+        registry.also_redact(redactor.clone());
         let task = task_of(fresh_id()?, &head, redactor);
         let past = Past { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();
@@ -80,16 +81,9 @@ fn read(mut file: std::fs::File, redactor: &Redactor) -> std::io::Result<Session
 
 fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     debug_assert_eq!(id.place(), Place::Local);
-    let first = head
-        .prompt
-        .as_deref()
-        .unwrap_or("Imported session")
-        .trim()
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let short: String = first.chars().take(120).collect();
+    // Redacted as a whole: a secret that is cut in two is not recognised.
+    let prompt = redactor.redact_str(head.prompt.as_deref().unwrap_or("Imported session").trim());
+    let title: String = prompt.lines().next().unwrap_or_default().chars().take(120).collect();
     NewTask {
         id,
         working_dir: head.cwd.clone().unwrap_or_else(|| "/".to_owned()),
@@ -98,7 +92,7 @@ fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         mode: Mode::ReadOnly,
         agent: "codex".to_owned(),
         model: head.model.clone(),
-        title: redactor.redact_str(&short).into_owned(),
+        title,
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
         labels: [("imported".to_owned(), "true".to_owned())].into(),
         input: serde_json::json!({}),

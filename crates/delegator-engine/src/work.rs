@@ -58,6 +58,9 @@ pub(crate) fn work_under(
     let socket = wake::listen(&dir).ok();
     crash_point(CrashPoint::SocketBound);
     let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| launch_of(id, bytes));
+    if let Ok(launch) = &launch {
+        registry.also_redact(launch.redactor());
+    }
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::make(id));
     match registry.begin_work(id, nonce, &me, Some(containment(group.is_some())), now_ms())? {

@@ -26,6 +26,7 @@ mod files;
 mod ops;
 mod registry;
 mod row;
+mod sink;
 mod state_dir;
 mod task;
 

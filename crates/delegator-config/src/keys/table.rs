@@ -74,7 +74,7 @@ pub static KEYS: &[Key] = &[
         "redact_names",
         Kind::Texts(Form::VariableName),
         List(&[]),
-        "Further variables whose values are secrets and are blotted out.",
+        "Further variables whose values are secrets: redacted wherever they occur and whatever they look like, from 4 characters on.",
     ),
     key(
         "agents",

@@ -129,6 +129,17 @@ impl TaskDir {
         Ok(removed)
     }
 
+    /// Removes what was written for the start and the run alone, unredacted: `launch`, and the schema the agent reads.
+    pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
+        self.remove_launch()?;
+        let path = self.file(TaskFile::OutputSchema);
+        durable::remove_if_there(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
+    }
+
+    pub(crate) fn has_inputs(&self) -> bool {
+        [TaskFile::Launch, TaskFile::OutputSchema].into_iter().any(|which| self.file(which).exists())
+    }
+
     /// Opens a stream for appending (`Events`, `Stderr`, `Handles`).
     pub fn open_append(&self, which: TaskFile) -> Result<File, RegistryError> {
         let path = self.file(which);

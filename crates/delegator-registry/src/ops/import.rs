@@ -37,6 +37,8 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let (asked, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
+        let past = &Past { thread_id: self.sink.text(&past.thread_id), ..past.clone() };
         let dir = self.dir.task(&task.id);
         dir.create(b"", &task.text)?;
         let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
@@ -48,7 +50,7 @@ impl Registry {
         } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
             let _ = dir.remove(lock);
         }
-        answer(made?, task)
+        answer(made?, asked)
     }
 }
 

@@ -32,6 +32,8 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let asked = task;
+        let task = &self.sink.task(task);
         self.dir.make_room_for(launch.len())?;
         self.dir.task(&task.id).create(launch, &task.text).map_err(|error| self.name_full_disk(error))?;
         let made = self.write(|db| {
@@ -44,7 +46,7 @@ impl Registry {
             // after a restart, and until then it is a leftover like that of a crash.
             self.discard(&task.id);
         }
-        answer(made?, task)
+        answer(made?, asked)
     }
 
     /// The space that was free when it was asked for may be gone a moment later.
@@ -79,8 +81,8 @@ pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, Registr
 
 /// The task that was submitted with this key before.
 pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
-    let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
-    let first = db.query_row(sql, [&asked.key], row::task_from).optional()?;
+    let sql = "SELECT * FROM tasks WHERE idempotency_key IN (?1, ?2) ORDER BY seq LIMIT 1";
+    let first = db.query_row(sql, (asked.stored_key(), asked.former_key()), row::task_from).optional()?;
     Ok(first.map(|first| {
         let same = first.idempotency.as_ref().is_some_and(|known| known.is_repeated_by(asked));
         if same { Taken::Before(Box::new(first)) } else { Taken::Conflict { first: first.id } }
@@ -110,7 +112,7 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":labels": labels,
             ":input": task.input.to_string(),
             ":resumed_thread": task.resumed_thread,
-            ":key": task.idempotency.as_ref().map(|known| &known.key),
+            ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
             ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
         },
     )?;

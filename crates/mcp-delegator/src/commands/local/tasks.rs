@@ -36,7 +36,7 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
         max_concurrent,
         retention_ms,
         program: PathBuf::from("/proc/self/exe"),
-        shelf: context.shelf.clone(),
+        shelf: context.shelf.clone().redacting(context.screen.printer.redactor().clone()),
     })
 }
 
@@ -238,7 +238,9 @@ fn umask() -> u32 {
 
 /// The first line of a task, short, and without what must not be shown.
 fn title(context: &Context<'_>, text: &str) -> String {
-    let first = text.trim().lines().next().unwrap_or_default();
+    // Redacted as a whole: a secret that is cut in two is not recognised.
+    let clean = context.screen.printer.redactor().redact_str(text.trim());
+    let first = clean.lines().next().unwrap_or_default();
     let short: String = first.chars().take(120).collect();
     context.screen.printer.clean_line(&short)
 }
