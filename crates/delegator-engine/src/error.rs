@@ -9,6 +9,7 @@ use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableRight};
 
 use crate::directory::UnfitDirectory;
+use crate::file::UnfitFile;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -38,6 +39,8 @@ pub enum EngineError {
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     Unfit { input: &'static str, path: PathBuf, problem: UnfitDirectory },
+    #[error("{} cannot be used as {input}: it {problem}", path.display())]
+    UnfitFile { input: &'static str, path: PathBuf, problem: UnfitFile },
     #[error("the agent cannot be run: {0}")]
     Agent(#[from] LocateError),
     #[error(transparent)]

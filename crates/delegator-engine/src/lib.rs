@@ -22,6 +22,7 @@ mod error;
 mod error_places;
 mod estimate;
 mod evidence;
+mod file;
 mod import;
 mod insist;
 mod launch;
@@ -68,6 +69,7 @@ pub use estimate::Expected;
 pub use evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
+pub use file::{UnfitFile, open_file};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;

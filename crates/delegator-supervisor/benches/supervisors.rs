@@ -68,6 +68,7 @@ fn run_one(script: &str) {
             },
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             workdir: File::open("/").unwrap().into(),
+            pinned: Vec::new(),
             umask: 0o022,
             limits: Limits::default(),
             max_stream_bytes: 64 << 20,

@@ -59,7 +59,7 @@ fn new_task(id: &TaskId) -> NewTask {
     NewTask {
         id: id.clone(),
         working_dir: "/".to_owned(),
-        work_tree: None,
+        work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
         agent: "codex".to_owned(),

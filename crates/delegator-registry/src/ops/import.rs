@@ -37,6 +37,8 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let (asked, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
+        let past = &Past { thread_id: self.sink.text(&past.thread_id), ..past.clone() };
         let dir = self.dir.task(&task.id);
         let entry = self.begin_submit(task, b"")?;
         let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
@@ -49,7 +51,7 @@ impl Registry {
             let _ = dir.remove(lock);
         }
         end_submit(entry);
-        answer(made?, task)
+        answer(made?, asked)
     }
 }
 

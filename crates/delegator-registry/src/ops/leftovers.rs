@@ -89,9 +89,7 @@ impl Registry {
         let dir = self.dir.task(id);
         let (state, forgotten) = self.read(|db| Ok((state_of(db, id)?, is_forgotten(db, id)?)))?;
         Ok(match state {
-            Some(state) if state.is_terminal() && dir.file(TaskFile::Launch).exists() => {
-                Some(LeftoverKind::LaunchOfEnded)
-            }
+            Some(state) if state.is_terminal() && dir.has_inputs() => Some(LeftoverKind::LaunchOfEnded),
             Some(_) => None,
             None if forgotten => Some(LeftoverKind::Forgotten),
             None => {
@@ -160,7 +158,7 @@ impl Registry {
             }
             match leftover.kind {
                 LeftoverKind::NeverSubmitted => dir.remove(lock)?,
-                LeftoverKind::LaunchOfEnded => drop(dir.remove_launch()?),
+                LeftoverKind::LaunchOfEnded => dir.remove_inputs()?,
                 LeftoverKind::Forgotten => {
                     dir.remove(lock)?;
                     let id = leftover.id.as_str();

@@ -33,6 +33,8 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let asked = task;
+        let task = &self.sink.task(task);
         self.dir.make_room_for(launch.len())?;
         let entry = self.begin_submit(task, launch).map_err(|error| self.name_full_disk(error))?;
         let made = self.write(|db| {
@@ -46,7 +48,7 @@ impl Registry {
             self.discard(&task.id);
         }
         end_submit(entry);
-        answer(made?, task)
+        answer(made?, asked)
     }
 
     /// Makes the directory of a task that has no row yet, under an entry that says so.
@@ -103,8 +105,8 @@ pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, Registr
 
 /// The task that was submitted with this key before.
 pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
-    let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
-    let first = db.query_row(sql, [&asked.key], row::task_from).optional()?;
+    let sql = "SELECT * FROM tasks WHERE idempotency_key IN (?1, ?2) ORDER BY seq LIMIT 1";
+    let first = db.query_row(sql, (asked.stored_key(), asked.former_key()), row::task_from).optional()?;
     Ok(first.map(|first| {
         let same = first.idempotency.as_ref().is_some_and(|known| known.is_repeated_by(asked));
         if same { Taken::Before(Box::new(first)) } else { Taken::Conflict { first: first.id } }
@@ -138,7 +140,7 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":labels": labels,
             ":input": task.input.to_string(),
             ":resumed_thread": task.resumed_thread,
-            ":key": task.idempotency.as_ref().map(|known| &known.key),
+            ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
             ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
         },
     )?;

@@ -26,6 +26,9 @@ pub struct RunSpec {
     pub environment: Variables,
     /// The directory that was checked. The agent starts in it, whatever its name means by then.
     pub workdir: OwnedFd,
+    /// Other directories that were checked, and the paths under which the agent is given them. A start is refused when
+    /// a path leads to another directory by then.
+    pub pinned: Vec<(OwnedFd, PathBuf)>,
     /// The submitter's.
     pub umask: u32,
     pub limits: Limits,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
-use delegator_engine::{EngineError, RestoreError, UnfitDirectory, VariableRight};
+use delegator_engine::{EngineError, RestoreError, UnfitDirectory, UnfitFile, VariableRight};
 use delegator_registry::RegistryError;
 
 use super::{AppError, ErrorCode, Problem, Retry};
@@ -51,6 +51,9 @@ impl From<EngineError> for AppError {
                 .suggest("Wait for one of them, or raise max_children in your own configuration."),
             EngineError::Unfit { input, path, problem } => {
                 AppError::of_problems(vec![unfit_directory(input, &path, &problem)])
+            }
+            EngineError::UnfitFile { input, path, problem } => {
+                AppError::of_problems(vec![unfit_file(input, &path, &problem)])
             }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
@@ -134,6 +137,25 @@ pub fn unfit_directory(field: &str, path: &Path, problem: &UnfitDirectory) -> Pr
         UnfitDirectory::OutsideRoots { roots } => {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
             (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+    };
+    Problem::new(code, field, problem.to_string())
+        .value(path.display().to_string().into())
+        .suggest(Some(suggestion))
+}
+
+/// A file a caller may not have read, or that cannot be.
+pub fn unfit_file(field: &str, path: &Path, problem: &UnfitFile) -> Problem {
+    let (code, suggestion) = match problem {
+        UnfitFile::Missing | UnfitFile::NotAFile | UnfitFile::Unreadable(_) => {
+            (ErrorCode::InvalidValue, "Name a regular file that can be read.".to_owned())
+        }
+        UnfitFile::OutsideRoots { roots } => {
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+        UnfitFile::OwnState => {
+            (ErrorCode::PolicyBlocked, "Name a file elsewhere; a task is named by its id.".to_owned())
         }
     };
     Problem::new(code, field, problem.to_string())

@@ -22,6 +22,7 @@ pub mod audience;
 pub mod call;
 pub mod codex_compat;
 pub mod confirmation;
+mod decision;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
 pub mod handles;
