@@ -121,6 +121,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         containment: row.get("containment")?,
         cancel: cancel_from(row)?,
         ended: if state.is_terminal() { Some(ended_from(row, state)?) } else { None },
+        imported_at_ms: row.get("imported_at_ms")?,
     })
 }
 

@@ -63,7 +63,12 @@ pub(crate) fn abandoned(registry: &mut Registry, at_ms: i64) -> Claimed {
 
 /// A task that ended at that time and left something. It was never seen alive, so nobody can take it for stuck.
 pub(crate) fn ended(registry: &mut Registry, at_ms: i64) -> TaskId {
-    let past = Past { thread_id: "a thread".to_owned(), started_at_ms: at_ms, ended_at_ms: at_ms };
+    let past = Past {
+        thread_id: "a thread".to_owned(),
+        started_at_ms: at_ms,
+        ended_at_ms: at_ms,
+        imported_at_ms: at_ms,
+    };
     let task = registry.import(&new_task(), &past, &Finish::bare(End::Completed), &[]).unwrap().task;
     let dir = registry.dir().task(&task.id);
     // One who cleans may be faster.
