@@ -93,7 +93,8 @@ impl Engine {
         cleaned.old_found = registry.count_old(before)?;
         let oldest = registry.old(before, 1)?.into_iter().next();
         let oldest = oldest.map(|id| registry.get(&id)).transpose()?.flatten();
-        cleaned.oldest_age_ms = oldest.and_then(|task| task.ended).map(|ended| now_ms() - ended.at_ms);
+        cleaned.oldest_age_ms =
+            oldest.and_then(|task| task.retained_since_ms()).map(|since| now_ms() - since);
         if cleaning.dry_run {
             return Ok(());
         }

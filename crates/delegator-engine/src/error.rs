@@ -57,7 +57,7 @@ pub enum EngineError {
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
     #[error("tasks cannot be watched: {detail}")]
-    Watching { detail: String },
+    Watching { detail: String, os_error: Option<i32> },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
 }
@@ -65,5 +65,23 @@ pub enum EngineError {
 impl EngineError {
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         move |source| EngineError::Io { doing, source }
+    }
+
+    /// The operating system's number of the I/O error that caused this one.
+    pub fn os_error(&self) -> Option<i32> {
+        if let EngineError::Watching { os_error, .. } = self {
+            return *os_error;
+        }
+        let mut link: Option<&(dyn std::error::Error + 'static)> = match self {
+            EngineError::Unfit { problem: UnfitDirectory::Unusable(error), .. } => Some(error),
+            other => Some(other),
+        };
+        while let Some(error) = link {
+            if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+                return Some(number);
+            }
+            link = error.source();
+        }
+        None
     }
 }

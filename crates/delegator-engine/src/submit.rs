@@ -95,7 +95,8 @@ impl Engine {
             idempotency: submission.idempotency,
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
-        self.promote(&mut registry)?;
+        // From here on the task exists: an error would make the caller submit it again. The next pass starts it.
+        let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeAnswer);
         self.placed(&registry, submitted)
     }

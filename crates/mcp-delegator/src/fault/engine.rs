@@ -6,11 +6,15 @@ use delegator_domain::task::Mode;
 use delegator_engine::{EngineError, RestoreError, UnfitDirectory};
 use delegator_registry::RegistryError;
 
+use super::shortage::shortage;
 use super::{AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
         let message = sentence(&error.to_string());
+        if let Some(error) = shortage(error.os_error(), &message) {
+            return error;
+        }
         match error {
             EngineError::Registry(error) => registry(error),
             EngineError::UnknownTask { given } => AppError::new(ErrorCode::TaskNotFound, message)
