@@ -94,7 +94,7 @@ fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     NewTask {
         id,
         working_dir: head.cwd.clone().unwrap_or_else(|| "/".to_owned()),
-        work_tree: None,
+        work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
         agent: "codex".to_owned(),

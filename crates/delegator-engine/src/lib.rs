@@ -70,7 +70,7 @@ pub use promote::SUPERVISE;
 pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord, Swept};
 pub use restore::{RestoreAsked, Restored};
-pub use restore_point::{KeptPoint, restore_command};
+pub use restore_point::{KeptPoint, PointProblem, restore_command};
 pub use shelf::Shelf;
 pub use submit::{Submission, Submitted};
 pub use verification::{CheckRecord, Verify};

@@ -68,7 +68,7 @@ impl Engine {
         }
         // Looking may have taken a while.
         refuse_while_busy(&registry, &point.top_level)?;
-        let name = format!("{}.undo-{}", reference(task), kept.undo.len() + 1);
+        let name = format!("{}.undo-{}", reference(task, 0), kept.undo.len() + 1);
         let undo = prospect.keep_undo(&name).map_err(delegator_git::RestoreError::from)?;
         note(&mut kept, &undo, &dir)?;
         prospect.apply(&undo, and_head)?;
@@ -77,14 +77,18 @@ impl Engine {
 }
 
 fn wanted(task: &TaskId, kept: &KeptPoint, undo: bool) -> Result<RestorePoint, EngineError> {
-    let found = if undo { kept.undo.last() } else { kept.point.as_ref() };
-    let problem = if undo { Some("it was never restored".to_owned()) } else { kept.problem.clone() };
+    let found = if undo { kept.undo.last().and_then(|undo| undo.first()) } else { kept.points.first() };
+    let problem = if undo {
+        Some("it was never restored".to_owned())
+    } else {
+        kept.problems.first().map(|one| one.problem.clone())
+    };
     found.cloned().ok_or_else(|| EngineError::NoRestorePoint { task: task.clone(), problem })
 }
 
 /// Durable before anything changes: whoever dies half-way leaves the way back.
 fn note(kept: &mut KeptPoint, undo: &RestorePoint, dir: &TaskDir) -> Result<(), EngineError> {
-    kept.undo.push(undo.clone());
+    kept.undo.push(vec![undo.clone()]);
     kept.write(dir)
 }
 

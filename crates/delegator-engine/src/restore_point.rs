@@ -4,7 +4,7 @@
 //! what went wrong is written down where the restore point would be, and told with the result.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
@@ -19,14 +19,59 @@ use crate::error::EngineError;
 /// How long an agent may be kept waiting for it.
 const MAY_TAKE: Duration = Duration::from_secs(10);
 
-/// The content of `restore-point.json`.
+/// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredPoints")]
 pub struct KeptPoint {
-    pub point: Option<RestorePoint>,
-    /// Why there is none.
-    pub problem: Option<String>,
-    /// The states before each restore, oldest first.
-    pub undo: Vec<RestorePoint>,
+    /// The work tree of the task's working directory first, if it has one.
+    pub points: Vec<RestorePoint>,
+    /// Work trees without a restore point.
+    pub problems: Vec<PointProblem>,
+    /// The states before each restore, oldest first; each holds one restore point per work tree.
+    pub undo: Vec<Vec<RestorePoint>>,
+}
+
+/// Why a directory has no restore point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointProblem {
+    pub path: PathBuf,
+    pub problem: String,
+}
+
+/// `restore-point.json` as any version wrote it. Version 1 had one restore point per task.
+#[derive(Deserialize)]
+struct StoredPoints {
+    #[serde(default)]
+    points: Vec<RestorePoint>,
+    #[serde(default)]
+    problems: Vec<PointProblem>,
+    #[serde(default)]
+    point: Option<RestorePoint>,
+    #[serde(default)]
+    problem: Option<String>,
+    #[serde(default)]
+    undo: Vec<StoredUndo>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredUndo {
+    One(Box<RestorePoint>),
+    Several(Vec<RestorePoint>),
+}
+
+impl From<StoredPoints> for KeptPoint {
+    fn from(stored: StoredPoints) -> KeptPoint {
+        let mut points = stored.points;
+        points.extend(stored.point);
+        let mut problems = stored.problems;
+        problems.extend(stored.problem.map(|problem| PointProblem { path: PathBuf::new(), problem }));
+        let undo = stored.undo.into_iter().map(|undo| match undo {
+            StoredUndo::One(point) => vec![*point],
+            StoredUndo::Several(points) => points,
+        });
+        KeptPoint { points, problems, undo: undo.collect() }
+    }
 }
 
 impl KeptPoint {
@@ -47,8 +92,12 @@ pub fn restore_command(task: &TaskId) -> String {
     format!("mcp-delegator restore {task} --confirm-destructive")
 }
 
-pub(crate) fn reference(task: &TaskId) -> String {
-    format!("refs/mcp-delegator/{task}")
+/// The ref of a task's restore point. Directories may share a repository, so each has a ref of its own.
+pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
+    match directory {
+        0 => format!("refs/mcp-delegator/{task}"),
+        later => format!("refs/mcp-delegator/{task}.{}", later + 1),
+    }
 }
 
 /// git as the submitter has it, but never one that lies in the work tree.
@@ -59,32 +108,47 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, may_take: Duration) -
     Ok(Git::new(located.program, given, may_take))
 }
 
-/// Keeps the state of the work tree the task is going to write in, or the reason why not. The same state is given, for
-/// comparing later.
+/// Creates a restore point of the work tree of each directory the task may write to, the working directory first. The
+/// directories lie in different work trees. Returns, for each, the state to compare with later: `None` outside a work
+/// tree, or the reason why there is none.
 pub(crate) fn keep(
     task: &TaskId,
     dir: &TaskDir,
-    workdir: &Path,
+    directories: &[&Path],
     environment: &Variables,
-) -> Result<Option<Baseline>, String> {
-    let made = git(environment, workdir, MAY_TAKE).map_err(|error| error.to_string()).and_then(|git| {
-        keep_restore_point(&git, workdir, dir.path(), &reference(task), Limits::default())
-            .map_err(|error| error.to_string())
-    });
-    let (kept, baseline) = match made {
-        Ok(None) => return Ok(None),
-        Ok(Some(Kept { point, baseline })) => {
-            let baseline = baseline.map_err(|error| first_line(&error.to_string()));
-            (KeptPoint { point: Some(point), ..KeptPoint::default() }, baseline)
-        }
-        Err(problem) => {
-            let problem = first_line(&problem);
-            (KeptPoint { problem: Some(problem.clone()), ..KeptPoint::default() }, Err(problem))
-        }
-    };
-    // On a full disk the task is worth more than this.
-    let _ = kept.write(dir);
-    baseline.map(Some)
+) -> Vec<Result<Option<Baseline>, String>> {
+    let mut kept = KeptPoint::default();
+    let mut baselines = Vec::new();
+    for (number, directory) in directories.iter().enumerate() {
+        baselines.push(match keep_one(dir, directory, &reference(task, number), environment) {
+            Ok(None) => Ok(None),
+            Ok(Some(Kept { point, baseline })) => {
+                kept.points.push(point);
+                baseline.map(Some).map_err(|error| first_line(&error.to_string()))
+            }
+            Err(error) => {
+                let problem = first_line(&error.to_string());
+                kept.problems.push(PointProblem { path: directory.to_path_buf(), problem: problem.clone() });
+                Err(problem)
+            }
+        });
+    }
+    if kept != KeptPoint::default() {
+        // A full disk must not stop the task.
+        let _ = kept.write(dir);
+    }
+    baselines
+}
+
+fn keep_one(
+    dir: &TaskDir,
+    directory: &Path,
+    reference: &str,
+    environment: &Variables,
+) -> Result<Option<Kept>, EngineError> {
+    let git = git(environment, directory, MAY_TAKE)?;
+    let kept = keep_restore_point(&git, directory, dir.path(), reference, Limits::default());
+    Ok(kept.map_err(delegator_git::RestoreError::from)?)
 }
 
 /// git may say much; the first line says what.
@@ -99,7 +163,9 @@ impl Engine {
         let Some(dir) = self.task_dir(task)? else { return Ok(0) };
         let Some(kept) = KeptPoint::read(&dir)? else { return Ok(0) };
         let mut dropped = 0;
-        for point in kept.point.iter().chain(&kept.undo).filter(|point| point.repository.is_dir()) {
+        for point in
+            kept.points.iter().chain(kept.undo.iter().flatten()).filter(|point| point.repository.is_dir())
+        {
             let git = git(environment, &point.top_level, MAY_TAKE)?;
             let gone = drop_ref(&git, &point.repository, &point.reference, &point.commit);
             dropped += usize::from(gone.map_err(delegator_git::RestoreError::from)?);

@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::estimate::{Expected, History};
 use crate::launch::{AgentProgram, Launch, Settings};
 use crate::nesting::Nesting;
-use crate::work_tree::work_tree_of;
+use crate::work_tree::work_trees;
 
 /// A task somebody wants done; its values are validated, its circumstances are not.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ impl Engine {
         let task = NewTask {
             id,
             working_dir: submission.settings.working_dir.display().to_string(),
-            work_tree: Some(work_tree_of(&submission.settings.working_dir).to_text()),
+            work_trees: work_trees(&submission.settings),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: asked,
             agent: submission.agent_name,

@@ -6,8 +6,24 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::WorkTree;
 
+use crate::launch::Settings;
+
+/// The trees a task may write in, without repetitions: that of its working directory first.
+pub(crate) fn work_trees(settings: &Settings) -> Vec<WorkTree> {
+    let mut trees = vec![work_tree_of(&settings.working_dir)];
+    if settings.mode().writes() {
+        for directory in &settings.add_dirs {
+            let tree = work_tree_of(directory);
+            if !trees.contains(&tree) {
+                trees.push(tree);
+            }
+        }
+    }
+    trees
+}
+
 /// The git top level the canonical directory lies in, else the directory itself.
-pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
+fn work_tree_of(real: &Path) -> WorkTree {
     real.ancestors().find_map(top_level).unwrap_or_else(|| WorkTree::directory(real.to_owned()))
 }
 

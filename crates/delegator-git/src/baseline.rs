@@ -5,12 +5,12 @@
 //! meanwhile to the repository's own index, its settings or its history. The objects that comparing makes go with us.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::capture::{Captured, Limits, Purpose, capture};
+use crate::capture::{Captured, LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
-use crate::listing::RepoPath;
+use crate::listing::{RepoPath, on_disk};
 use crate::repository::{Head, Repository, find};
 use crate::run::Git;
 use crate::scratch::{Objects, Scratch};
@@ -29,6 +29,12 @@ pub struct Baseline {
     pub(crate) head: Head,
     /// Files that were there and whose content is not in the tree.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
+    /// Repositories inside the work tree; each ends in a slash.
+    repositories: Vec<RepoPath>,
+    pub(crate) absent_submodules: Vec<RepoPath>,
+    pub(crate) not_examined: Vec<LeftOut>,
+    /// Whether the index has entries that a sparse checkout keeps off the disk.
+    pub(crate) is_sparse: bool,
 }
 
 impl Baseline {
@@ -55,11 +61,29 @@ impl Baseline {
         let (tree, index_tree) = (captured.tree.clone(), captured.index_tree.clone());
         // What is made from now on is of no use to the repository.
         let scratch = scratch.storing(Objects::Passing);
-        Ok(Baseline { scratch, tree, index_tree, index, head, unread })
+        Ok(Baseline {
+            scratch,
+            tree,
+            index_tree,
+            index,
+            head,
+            unread,
+            repositories: captured.repositories.clone(),
+            absent_submodules: captured.absent_submodules.clone(),
+            not_examined: captured.not_examined.clone(),
+            is_sparse: !captured.sparse.is_empty(),
+        })
     }
 
     pub fn repository(&self) -> &Repository {
         &self.scratch.repository
+    }
+
+    /// The repositories inside the work tree, submodules included. Their files are no part of this comparison.
+    pub fn inner_repositories(&self) -> Vec<PathBuf> {
+        let top = &self.scratch.repository.top_level;
+        let without_slash = |path: &RepoPath| on_disk(top, path.strip_suffix(b"/").unwrap_or(path));
+        self.repositories.iter().map(without_slash).collect()
     }
 
     /// Gives git this long from now on.

@@ -5,14 +5,15 @@
 //! length, which then differs from that of the object, and is added as it lies there, too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
 use crate::gather::Gatherer;
-use crate::listing::{Change, GITLINK, RepoPath, changes, joined, line, on_disk, records};
+use crate::ignored::Ignored;
+use crate::known::{Known, is_checked_out};
+use crate::listing::{Change, GITLINK, RepoPath, changes, joined, line, records};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
@@ -48,6 +49,8 @@ pub enum LeftOutReason {
     Unreadable,
     /// Another repository, not a file.
     Repository,
+    /// git ignores it, and there is more of it than is examined.
+    Ignored,
 }
 
 /// What a work tree is taken up for.
@@ -76,6 +79,12 @@ pub(crate) struct Captured {
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
     /// Known to git and deliberately not on disk.
     pub(crate) sparse: BTreeSet<RepoPath>,
+    /// Repositories inside the work tree, submodules among them; each ends in a slash.
+    pub(crate) repositories: Vec<RepoPath>,
+    /// Submodules that are not checked out.
+    pub(crate) absent_submodules: Vec<RepoPath>,
+    /// Ignored files and directories that were not examined.
+    pub(crate) not_examined: Vec<LeftOut>,
 }
 
 /// The index the work tree's tree is made in.
@@ -116,16 +125,69 @@ pub(crate) fn capture(
     purpose: Purpose,
 ) -> Result<Captured, GitError> {
     scratch.copy_index(WORK)?;
+    let known = Known::of(scratch, WORK)?;
     let index_tree = index_tree(scratch, WORK)?;
+    known.unhide(scratch, WORK)?;
     let found = Differences::of(scratch)?;
-    let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(scratch)?);
-    let known = match converts || purpose == Purpose::Restore {
-        true => Known::of(scratch)?,
-        false => Known::default(),
+    // A restore puts back only what a restore point holds, and those paths are among the needed ones.
+    let ignored = match purpose {
+        Purpose::Restore => Ignored::default(),
+        Purpose::Keep | Purpose::Compare => Ignored::list(scratch)?,
     };
-    let converted = if converts { known.converted(scratch)? } else { Vec::new() };
+    let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(scratch)?);
+    let converted = if converts { known.converted(scratch, WORK)? } else { Vec::new() };
     remove_from_index(scratch, found.gone())?;
     let mut gatherer = Gatherer::new(scratch, limits, needed);
+    gather(
+        &mut gatherer,
+        &Examined { known: &known, found: &found, ignored: &ignored, converted },
+        needed,
+        purpose,
+    )?;
+    let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
+        known.submodules.into_iter().partition(|path| is_checked_out(scratch, path));
+    let mut repositories: Vec<RepoPath> = checked_out.iter().map(|path| as_directory(path)).collect();
+    repositories.extend(ignored.repositories);
+    for path in &repositories {
+        gatherer.leave_out_repository(path);
+    }
+    repositories.extend(found.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
+    let mut gathered = gatherer.done()?;
+    gathered.left_out.extend(ignored.not_examined.iter().cloned());
+    let tree = match (&index_tree, gathered.count == 0 && found.changed.is_empty()) {
+        (Some(tree), true) => tree.clone(),
+        _ => work_tree(scratch)?,
+    };
+    Ok(Captured {
+        tree,
+        index_tree,
+        modified: found.changed.len(),
+        untracked: found.untracked.len(),
+        left_out: gathered.left_out,
+        unread: gathered.unread,
+        sparse: known.sparse,
+        repositories,
+        absent_submodules,
+        not_examined: ignored.not_examined,
+    })
+}
+
+/// What the work tree holds beside the entries of the index that are unchanged.
+struct Examined<'a> {
+    known: &'a Known,
+    found: &'a Differences,
+    ignored: &'a Ignored,
+    converted: Vec<RepoPath>,
+}
+
+/// Adds the content of every file that differs from the index.
+fn gather(
+    gatherer: &mut Gatherer<'_>,
+    examined: &Examined<'_>,
+    needed: &BTreeSet<RepoPath>,
+    purpose: Purpose,
+) -> Result<(), GitError> {
+    let Examined { known, found, ignored, converted } = examined;
     let modified: BTreeSet<&RepoPath> = found.changed.iter().map(|change| &change.path).collect();
     for path in found.still_there() {
         match purpose {
@@ -136,24 +198,22 @@ pub(crate) fn capture(
     for path in converted.iter().filter(|path| !modified.contains(*path)) {
         gatherer.take_disguised(path)?;
     }
-    let is_ignored = |path: &&RepoPath| !known.paths.contains(*path) && !found.untracked.contains(*path);
+    let is_ignored = |path: &&RepoPath| !known.contains(path) && !found.untracked.contains(*path);
     for path in found.untracked.iter().chain(needed.iter().filter(is_ignored)) {
         gatherer.take_if_small(path)?;
     }
-    let gathered = gatherer.done()?;
-    let tree = match (&index_tree, gathered.count == 0 && found.changed.is_empty()) {
-        (Some(tree), true) => tree.clone(),
-        _ => work_tree(scratch)?,
-    };
-    Ok(Captured {
-        tree,
-        index_tree,
-        modified: modified.len(),
-        untracked: found.untracked.len(),
-        left_out: gathered.left_out,
-        unread: gathered.unread,
-        sparse: known.sparse,
-    })
+    for path in &ignored.files {
+        match purpose {
+            Purpose::Compare => gatherer.stamp(path),
+            Purpose::Keep | Purpose::Restore => gatherer.take_ignored(path)?,
+        }
+    }
+    Ok(())
+}
+
+/// The path of a repository inside a work tree, as git lists untracked ones.
+pub(crate) fn as_directory(path: &RepoPath) -> RepoPath {
+    [path.as_slice(), b"/"].concat()
 }
 
 pub(crate) fn remove_from_index<'a>(
@@ -186,55 +246,5 @@ pub(crate) fn index_tree(scratch: &Scratch, index: &str) -> Result<Option<String
             true => Err(error),
             false => Ok(None),
         },
-    }
-}
-
-/// What the index knows.
-#[derive(Default)]
-struct Known {
-    paths: BTreeSet<RepoPath>,
-    sparse: BTreeSet<RepoPath>,
-    /// Object and path of every plain file.
-    files: Vec<(String, RepoPath)>,
-}
-
-impl Known {
-    fn of(scratch: &Scratch) -> Result<Known, GitError> {
-        let unreadable = || GitError::Unreadable { command: "ls-files" };
-        let listed = scratch.run(WORK, ["ls-files", "-z", "-t", "--stage"], b"")?;
-        let mut known = Known::default();
-        // `H 100644 <id> 0<TAB>path`
-        for record in records(&listed) {
-            let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-            let facts = std::str::from_utf8(&record[..at]).map_err(|_| unreadable())?;
-            let path = record[at + 1..].to_vec();
-            let words: Vec<&str> = facts.split(' ').collect();
-            let [tag, mode, id, stage] = words.as_slice() else { return Err(unreadable()) };
-            if *tag == "S" {
-                known.sparse.insert(path.clone());
-            } else if mode.starts_with("100") && *stage == "0" {
-                known.files.push(((*id).to_owned(), path.clone()));
-            }
-            known.paths.insert(path);
-        }
-        Ok(known)
-    }
-
-    /// Files that are longer or shorter than their objects.
-    fn converted(&self, scratch: &Scratch) -> Result<Vec<RepoPath>, GitError> {
-        let mut ids = Vec::new();
-        for (id, _) in &self.files {
-            ids.extend_from_slice(id.as_bytes());
-            ids.push(b'\n');
-        }
-        let told = scratch.run(WORK, ["cat-file", "--buffer", "--batch-check=%(objectsize)"], &ids)?;
-        let sizes = String::from_utf8_lossy(&told);
-        let top = &scratch.repository.top_level;
-        let differs = |size: &str, path: &RepoPath| {
-            fs::symlink_metadata(on_disk(top, path))
-                .is_ok_and(|found| found.is_file() && size.parse() != Ok(found.len()))
-        };
-        let files = sizes.lines().zip(&self.files);
-        Ok(files.filter(|(size, (_, path))| differs(size, path)).map(|(_, (_, path))| path.clone()).collect())
     }
 }

@@ -11,10 +11,13 @@
 use std::collections::BTreeSet;
 
 use crate::baseline::Baseline;
-use crate::capture::{Differences, LeftOut, Limits, index_tree, remove_from_index, work_tree};
+use crate::capture::{
+    Differences, LeftOut, Limits, WORK, as_directory, index_tree, remove_from_index, work_tree,
+};
 use crate::diff::{ChangeKind, FileChange, file_changes};
 use crate::error::GitError;
 use crate::gather::{Gathered, Gatherer};
+use crate::known::{Known, is_checked_out};
 use crate::listing::{RepoPath, line, on_disk};
 use crate::repository::{Head, find};
 use crate::stamp::Stamp;
@@ -32,6 +35,8 @@ pub struct Comparison {
     pub files: Vec<FileChange>,
     /// Changed, or possibly changed, and not read.
     pub left_out: Vec<LeftOut>,
+    /// Neither examined before nor now.
+    pub not_examined: Vec<LeftOut>,
     /// Why there are no renames and no lines.
     pub names_only: Option<String>,
     pub index_changed: bool,
@@ -53,6 +58,10 @@ impl Baseline {
     /// Compares with what is there now. `since` are the seconds since 1970 when the baseline was taken: a commit that is
     /// older was only fetched or checked out. May be asked once: the files that differ are taken up.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
+        if self.is_sparse {
+            // Files that were off the disk may have been written meanwhile.
+            Known::of(&self.scratch, WORK)?.unhide(&self.scratch, WORK)?;
+        }
         let found = Differences::of(&self.scratch)?;
         let (files, left_out, names_only) = if found.changed.len() + found.untracked.len() > MOST_READ {
             (self.names(&found), Vec::new(), Some("too many files were changed".to_owned()))
@@ -71,6 +80,7 @@ impl Baseline {
         Ok(Comparison {
             files,
             left_out,
+            not_examined: self.not_examined.clone(),
             names_only,
             index_changed: self.is_index_changed().unwrap_or(false),
             commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
@@ -90,11 +100,14 @@ impl Baseline {
         let nothing = BTreeSet::new();
         let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
         for path in found.still_there().chain(&found.untracked) {
-            let is_known_repository = path.ends_with(b"/") && self.unread.contains_key(path);
+            let is_known_repository = self.unread.contains_key(path) && path.ends_with(b"/");
             // Nobody has read it before: there is nothing to compare it with.
             if !is_known_repository && !self.is_as_it_was(path) {
                 gatherer.take_if_small(path)?;
             }
+        }
+        for path in self.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path)) {
+            gatherer.leave_out_repository(&as_directory(path));
         }
         gatherer.done()
     }
@@ -137,9 +150,15 @@ impl Baseline {
             FileChange::unread(if is_new { ChangeKind::Added } else { ChangeKind::Modified }, path)
         });
         let top = &self.scratch.repository.top_level;
-        let gone = self.unread.keys().filter(|path| !path.ends_with(b"/"));
-        let gone = gone.filter(|path| Stamp::at(&on_disk(top, path)).is_none());
-        now.chain(gone.map(|path| FileChange::unread(ChangeKind::Deleted, path))).collect()
+        let before = self.unread.iter().filter(|(path, _)| !path.ends_with(b"/"));
+        let changed = before.filter_map(|(path, stamp)| match Stamp::at(&on_disk(top, path)) {
+            None => Some(FileChange::unread(ChangeKind::Deleted, path)),
+            Some(now) if now != *stamp && !gathered.unread.contains_key(path) => {
+                Some(FileChange::unread(ChangeKind::Modified, path))
+            }
+            Some(_) => None,
+        });
+        now.chain(changed).collect()
     }
 
     fn head_now(&self) -> Option<Head> {

@@ -20,7 +20,7 @@ pub struct FileChange {
     pub kind: ChangeKind,
     /// From the top of the work tree, as bytes.
     pub path: Vec<u8>,
-    /// Lines added and removed; `None` of what has no lines, and of what was not read.
+    /// Lines added and removed, 0 for a binary file; `None` if they were not counted.
     pub lines: Option<(u64, u64)>,
 }
 
@@ -71,10 +71,11 @@ pub(crate) fn file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
             path => path.to_vec(),
         };
         let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<u64>().ok();
-        lines.insert(path, added.and_then(number).zip(number(deleted)));
+        // Of a binary file git prints two dashes.
+        lines.insert(path, added.and_then(number).zip(number(deleted)).unwrap_or_default());
     }
     for file in &mut found {
-        file.lines = lines.remove(&file.path).flatten();
+        file.lines = lines.remove(&file.path);
     }
     Ok(found)
 }
@@ -94,7 +95,7 @@ mod tests {
             [
                 change(ChangeKind::Modified, b":odd\tname", Some((3, 1))),
                 change(ChangeKind::Renamed { from: b"old".to_vec() }, b"new", Some((2, 0))),
-                change(ChangeKind::Added, b"pic", None),
+                change(ChangeKind::Added, b"pic", Some((0, 0))),
             ]
         );
         assert_eq!(file_changes(b"").unwrap(), []);

@@ -14,6 +14,9 @@ use crate::stamp::Stamp;
 
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;
+/// Bounds for files that git ignores: small files of settings are worth a copy, data and media are not.
+const IGNORED_FILE_BYTES: u64 = 1 << 20;
+const IGNORED_TOTAL_BYTES: u64 = 20 << 20;
 
 /// What was put in, and what was not.
 #[derive(Debug, Default)]
@@ -31,6 +34,7 @@ pub(crate) struct Gatherer<'a> {
     needed: &'a BTreeSet<RepoPath>,
     began: Instant,
     total: u64,
+    ignored_total: u64,
     waiting: Vec<RepoPath>,
     waiting_bytes: u64,
     /// Of those, files the index holds in another form and believes to be unchanged.
@@ -46,6 +50,7 @@ impl<'a> Gatherer<'a> {
             needed,
             began: Instant::now(),
             total: 0,
+            ignored_total: 0,
             waiting: Vec::new(),
             waiting_bytes: 0,
             disguised: BTreeSet::new(),
@@ -86,7 +91,7 @@ impl<'a> Gatherer<'a> {
 
     pub(crate) fn take_if_small(&mut self, path: &RepoPath) -> Result<(), GitError> {
         if path.ends_with(b"/") {
-            self.leave_out(path, LeftOutReason::Repository, None);
+            self.leave_out_repository(path);
             return Ok(());
         }
         let Some(found) = self.readable(path) else { return Ok(()) };
@@ -111,6 +116,36 @@ impl<'a> Gatherer<'a> {
                 self.total += size;
                 self.take(path, size)
             }
+        }
+    }
+
+    /// A repository inside the work tree is examined by itself, if at all.
+    pub(crate) fn leave_out_repository(&mut self, path: &RepoPath) {
+        self.leave_out(path, LeftOutReason::Repository, None);
+    }
+
+    /// A file that git ignores.
+    pub(crate) fn take_ignored(&mut self, path: &RepoPath) -> Result<(), GitError> {
+        let Some(found) = self.readable(path) else { return Ok(()) };
+        let size = found.len();
+        let reason = if size > IGNORED_FILE_BYTES {
+            LeftOutReason::TooLarge
+        } else if self.ignored_total + size > IGNORED_TOTAL_BYTES {
+            LeftOutReason::TooMuch
+        } else if self.began.elapsed() > self.limits.time {
+            LeftOutReason::TooLate
+        } else {
+            self.ignored_total += size;
+            return self.take(path, size);
+        };
+        self.leave_out(path, reason, Some(&found));
+        Ok(())
+    }
+
+    /// Records how a file looks from outside, without reading it.
+    pub(crate) fn stamp(&mut self, path: &RepoPath) {
+        if let Some(stamp) = Stamp::at(&on_disk(&self.scratch.repository.top_level, path)) {
+            self.gathered.unread.insert(path.clone(), stamp);
         }
     }
 

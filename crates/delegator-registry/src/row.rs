@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{
-    End, ExitStatus, FailureKind, LimitKind, Mode, State, TaskId, Transition, TransitionError, transition,
+    End, ExitStatus, FailureKind, LimitKind, Mode, State, TaskId, Transition, TransitionError, WorkTree,
+    transition,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -104,7 +105,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         started_at_ms: row.get("started_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
         working_dir: row.get("working_dir")?,
-        work_tree: row.get("work_tree")?,
+        work_trees: work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         mode: mode_from(row)?,
         agent: row.get("agent")?,
@@ -123,6 +124,14 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         ended: if state.is_terminal() { Some(ended_from(row, state)?) } else { None },
         imported_at_ms: row.get("imported_at_ms")?,
     })
+}
+
+/// The trees a task may write in. A row of an earlier version has one at most.
+pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> {
+    let first: Option<String> = row.get("work_tree")?;
+    let more: Option<String> = row.get("more_work_trees")?;
+    let more: Vec<String> = more.map(|text| json("more_work_trees", text)).transpose()?.unwrap_or_default();
+    Ok(first.iter().chain(&more).map(|text| WorkTree::from_text(text)).collect())
 }
 
 fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<Ended> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use delegator_domain::task::{End, ExitStatus, Mode, State, TaskId};
+use delegator_domain::task::{End, ExitStatus, Mode, State, TaskId, WorkTree};
 use serde_json::Value;
 
 use crate::ops::usage::Tokens;
@@ -16,8 +16,8 @@ use crate::ops::usage::Tokens;
 pub struct NewTask {
     pub id: TaskId,
     pub working_dir: String,
-    /// What two writing tasks must not share.
-    pub work_tree: Option<String>,
+    /// The trees it may write in, which two writing tasks must not share. That of the working directory comes first.
+    pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
     pub agent: String,
@@ -93,7 +93,7 @@ pub struct Task {
     pub started_at_ms: Option<i64>,
     pub updated_at_ms: i64,
     pub working_dir: String,
-    pub work_tree: Option<String>,
+    pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
     pub agent: String,

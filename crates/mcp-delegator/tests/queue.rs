@@ -281,3 +281,32 @@ fn state_until_working(stage: &Stage, id: &str) -> String {
     until("it has begun", || stage.task_dir(id).join("events.jsonl").exists());
     state(stage, id)
 }
+
+#[test]
+fn writers_that_share_an_additional_directory_run_one_after_the_other() {
+    let stage = waiting();
+    let directory = |name: &str| {
+        let path = stage.root().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path.display().to_string()
+    };
+    let (shared, second, third) = (directory("shared"), directory("second"), directory("third"));
+    let write = |working_dir: &str, more: &[&str]| {
+        submit(&stage, &[&["--mode", "workspace-write", "--working-dir", working_dir], more].concat())
+    };
+    let project = stage.world.project().display().to_string();
+    let first = id_of(&write(&project, &["--add-dirs", &shared]));
+    let waiting_for = json!({"task_id": first, "reason": "work_tree"});
+    let through_another = write(&second, &["--add-dirs", &shared]);
+    assert_eq!(through_another["meta"]["waiting_for"], waiting_for, "{through_another}");
+    let directly = write(&shared, &[]);
+    assert_eq!(directly["meta"]["waiting_for"], waiting_for, "{directly}");
+    let reader = submit(&stage, &["--working-dir", &third, "--add-dirs", &shared]);
+    assert_eq!(reader["meta"]["queue_position"], 0, "{reader}");
+    for place in [&project, &second, &shared, &third] {
+        std::fs::write(std::path::Path::new(place).join("go"), "").unwrap();
+    }
+    for id in [&first, &id_of(&through_another), &id_of(&directly), &id_of(&reader)] {
+        assert_eq!(stage.wait(id)["data"]["state"], "completed");
+    }
+}

@@ -163,7 +163,7 @@ fn past_task(id: TaskId, project: &Path) -> NewTask {
     NewTask {
         id,
         working_dir: project.display().to_string(),
-        work_tree: None,
+        work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::WorkspaceWrite,
         agent: "codex".to_owned(),

@@ -50,6 +50,10 @@ impl WorkTree {
             |inner: &WorkTree, outer: &WorkTree| !inner.linked && inner.root.starts_with(&outer.root);
         self.root == other.root || inside(self, other) || inside(other, self)
     }
+
+    pub fn overlaps_any(&self, others: &[WorkTree]) -> bool {
+        others.iter().any(|other| self.overlaps(other))
+    }
 }
 
 /// A task, as far as it matters for which tasks may run side by side.
@@ -57,7 +61,8 @@ impl WorkTree {
 pub struct Claimant {
     pub id: TaskId,
     pub mode: Mode,
-    pub work_tree: Option<WorkTree>,
+    /// Every tree it may write in: that of its working directory first, then those of its additional directories.
+    pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     /// The threads it works on: the one it resumes and the one it announced.
     pub threads: Vec<String>,
@@ -86,10 +91,8 @@ impl Claimant {
             return Some(Obstacle::Thread);
         }
         let both_write = self.mode.writes() && other.mode.writes() && !self.allow_parallel_writes;
-        match (&self.work_tree, &other.work_tree) {
-            (Some(own), Some(taken)) if both_write && own.overlaps(taken) => Some(Obstacle::WorkTree),
-            _ => None,
-        }
+        let overlap = || self.work_trees.iter().any(|own| own.overlaps_any(&other.work_trees));
+        (both_write && overlap()).then_some(Obstacle::WorkTree)
     }
 
     /// The first of those ahead that stands in the way.
@@ -101,8 +104,8 @@ impl Claimant {
     pub fn is_covered_by(&self, other: &Claimant) -> bool {
         let threads = self.threads.iter().all(|thread| other.threads.contains(thread));
         let trees = !self.mode.writes()
-            || self.work_tree.is_none()
-            || (other.mode.writes() && self.work_tree == other.work_tree);
+            || self.work_trees.is_empty()
+            || (other.mode.writes() && self.work_trees.iter().all(|tree| other.work_trees.contains(tree)));
         threads && trees
     }
 }
@@ -115,7 +118,7 @@ mod tests {
         Claimant {
             id: TaskId::from_random(super::super::Place::Local, [7; 16]),
             mode: Mode::WorkspaceWrite,
-            work_tree: Some(WorkTree::from_text(root)),
+            work_trees: vec![WorkTree::from_text(root)],
             allow_parallel_writes: false,
             threads: Vec::new(),
         }
@@ -141,6 +144,21 @@ mod tests {
             assert_eq!(writer(one).waits_for(&writer(other)), expected, "{one} beside {other}");
             assert_eq!(WorkTree::from_text(one).to_text(), one);
         }
+    }
+
+    #[test]
+    fn every_tree_of_a_writer_counts() {
+        let writer_of = |roots: &[&str]| Claimant {
+            work_trees: roots.iter().map(|root| WorkTree::from_text(root)).collect(),
+            ..writer("/a")
+        };
+        let wide = writer_of(&["/a", "/shared"]);
+        assert_eq!(writer("/shared/docs").waits_for(&wide), Some(Obstacle::WorkTree));
+        assert_eq!(wide.waits_for(&writer("/shared/docs")), Some(Obstacle::WorkTree));
+        assert_eq!(writer_of(&["/b", "/shared"]).waits_for(&wide), Some(Obstacle::WorkTree));
+        assert_eq!(writer_of(&["/b", "/c"]).waits_for(&wide), None);
+        assert!(writer("/shared").is_covered_by(&wide));
+        assert!(!wide.is_covered_by(&writer("/a")));
     }
 
     #[test]
@@ -170,7 +188,7 @@ mod tests {
     fn the_first_in_the_way_is_named_and_repetitions_are_covered() {
         let ahead = [writer("/x"), writer("/a/b"), writer("/a")];
         let (first, why) = writer("/a").stopped_by(&ahead).unwrap();
-        assert_eq!((first.work_tree.as_ref().unwrap().root(), why), (Path::new("/a/b"), Obstacle::WorkTree));
+        assert_eq!((first.work_trees[0].root(), why), (Path::new("/a/b"), Obstacle::WorkTree));
         assert!(writer("/a").is_covered_by(&writer("/a")));
         assert!(!writer("/a").is_covered_by(&writer("/b")));
         let on_thread = Claimant { threads: vec!["t".into()], ..writer("/a") };

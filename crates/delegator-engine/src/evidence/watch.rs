@@ -64,7 +64,10 @@ pub(crate) fn look(around: Circumstances<'_>) -> Option<Watch> {
     let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
     let has_git = workdir.ancestors().any(is_top_level);
     let in_git = match has_git {
-        true if around.writes => restore_point::keep(around.task, around.dir, &workdir, around.environment),
+        true if around.writes => {
+            let kept = restore_point::keep(around.task, around.dir, &[&workdir], around.environment);
+            kept.into_iter().next().unwrap_or(Ok(None))
+        }
         true => baseline(around, &workdir),
         false => Ok(None),
     };

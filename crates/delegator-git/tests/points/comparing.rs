@@ -8,18 +8,18 @@ use delegator_git::{Baseline, ChangeKind, Comparison, Head, LeftOutReason, Limit
 use crate::world::{REFERENCE, World};
 
 /// Nothing is older than this.
-const ALWAYS: i64 = 0;
+pub(crate) const ALWAYS: i64 = 0;
 
-fn baseline(world: &World) -> Baseline {
+pub(crate) fn baseline(world: &World) -> Baseline {
     Baseline::take(&world.runner(), &world.tree, &world.place(), Limits::default()).unwrap().unwrap()
 }
 
-fn compared(baseline: &Baseline) -> Comparison {
+pub(crate) fn compared(baseline: &Baseline) -> Comparison {
     baseline.compare(Limits::default(), ALWAYS).unwrap()
 }
 
 /// `A path`, `M path`, `D path`, `R from > to`, with lines.
-fn told(comparison: &Comparison) -> BTreeSet<String> {
+pub(crate) fn told(comparison: &Comparison) -> BTreeSet<String> {
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let one = |file: &delegator_git::FileChange| {
         let lines = file.lines.map(|(added, deleted)| format!(" +{added} -{deleted}")).unwrap_or_default();
@@ -34,7 +34,7 @@ fn told(comparison: &Comparison) -> BTreeSet<String> {
     comparison.files.iter().map(one).collect()
 }
 
-fn set<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
+pub(crate) fn set<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
     lines.map(str::to_owned).into()
 }
 
@@ -113,7 +113,7 @@ fn renames_modes_links_and_binaries() {
     std::fs::set_permissions(world.tree.join("b"), executable).unwrap();
     assert_eq!(
         told(&compared(&before)),
-        set(["R long > dir/longer +1 -0", "M a +1 -1", "A picture", "M b +0 -0"])
+        set(["R long > dir/longer +1 -0", "M a +1 -1", "A picture +0 -0", "M b +0 -0"])
     );
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
 mod comparing;
+mod hidden;
 mod hostile;
 mod kinds;
 mod restoring;

@@ -81,6 +81,19 @@ impl World {
         std::fs::write(path, text).unwrap();
     }
 
+    /// A repository with one commit of `file` at a path from the work tree.
+    pub(crate) fn repository(&self, path: &str) {
+        let dir = self.tree.join(path);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("file"), "1\n").unwrap();
+        for args in
+            [["init", "--quiet", "."].as_slice(), &["add", "."], &["commit", "--quiet", "-m", "first"]]
+        {
+            let (good, output) = self.in_tree(args, &dir);
+            assert!(good, "git {args:?}: {output}");
+        }
+    }
+
     pub(crate) fn remove(&self, path: &str) {
         std::fs::remove_file(self.tree.join(path)).unwrap();
     }

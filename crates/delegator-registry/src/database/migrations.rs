@@ -17,7 +17,8 @@ pub(crate) struct Migration {
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("001-tasks.sql"), min_writer: 1 },
     Migration { sql: include_str!("002-usage.sql"), min_writer: 1 },
-    Migration { sql: include_str!("003-imports.sql"), min_writer: 1 },
+    Migration { sql: include_str!("003-work-trees.sql"), min_writer: 1 },
+    Migration { sql: include_str!("004-imports.sql"), min_writer: 1 },
 ];
 
 /// The newest schema this program knows.
@@ -92,6 +93,7 @@ mod tests {
     const FROZEN: &[&str] = &[
         "5b28699e5954c1696e57a7592a5cca0e8c6bc5e0e388b767c0a49b8cd7a58ae4",
         "e8d6ff5b0a8d74b129a256a06bfa006adb1ced5bfb3e3ce16775cac774cea8f7",
+        "c64e41a51edc71c22a575c5022bcdbef8803e95a5928f115cfbf86d65454f40f",
         "bbb919e73ab1fc656aa995414b70c6bbc09cb0430989957fa9ecd809114b3e6c",
     ];
 
@@ -115,6 +117,7 @@ mod tests {
             let versions = Versions::read(&db).unwrap();
             assert_eq!((versions.schema, versions.needs()), (LATEST, 1), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
+            db.execute_batch("SELECT more_work_trees FROM tasks").unwrap();
         }
     }
 

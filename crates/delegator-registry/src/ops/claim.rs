@@ -6,7 +6,7 @@
 use std::fmt;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{Claimant, Obstacle, State, TaskId, WorkTree};
+use delegator_domain::task::{Claimant, Obstacle, State, TaskId};
 use rusqlite::{Connection, Row};
 
 use super::queries::all;
@@ -15,10 +15,10 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{Nonce, Task};
 
-pub(crate) const RUNNING: &str = "SELECT seq, id, mode, work_tree, allow_parallel_writes, resumed_thread, thread_id \
-     FROM tasks WHERE state IN ('starting', 'working')";
-pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, allow_parallel_writes, resumed_thread, thread_id \
-     FROM tasks WHERE state = 'queued' ORDER BY seq";
+pub(crate) const RUNNING: &str = "SELECT seq, id, mode, work_tree, more_work_trees, allow_parallel_writes, \
+     resumed_thread, thread_id FROM tasks WHERE state IN ('starting', 'working')";
+pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, more_work_trees, allow_parallel_writes, \
+     resumed_thread, thread_id FROM tasks WHERE state = 'queued' ORDER BY seq";
 
 /// Each claim is locked and started by whoever made it, one after the other, and until it is locked it looks abandoned.
 pub const CLAIMED_AT_ONCE: usize = 32;
@@ -114,7 +114,7 @@ impl Registry {
         let claimant = Claimant {
             id: task.id.clone(),
             mode: task.mode,
-            work_tree: task.work_tree.as_deref().map(WorkTree::from_text),
+            work_trees: task.work_trees.clone(),
             allow_parallel_writes: task.allow_parallel_writes,
             threads: task.resumed_thread.iter().chain(&task.thread_id).cloned().collect(),
         };
@@ -200,11 +200,10 @@ fn start(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Resu
 fn claimant_from(row: &Row<'_>) -> rusqlite::Result<(i64, Claimant)> {
     let resumed: Option<String> = row.get("resumed_thread")?;
     let announced: Option<String> = row.get("thread_id")?;
-    let work_tree: Option<String> = row.get("work_tree")?;
     let claimant = Claimant {
         id: row::id_from(row)?,
         mode: row::mode_from(row)?,
-        work_tree: work_tree.as_deref().map(WorkTree::from_text),
+        work_trees: row::work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         threads: resumed.into_iter().chain(announced).collect(),
     };

@@ -8,36 +8,32 @@ use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
 
-pub(crate) const WRITING: &str = "SELECT id, work_tree FROM tasks \
+pub(crate) const WRITING: &str = "SELECT id, work_tree, more_work_trees FROM tasks \
      WHERE state IN ('starting', 'working') AND mode <> ?1 AND id <> ?2";
 /// By the order of transitions: clocks go backwards.
-pub(crate) const WROTE: &str = "SELECT id, work_tree FROM tasks INDEXED BY tasks_ended \
+pub(crate) const WROTE: &str = "SELECT id, work_tree, more_work_trees FROM tasks INDEXED BY tasks_ended \
      WHERE ended_order > ?3 AND started_at_ms IS NOT NULL AND mode <> ?1 AND id <> ?2";
-pub(crate) const BEGAN: &str = "SELECT work_tree, (SELECT max(n) FROM transitions WHERE task = tasks.seq) AS began \
-     FROM tasks WHERE id = ?1";
+pub(crate) const BEGAN: &str = "SELECT work_tree, more_work_trees, \
+     (SELECT max(n) FROM transitions WHERE task = tasks.seq) AS began FROM tasks WHERE id = ?1";
 
 impl Registry {
     /// Tasks that may write where this one works, and that ran while it did. To be asked by the task that runs.
     pub fn writers_beside(&self, id: &TaskId) -> Result<Vec<TaskId>, RegistryError> {
         let read_only = Mode::ReadOnly.name();
         self.read(|db| {
-            let began = |row: &Row<'_>| Ok((tree_from(row)?, row.get::<_, i64>("began")?));
-            let Some((Some(own), began)) = db.query_row(BEGAN, [id.as_str()], began).optional()? else {
+            let began = |row: &Row<'_>| Ok((row::work_trees_from(row)?, row.get::<_, i64>("began")?));
+            let Some((own, began)) = db.query_row(BEGAN, [id.as_str()], began).optional()? else {
                 return Ok(Vec::new());
             };
             let mut others = all(db, WRITING, (read_only, id.as_str()), writer_from)?;
             others.extend(all(db, WROTE, (read_only, id.as_str(), began), writer_from)?);
-            let beside =
-                others.into_iter().filter(|(_, tree)| tree.as_ref().is_some_and(|tree| tree.overlaps(&own)));
+            let overlaps = |trees: &[WorkTree]| trees.iter().any(|tree| tree.overlaps_any(&own));
+            let beside = others.into_iter().filter(|(_, trees)| overlaps(trees));
             Ok(beside.map(|(other, _)| other).collect())
         })
     }
 }
 
-fn tree_from(row: &Row<'_>) -> rusqlite::Result<Option<WorkTree>> {
-    Ok(row.get::<_, Option<String>>("work_tree")?.as_deref().map(WorkTree::from_text))
-}
-
-fn writer_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<WorkTree>)> {
-    Ok((row::id_from(row)?, tree_from(row)?))
+fn writer_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Vec<WorkTree>)> {
+    Ok((row::id_from(row)?, row::work_trees_from(row)?))
 }

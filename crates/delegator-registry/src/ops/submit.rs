@@ -1,7 +1,7 @@
 //! Taking a task on: launch file first, then the row, then the answer.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::{State, TaskId, WorkTree};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use crate::error::RegistryError;
@@ -89,11 +89,14 @@ pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<O
 
 pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
-               allow_parallel_writes, mode, agent, model, title, labels, input, resumed_thread, \
+               more_work_trees, allow_parallel_writes, mode, agent, model, title, labels, input, resumed_thread, \
                idempotency_key, request_hash) \
-               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :parallel, :mode, :agent, :model, \
+               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :agent, :model, \
                :title, :labels, :input, :resumed_thread, :key, :hash)";
     let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
+    let mut trees = task.work_trees.iter().map(WorkTree::to_text);
+    let first_tree = trees.next();
+    let more_trees: Vec<String> = trees.collect();
     db.execute(
         sql,
         named_params! {
@@ -101,7 +104,8 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":state": State::Queued.name(),
             ":now": now_ms,
             ":working_dir": task.working_dir,
-            ":work_tree": task.work_tree,
+            ":work_tree": first_tree,
+            ":more_trees": (!more_trees.is_empty()).then(|| serde_json::Value::from(more_trees).to_string()),
             ":parallel": task.allow_parallel_writes,
             ":mode": task.mode.name(),
             ":agent": task.agent,

@@ -1,12 +1,12 @@
 //! Who else was writing while a task ran.
 
-use delegator_domain::task::{End, Mode};
+use delegator_domain::task::{End, Mode, WorkTree};
 use delegator_registry::{Attempt, Claimed, Finish, NewTask, Registry};
 
 use crate::support::{World, begin, new_task, slots};
 
 fn task(tree: &str, mode: Mode) -> NewTask {
-    NewTask { work_tree: Some(tree.to_owned()), mode, ..new_task() }
+    NewTask { work_trees: vec![WorkTree::from_text(tree)], mode, ..new_task() }
 }
 
 fn start(registry: &mut Registry, new: &NewTask) -> Claimed {

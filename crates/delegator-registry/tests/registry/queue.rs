@@ -1,12 +1,16 @@
 //! Who may start beside whom, and who is overtaken.
 
-use delegator_domain::task::{End, Mode, Obstacle, TaskId};
+use delegator_domain::task::{End, Mode, Obstacle, TaskId, WorkTree};
 use delegator_registry::{Attempt, Cas, Claimed, Finish, NewTask, Registry, WaitsFor};
 
 use crate::support::{World, begin, new_task, slots};
 
 fn writer(tree: &str) -> NewTask {
-    NewTask { work_tree: Some(tree.to_owned()), allow_parallel_writes: false, ..new_task() }
+    NewTask { work_trees: vec![WorkTree::from_text(tree)], allow_parallel_writes: false, ..new_task() }
+}
+
+fn writer_of_all(trees: &[&str]) -> NewTask {
+    NewTask { work_trees: trees.iter().map(|tree| WorkTree::from_text(tree)).collect(), ..writer("/") }
 }
 
 fn resume(thread: &str) -> NewTask {
@@ -29,6 +33,18 @@ fn end(registry: &mut Registry, claimed: &Claimed) -> Vec<TaskId> {
         Cas::Applied(next) => ids(&next),
         Cas::Lost(lost) => panic!("{lost:?}"),
     }
+}
+
+#[test]
+fn writers_that_share_an_additional_directory_wait_for_each_other() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let new = [writer_of_all(&["/a", "/shared"]), writer_of_all(&["/b", "/shared"]), writer("/shared/c")];
+    let tasks = submit_all(&mut registry, &new);
+    let claimed = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claimed), [tasks[0].clone()]);
+    assert_eq!(claimed[0].task.work_trees, new[0].work_trees);
+    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use delegator_domain::task::{End, Mode, Place, TaskId};
+use delegator_domain::task::{End, Mode, Place, TaskId, WorkTree};
 use delegator_registry::{
     Attempt, Began, Cas, Claimed, Finish, Identity, NewTask, Nonce, OpenOptions, Promotion, Registry,
     StateDir, Task,
@@ -63,7 +63,7 @@ pub(crate) fn new_task() -> NewTask {
     NewTask {
         id: fresh_id(),
         working_dir: "/home/me/project".to_owned(),
-        work_tree: Some("/home/me/project".to_owned()),
+        work_trees: vec![WorkTree::from_text("/home/me/project")],
         // Most tests are about one task at a time; those about sharing a tree say so.
         allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,

@@ -1,7 +1,7 @@
 //! A restore point in our JSON: what was kept before a task, and the words that bring it back.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::KeptPoint;
+use delegator_engine::{KeptPoint, PointProblem};
 use serde_json::{Value, json};
 
 use crate::outcome::Warning;
@@ -15,7 +15,7 @@ pub fn command(task: &TaskId) -> String {
 
 /// `data.restore_point`; `None` where nothing was kept.
 pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
-    let point = kept?.point.as_ref()?;
+    let point = kept?.points.first()?;
     let left_out: Vec<Value> = point
         .left_out
         .iter()
@@ -41,15 +41,20 @@ pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
 pub fn warnings(kept: Option<&KeptPoint>) -> Vec<Warning> {
     let Some(kept) = kept else { return Vec::new() };
     let mut told = Vec::new();
-    if let Some(problem) = &kept.problem {
-        told.push(Warning::new("W_GIT_001", format!("no restore point was kept before the task: {problem}")));
+    for PointProblem { path, problem } in &kept.problems {
+        let place = match path.as_os_str().is_empty() {
+            true => String::new(),
+            false => format!(" of {}", path.display()),
+        };
+        let words = format!("no restore point{place} was kept before the task: {problem}");
+        told.push(Warning::new("W_GIT_001", words));
     }
-    let Some(point) = &kept.point else { return told };
-    if !point.left_out.is_empty() {
-        let words = format!("{} files are not in the restore point; see left_out", point.left_out.len());
+    let left_out: usize = kept.points.iter().map(|point| point.left_out.len()).sum();
+    if left_out > 0 {
+        let words = format!("{left_out} files are not in the restore point; see left_out");
         told.push(Warning::new("W_GIT_002", words));
     }
-    if point.index_tree.is_none() {
+    if kept.points.iter().any(|point| point.index_tree.is_none()) {
         let words = "the index had conflicts before the task; the restore point holds the files alone";
         told.push(Warning::new("W_GIT_003", words));
     }

@@ -79,7 +79,7 @@ fn a_task_an_earlier_version_took_on_is_still_found_by_its_key() {
     let old = NewTask {
         id: TaskId::from_random(Place::Local, [7; 16]),
         working_dir: stage.world.project().display().to_string(),
-        work_tree: None,
+        work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
         agent: "codex".to_owned(),

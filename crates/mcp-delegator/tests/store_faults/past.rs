@@ -36,7 +36,7 @@ pub(crate) fn new_task() -> NewTask {
     NewTask {
         id: fresh_id(),
         working_dir: "/home/me/project".to_owned(),
-        work_tree: None,
+        work_trees: Vec::new(),
         allow_parallel_writes: true,
         mode: Mode::ReadOnly,
         agent: "codex".to_owned(),
