@@ -50,6 +50,11 @@ pub enum EngineError {
     NoRestorePoint { task: TaskId, problem: Option<String> },
     #[error("task {busy} may write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
+    #[error(
+        "the clock moved by {} hours against the time since boot, so what is old cannot be told; nothing was deleted",
+        by_ms / (60 * 60 * 1000)
+    )]
+    ClockJumped { by_ms: i64 },
     #[error("git cannot be run: {0}")]
     NoGit(LocateError),
     #[error(transparent)]

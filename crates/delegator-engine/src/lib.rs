@@ -22,6 +22,7 @@ mod estimate;
 mod evidence;
 mod import;
 mod insist;
+mod kept_points;
 mod launch;
 mod look;
 #[cfg(all(test, debug_assertions))]
@@ -37,6 +38,8 @@ mod rescue;
 pub mod resident;
 mod restore;
 mod restore_point;
+mod retention;
+mod retention_clock;
 mod shelf;
 mod submit;
 mod summary;
@@ -54,7 +57,7 @@ use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 use shelf::Lent;
 
 pub use cancel::Cancelled;
-pub use clean::{Cleaned, Cleaning};
+pub use clean::{Cleaned, Cleaning, POINTS_SHOWN};
 pub use delegator_git::RestoreError;
 pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
@@ -62,6 +65,7 @@ pub use estimate::Expected;
 pub use evidence::{
     Artifact, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
+pub use kept_points::{KeptReason, KeptRestorePoint};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;
@@ -71,6 +75,7 @@ pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord, Swept};
 pub use restore::{RestoreAsked, Restored};
 pub use restore_point::{KeptPoint, PointProblem, restore_command};
+pub use retention::{PRUNE, prune};
 pub use shelf::Shelf;
 pub use submit::{Submission, Submitted};
 pub use verification::{CheckRecord, Verify};
@@ -84,6 +89,8 @@ pub struct Engine {
     pub max_concurrent: usize,
     /// How long ended tasks are kept; `None`: for ever.
     pub retention_ms: Option<i64>,
+    /// How long after their task's end restore points with unique content are kept; `None`: for ever.
+    pub restore_point_retention_ms: Option<i64>,
     /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
     pub program: PathBuf,
     /// Where connections to the registry are kept, in a process that stays.

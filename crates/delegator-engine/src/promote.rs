@@ -105,6 +105,10 @@ impl Engine {
             .env("MCP_DELEGATOR_HOME", &self.state_dir)
             .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
             .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|kept| kept.to_string()).unwrap_or_default())
+            .env(
+                "MCP_DELEGATOR_KEEP_POINTS_MS",
+                self.restore_point_retention_ms.map(|kept| kept.to_string()).unwrap_or_default(),
+            )
             // The task that asks is not the task that is started.
             .env_remove(MARKER)
             // A group of its own: a Ctrl-C meant for us must not reach it.

@@ -258,6 +258,7 @@ fn who_forgets_a_task_can_drop_its_refs() {
         state_dir: stage.world.home().join("state"),
         max_concurrent: 1,
         retention_ms: None,
+        restore_point_retention_ms: None,
         program: PathBuf::from("/nowhere"),
         shelf: delegator_engine::Shelf::default(),
     };

@@ -31,6 +31,7 @@ impl Door {
             state_dir: setting.state_dir.clone(),
             max_concurrent: setting.slots,
             retention_ms: None,
+            restore_point_retention_ms: None,
             program: setting.program.clone(),
             shelf: delegator_engine::Shelf::default(),
         };

@@ -62,6 +62,14 @@ impl From<EngineError> for AppError {
                     .suggest(format!("Wait for it, or end it: mcp-delegator local cancel {busy}"));
                 AppError { retry: Retry::Later(None), ..error }
             }
+            EngineError::ClockJumped { by_ms } => {
+                let error = AppError::new(ErrorCode::WrongState, message)
+                    .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
+                    .suggest(
+                        "Check the date. If it is right, repeat the call with trust_clock (--trust-clock).",
+                    );
+                AppError { retry: Retry::Later(None), ..error }
+            }
             EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
             EngineError::Restore(error) => restore(error, message),
             EngineError::NoSession { .. } => AppError::new(ErrorCode::InvalidValue, message)

@@ -75,3 +75,21 @@ pub(crate) fn ended(registry: &mut Registry, at_ms: i64) -> TaskId {
     let _ = dir.write(TaskFile::Events, b"{}\n");
     task.id
 }
+
+/// The same, with a restore point in a repository.
+pub(crate) fn ended_with_restore_point(
+    registry: &mut Registry,
+    at_ms: i64,
+    repository: &std::path::Path,
+) -> TaskId {
+    let id = ended(registry, at_ms);
+    let commit = "0123456789012345678901234567890123456789";
+    let point = serde_json::json!({"point": {
+        "reference": format!("refs/mcp-delegator/{id}"), "commit": commit, "tree": commit,
+        "index_tree": commit, "head": null, "branch": null, "staged": false, "modified": 0,
+        "untracked": 0, "left_out": [], "top_level": repository, "repository": repository,
+    }, "problem": null, "undo": []});
+    let dir = registry.dir().task(&id);
+    dir.write(TaskFile::RestorePoint, point.to_string().as_bytes()).unwrap();
+    id
+}
