@@ -57,7 +57,7 @@ impl Engine {
         let point = wanted(task, &kept, asked.undo)?;
         refuse_while_busy(&registry, &point.top_level)?;
         let git = git(environment, &point.top_level, MAY_TAKE)?;
-        let mut prospect = look(&git, &point, dir.path(), asked.dry_run)?;
+        let mut prospect = look(&git, &point, dir.path())?;
         let plan = prospect.plan.clone();
         let and_head = asked.and_head && plan.head_moved;
         if and_head {

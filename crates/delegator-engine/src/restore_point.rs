@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_ref, keep_restore_point};
+use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_point, keep_restore_point};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ impl Engine {
             kept.points.iter().chain(kept.undo.iter().flatten()).filter(|point| point.repository.is_dir())
         {
             let git = git(environment, &point.top_level, MAY_TAKE)?;
-            let gone = drop_ref(&git, &point.repository, &point.reference, &point.commit);
+            let gone = drop_point(&git, point);
             dropped += usize::from(gone.map_err(delegator_git::RestoreError::from)?);
         }
         Ok(dropped)

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use delegator_git::{Baseline, Git, Limits, drop_ref, keep_restore_point};
+use delegator_git::{Baseline, Git, Limits, drop_point, keep_restore_point};
 
 const FOLDERS: usize = 1_000;
 const FILES_EACH: usize = 100;
@@ -52,7 +52,7 @@ fn look(tree: &Path, place: &Path) -> Baseline {
 
 fn keep(tree: &Path, place: &Path) -> Baseline {
     let kept = keep_restore_point(&runner(), tree, place, REFERENCE, Limits::default()).unwrap().unwrap();
-    drop_ref(&runner(), &kept.point.repository, REFERENCE, &kept.point.commit).unwrap();
+    drop_point(&runner(), &kept.point).unwrap();
     kept.baseline.unwrap()
 }
 

@@ -3,17 +3,22 @@
 //! git's own lock on the index is held all the while, so no other git command of the work tree comes in between. At the
 //! end the files are compared with what was to be written; what is not as it should be is told.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::capture::{RAW, WORK, index_tree};
+use crate::capture::{RAW, WORK};
 use crate::error::{GitError, RestoreError};
+use crate::index_file::IndexFile;
+use crate::kept::KeptState;
 use crate::listing::{RepoPath, changes, joined, on_disk, shown};
-use crate::look::{Prospect, TARGET};
+use crate::look::{Prospect, TARGET, file_mode};
 use crate::point::RestorePoint;
+use crate::record::{existing, pack_into};
+use crate::survey::ancestors;
 
 const REASON: &str = "mcp-delegator: restore";
 
@@ -56,12 +61,11 @@ impl Prospect {
     /// What was changed since it was kept is in no undo point.
     fn refuse_if_changed(&self) -> Result<(), RestoreError> {
         let changed = changes(&self.scratch.run(WORK, RAW, b"")?, "diff-files")?;
-        let touched: BTreeSet<&RepoPath> = self.write.iter().chain(&self.remove).collect();
+        let touched: BTreeSet<&RepoPath> = self.sorted.write.iter().chain(&self.sorted.remove).collect();
         if let Some(change) = changed.iter().find(|change| touched.contains(&change.path)) {
             return Err(RestoreError::Changed { what: shown(&change.path) });
         }
-        self.scratch.copy_index("again")?;
-        if index_tree(&self.scratch, "again")? != self.captured.index_tree {
+        if IndexFile::read(&self.scratch)?.entries != self.present.index.entries {
             return Err(RestoreError::Changed { what: "the index".to_owned() });
         }
         Ok(())
@@ -69,19 +73,73 @@ impl Prospect {
 
     fn files(&self) -> Result<(), GitError> {
         let top = &self.scratch.repository.top_level;
-        for path in &self.remove {
-            remove(top, &on_disk(top, path))?;
+        let opened = self.open_directories()?;
+        for path in &self.sorted.remove {
+            remove_file(&on_disk(top, path))?;
+            if self.kept.is_none() {
+                remove_empty_above(top, &on_disk(top, path));
+            }
         }
-        if !self.write.is_empty() {
+        for path in &self.directories.remove {
+            remove_directory(&on_disk(top, path))?;
+        }
+        if !self.sorted.write.is_empty() {
             // A folder that is empty by now makes room for a file.
-            for path in &self.write {
+            for path in &self.sorted.write {
                 let _ = fs::remove_dir(on_disk(top, path));
             }
-            let paths = joined(self.write.iter().map(Vec::as_slice));
+            let paths = joined(self.sorted.write.iter().map(Vec::as_slice));
             self.scratch.run(TARGET, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
         }
+        for path in &self.directories.make {
+            make_directory(&on_disk(top, path))?;
+        }
+        self.permissions(opened)?;
+        self.verify_written()
+    }
+
+    /// Makes the directories writable in which something changes. Returns the permissions they had.
+    fn open_directories(&self) -> Result<BTreeMap<RepoPath, u32>, GitError> {
+        let top = &self.scratch.repository.top_level;
+        let directories = &self.directories;
+        let changed = self.sorted.write.iter().chain(&self.sorted.remove);
+        let changed = changed.chain(&directories.make).chain(&directories.remove);
+        let above: BTreeSet<&[u8]> = changed.flat_map(|path| ancestors(path)).collect();
+        let mut opened = BTreeMap::new();
+        for path in above {
+            let Some(mode) = directory_mode(top, path).filter(|mode| mode & 0o700 != 0o700) else { continue };
+            set_mode(&on_disk(top, path), mode | 0o700)?;
+            opened.insert(path.to_vec(), mode);
+        }
+        Ok(opened)
+    }
+
+    /// Gives files and directories the permissions they had, the innermost first.
+    fn permissions(&self, opened: BTreeMap<RepoPath, u32>) -> Result<(), GitError> {
+        let top = &self.scratch.repository.top_level;
+        let mut directories = opened;
+        if let Some(kept) = &self.kept {
+            let written = self.sorted.write.iter();
+            let written = written.filter_map(|path| Some((path, kept.survey.file_mode(path)?)));
+            for (path, mode) in written.chain(self.sorted.modes.iter().map(|(path, mode)| (path, *mode))) {
+                if file_mode(top, path).is_some_and(|now| now != mode) {
+                    set_mode(&on_disk(top, path), mode)?;
+                }
+            }
+            directories
+                .extend(kept.survey.directories.iter().map(|(path, found)| (path.clone(), found.mode)));
+        }
+        for (path, mode) in directories.into_iter().rev() {
+            if directory_mode(top, &path).is_some_and(|now| now != mode) {
+                set_mode(&on_disk(top, &path), mode)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_written(&self) -> Result<(), GitError> {
         let still = changes(&self.scratch.run(TARGET, RAW, b"")?, "diff-files")?;
-        let written: BTreeSet<&RepoPath> = self.write.iter().collect();
+        let written: BTreeSet<&RepoPath> = self.sorted.write.iter().collect();
         match still.iter().find(|change| written.contains(&change.path)) {
             Some(change) => {
                 let problem = io::Error::other("it is not as it was written");
@@ -92,15 +150,47 @@ impl Prospect {
     }
 
     fn index(&self, lock: IndexLock) -> Result<(), GitError> {
-        let Some(tree) = self.point.index_tree.as_ref().filter(|_| self.plan.index_differs) else {
+        if !self.plan.index_differs {
             return Ok(());
+        }
+        let (scratch, place) = (&self.scratch, self.scratch.repository.index());
+        let written = match (&self.kept, &self.point.index_tree) {
+            (Some(kept), _) => match &kept.index.bytes {
+                Some(bytes) => {
+                    self.copy_index_objects(kept)?;
+                    lock.commit(bytes, &place, self.point.index_time)
+                }
+                None => lock.remove(&place),
+            },
+            (None, Some(tree)) => {
+                scratch.copy_index("new")?;
+                scratch.run("new", ["read-tree", "--reset", tree], b"")?;
+                let bytes =
+                    fs::read(scratch.path("new")).map_err(GitError::io("read", scratch.path("new")))?;
+                lock.commit(&bytes, &place, None)
+            }
+            (None, None) => return Ok(()),
         };
+        written.map_err(GitError::io("write", &place))
+    }
+
+    /// The user's git does not read our store: what the index names and only the store has goes to the repository.
+    fn copy_index_objects(&self, kept: &KeptState) -> Result<(), GitError> {
         let scratch = &self.scratch;
-        scratch.copy_index("new")?;
-        scratch.run("new", ["read-tree", "--reset", tree], b"")?;
-        let place = scratch.repository.index();
-        let bytes = fs::read(scratch.path("new")).map_err(GitError::io("read", scratch.path("new")))?;
-        lock.commit(&bytes, &place).map_err(GitError::io("write", &place))
+        let repository_objects = scratch.repository_objects();
+        let ids: String = kept.index.objects().into_iter().map(|id| format!("{id}\n")).collect();
+        let check = ["cat-file", "--buffer", "--batch-check"];
+        let answer = scratch.run_in_objects((&repository_objects, &[]), check, ids.as_bytes())?;
+        let answer = String::from_utf8_lossy(&answer);
+        let missing = answer.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned);
+        // What neither has was missing before, as in a partial clone.
+        let missing = existing(scratch, missing.collect())?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let others = [scratch.store().objects(), scratch.path("objects")];
+        let base = repository_objects.join("pack/pack");
+        pack_into(scratch, (&repository_objects, &others), &base, &missing)
     }
 
     fn head(&self) -> Result<(), GitError> {
@@ -130,14 +220,15 @@ impl Prospect {
     }
 }
 
-/// Removes a file, and the folders that are empty without it.
-fn remove(top_level: &Path, file: &Path) -> Result<(), GitError> {
+fn remove_file(file: &Path) -> Result<(), GitError> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(GitError::io("remove", file)(error));
-        }
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("remove", file)(error)),
+        _ => Ok(()),
     }
+}
+
+/// Removes the directories above a file that are empty now.
+fn remove_empty_above(top_level: &Path, file: &Path) {
     let mut folder = file.parent();
     while let Some(above) = folder.filter(|above| *above != top_level && above.starts_with(top_level)) {
         if fs::remove_dir(above).is_err() {
@@ -145,7 +236,32 @@ fn remove(top_level: &Path, file: &Path) -> Result<(), GitError> {
         }
         folder = above.parent();
     }
-    Ok(())
+}
+
+/// Something may have been put there since; then it stays.
+fn remove_directory(directory: &Path) -> Result<(), GitError> {
+    match fs::remove_dir(directory) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
+            Ok(())
+        }
+        removed => removed.map_err(GitError::io("remove", directory)),
+    }
+}
+
+fn make_directory(directory: &Path) -> Result<(), GitError> {
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
+        made => made.map_err(GitError::io("create", directory)),
+    }
+}
+
+fn directory_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
+    let found = fs::symlink_metadata(on_disk(top_level, path)).ok()?;
+    found.is_dir().then(|| found.permissions().mode() & 0o7777)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), GitError> {
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(GitError::io("set the mode of", path))
 }
 
 /// git's lock on an index: a file beside it, which becomes the index or goes.
@@ -160,13 +276,21 @@ impl IndexLock {
         Ok(IndexLock { path: path.to_owned(), file })
     }
 
-    fn commit(mut self, bytes: &[u8], index: &Path) -> io::Result<()> {
+    /// `modified` is the time the index file had; by it git decides which entries it has to compare again.
+    fn commit(mut self, bytes: &[u8], index: &Path, modified: Option<(u64, u32)>) -> io::Result<()> {
         if let Ok(found) = fs::metadata(index) {
             self.file.set_permissions(found.permissions())?;
         }
         self.file.write_all(bytes)?;
+        if let Some((seconds, nanoseconds)) = modified {
+            self.file.set_modified(UNIX_EPOCH + Duration::new(seconds, nanoseconds))?;
+        }
         self.file.sync_all()?;
         fs::rename(&self.path, index)
+    }
+
+    fn remove(self, index: &Path) -> io::Result<()> {
+        fs::remove_file(index)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk};
 use crate::repository::{Head, Repository, find};
 use crate::run::Git;
-use crate::scratch::{Objects, Scratch};
+use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
 /// Without having read these, nobody can say what became of them.
@@ -43,7 +43,7 @@ impl Baseline {
     pub fn take(git: &Git, dir: &Path, place: &Path, limits: Limits) -> Result<Option<Baseline>, GitError> {
         let Some(repository) = find(git, dir)? else { return Ok(None) };
         let head = repository.head(git)?;
-        let scratch = Scratch::make(git, &repository, place, Objects::Passing)?;
+        let scratch = Scratch::make(git, &repository, place)?;
         let index = Stamp::at(&repository.index());
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
         Baseline::of(scratch, &captured, captured.unread.clone(), (head, index)).map(Some)
@@ -59,8 +59,6 @@ impl Baseline {
             return Err(GitError::TooManyLeftOut { count: unread.len() });
         }
         let (tree, index_tree) = (captured.tree.clone(), captured.index_tree.clone());
-        // What is made from now on is of no use to the repository.
-        let scratch = scratch.storing(Objects::Passing);
         Ok(Baseline {
             scratch,
             tree,

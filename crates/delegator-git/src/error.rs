@@ -18,6 +18,8 @@ pub enum GitError {
     Unreadable { command: &'static str },
     #[error("{count} files would have to be left out")]
     TooManyLeftOut { count: usize },
+    #[error("a restore point named {reference} exists already")]
+    NameTaken { reference: String },
     #[error("the work tree {} is not beside its repository", top_level.display())]
     Elsewhere { top_level: PathBuf },
     #[error("cannot {doing} {}: {source}", path.display())]

@@ -67,7 +67,8 @@ impl<'a> Gatherer<'a> {
     /// The file, if it can be read.
     fn readable(&mut self, path: &[u8]) -> Option<Metadata> {
         let place = on_disk(&self.scratch.repository.top_level, path);
-        let found = fs::symlink_metadata(&place).ok()?;
+        // A directory in the place of a file: the files in it have paths of their own.
+        let found = fs::symlink_metadata(&place).ok().filter(|found| !found.is_dir())?;
         if found.is_symlink() || (found.is_file() && access(&place, Access::READ_OK).is_ok()) {
             return Some(found);
         }

@@ -1,33 +1,44 @@
-//! Restore points: a work tree and its index as commits, kept by a ref of ours.
+//! Restore points: the state of a work tree and its index, as one commit in the private [`Store`].
 //!
 //! ```text
-//! refs/mcp-delegator/<name> ─▶ work tree ─▶ index ─▶ HEAD
-//!                                  └──────────────▶ HEAD
+//! refs/mcp-delegator/<name> ─▶ tree/        the work tree
+//!   (in the store)             index-tree/  the index, unless it has conflicts
+//!                              state/       the index file, directories, permission bits, files kept off the disk
+//!                              blobs/       what only the index file names: conflicts, intent to add
+//!                              meta.json    a RestorePoint
+//! refs/mcp-delegator/<name> ─▶ HEAD
+//!   (in the repository)
 //! ```
 //!
-//! It has the form of a stash, so git's own commands read it. Index and work tree are not touched by making one.
+//! The commit has no parents. It holds all that a restore needs, so the ref alone is enough. Index and work tree are not
+//! touched by creating one. Versions up to 3.6 kept a commit in the form of a stash in the user's repository; those
+//! restore points have no `store` and are still read.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::Baseline;
-use crate::capture::{Captured, LeftOut, Limits, Purpose, capture};
+use crate::capture::{LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
+use crate::index_file::IndexFile;
 use crate::listing::line;
-use crate::repository::{Head, find};
+use crate::record::record;
+use crate::repository::find;
 use crate::run::{Call, Git};
-use crate::scratch::{Objects, Scratch};
+use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-
-/// Nobody can read a longer list, and a record has to be written.
-const MOST_LEFT_OUT: usize = 100_000;
+use crate::state::{State, directories_of};
+use crate::store::Store;
 
 /// What is known of a restore point; all that is needed to bring it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePoint {
     pub reference: String,
+    /// Empty in `meta.json`, which is part of the commit.
+    #[serde(default)]
     pub commit: String,
     /// The work tree.
     pub tree: String,
@@ -44,11 +55,31 @@ pub struct RestorePoint {
     pub top_level: PathBuf,
     /// Where the refs and objects are.
     pub repository: PathBuf,
+    /// Where the restore point is; `None`: in the repository itself, as versions up to 3.6 did.
+    #[serde(default)]
+    pub store: Option<PathBuf>,
+    /// When it was created, in seconds since 1970.
+    #[serde(default)]
+    pub created_at: i64,
+    /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to trust.
+    #[serde(default)]
+    pub index_time: Option<(u64, u32)>,
+    /// The operations in progress, by the names of git's own files (`MERGE_HEAD`).
+    #[serde(default)]
+    pub under_way: Vec<String>,
+    /// There were too many directories or unusual permissions to record all.
+    #[serde(default)]
+    pub is_partial: bool,
 }
 
 impl RestorePoint {
     pub fn is_dirty(&self) -> bool {
         self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
+    }
+
+    /// Bytes the restore point takes on disk; `None` for one in the repository itself.
+    pub fn bytes(&self) -> Option<u64> {
+        self.store.as_ref().map(|store| Store::at(store).size(&self.reference))
     }
 }
 
@@ -71,78 +102,75 @@ pub fn keep_restore_point(
 ) -> Result<Option<Kept>, GitError> {
     let Some(repository) = find(git, dir)? else { return Ok(None) };
     let head = repository.head(git)?;
-    let scratch = Scratch::make(git, &repository, place, Objects::Kept)?;
-    let index = Stamp::at(&repository.index());
+    let scratch = Scratch::make(git, &repository, place)?;
+    let stamp = Stamp::at(&repository.index());
+    let index = IndexFile::read(&scratch)?;
     let mut captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Keep)?;
     let unread = std::mem::take(&mut captured.unread);
-    let point = record(&scratch, &mut captured, head.clone(), reference)?;
-    let baseline = Baseline::of(scratch, &captured, unread, (head, index));
+    let known = directories_of(&scratch, &captured.tree)?;
+    let mut state = State::of(&scratch, captured, index, &known, limits.time);
+    let point = record(&scratch, &mut state, head.clone(), reference)?;
+    let baseline = Baseline::of(scratch, &state.captured, unread, (head, stamp));
     Ok(Some(Kept { point, baseline }))
 }
 
-/// Turns what was captured into commits, and keeps them. The list of what was left out goes with them.
-pub(crate) fn record(
-    scratch: &Scratch,
-    captured: &mut Captured,
-    head: Head,
-    reference: &str,
-) -> Result<RestorePoint, GitError> {
-    let repository = &scratch.repository;
-    if captured.left_out.len() > MOST_LEFT_OUT {
-        return Err(GitError::TooManyLeftOut { count: captured.left_out.len() });
-    }
-    let commit = |tree: &str, parents: &[&String], what: &str| -> Result<String, GitError> {
-        let message = format!("mcp-delegator: {what} before {reference}\n");
-        let mut args = vec!["commit-tree", tree];
-        for parent in parents {
-            args.extend(["-p", parent.as_str()]);
-        }
-        Ok(line(&scratch.run("none", args, message.as_bytes())?))
-    };
-    let mut parents: Vec<&String> = head.commit.iter().collect();
-    let index = match &captured.index_tree {
-        Some(tree) => Some(commit(tree, &parents, "index")?),
-        None => None,
-    };
-    parents.extend(&index);
-    let kept = commit(&captured.tree, &parents, "work tree")?;
-    let committed = committed_tree(scratch, &head)?;
-    // Last: a ref is the promise that all of it is there.
-    let command = format!("create {reference}\0{kept}\0");
-    repository.update_refs(&scratch.git, command.as_bytes(), "mcp-delegator: restore point")?;
-    Ok(RestorePoint {
-        reference: reference.to_owned(),
-        commit: kept,
-        tree: captured.tree.clone(),
-        staged: captured.index_tree.as_ref().is_some_and(|tree| Some(tree) != committed.as_ref()),
-        index_tree: captured.index_tree.clone(),
-        head: head.commit,
-        branch: head.branch,
-        modified: captured.modified,
-        untracked: captured.untracked,
-        left_out: std::mem::take(&mut captured.left_out),
-        top_level: repository.top_level.clone(),
-        repository: repository.common_dir.clone(),
-    })
+/// A restore point as the store has it.
+#[derive(Debug)]
+pub struct StoredPoint {
+    pub point: RestorePoint,
+    pub bytes: u64,
 }
 
-/// The tree of HEAD; before the first commit that is the empty one.
-fn committed_tree(scratch: &Scratch, head: &Head) -> Result<Option<String>, GitError> {
-    match &head.commit {
-        Some(commit) => {
-            let tree = format!("{commit}^{{tree}}");
-            Ok(Some(line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?)))
-        }
-        None => {
-            let empty = scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?;
-            Ok(Some(line(&empty)))
-        }
+/// The restore points in the store of the repository `dir` lies in, by name; `None` outside a work tree. Needs nothing
+/// but the repository.
+pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
+    let Some(repository) = find(git, dir)? else { return Ok(None) };
+    let store = Store::of(&repository.common_dir);
+    let mut found = Vec::new();
+    for reference in store.references() {
+        let Some(commit) = store.read(&reference) else { continue };
+        let mut option = OsString::from("--git-dir=");
+        option.push(store.path());
+        let meta = format!("{commit}:meta.json");
+        let call = Call { options: vec![option], ..Call::new(["cat-file", "blob", &meta]) };
+        let bytes = git.run(&repository.top_level, &call)?;
+        let unreadable = |_| GitError::Unreadable { command: "cat-file" };
+        let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        // The repository may have been moved since, or be seen by another path.
+        let point = RestorePoint {
+            commit,
+            reference: reference.clone(),
+            repository: repository.common_dir.clone(),
+            store: Some(store.path().to_owned()),
+            ..point
+        };
+        found.push(StoredPoint { point, bytes: store.size(&reference) });
     }
+    Ok(Some(found))
+}
+
+/// Deletes a restore point with its objects, if it is still the one that was created. True if it was there.
+pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+    let Some(store) = point.store.as_deref().map(Store::at) else {
+        return drop_ref(git, &point.repository, &point.reference, &point.commit);
+    };
+    if store.read(&point.reference).as_ref() != Some(&point.commit) {
+        return Ok(false);
+    }
+    if let Some(head) = &point.head {
+        drop_ref(git, &point.repository, &point.reference, head)?;
+    }
+    store.delete(&point.reference).map(|()| true)
 }
 
 /// Removes a ref of ours, if it still is what we made it. True if it was there.
-pub fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &str) -> Result<bool, GitError> {
-    let mut option = std::ffi::OsString::from("--git-dir=");
+pub(crate) fn drop_ref(
+    git: &Git,
+    repository: &Path,
+    reference: &str,
+    commit: &str,
+) -> Result<bool, GitError> {
+    let mut option = OsString::from("--git-dir=");
     option.push(repository);
     let call = |args: [&str; 4]| Call { options: vec![option.clone()], ..Call::new(args) };
     let found = git.ask(repository, &call(["rev-parse", "--verify", "--quiet", reference]))?;

@@ -61,6 +61,8 @@ pub(crate) struct Call<'a> {
     pub(crate) input: &'a [u8],
     /// Whether the user's own configuration is read; only for questions about it.
     pub(crate) asks_user: bool,
+    /// Bytes of output beyond the usual bound; for lists and files whose size the user's repository decides.
+    pub(crate) more_output: usize,
 }
 
 impl<'a> Call<'a> {
@@ -96,7 +98,7 @@ impl Git {
     pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
         let mut command = self.command(dir, call);
         let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
-        let talked = converse(&mut child, call.input, self.until);
+        let talked = converse(&mut child, call, self.until);
         if talked.as_ref().is_err() || matches!(talked, Ok(None)) {
             end(&mut child);
         }
@@ -105,7 +107,10 @@ impl Git {
             Ok(Some(talked)) => talked,
             Ok(None) => return Err(GitError::TooSlow { command: call.name(), limit: self.limit }),
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                return Err(GitError::TooMuch { command: call.name(), limit: MOST_OUTPUT });
+                return Err(GitError::TooMuch {
+                    command: call.name(),
+                    limit: MOST_OUTPUT + call.more_output,
+                });
             }
             Err(source) => return Err(GitError::Spawn { source }),
         };
@@ -171,19 +176,21 @@ struct Streams<'a> {
     stderr: Option<ChildStderr>,
     pidfd: OwnedFd,
     output: Vec<u8>,
+    most_output: usize,
     words: Vec<u8>,
 }
 
 /// Writes the input and reads both streams; `None` when the time was over first.
-fn converse(child: &mut Child, input: &[u8], until: Instant) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+fn converse(child: &mut Child, call: &Call<'_>, until: Instant) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
     let mut streams = Streams {
         stdin: child.stdin.take(),
-        unsaid: input,
+        unsaid: call.input,
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
         pidfd: pidfd_open(pid, PidfdFlags::empty())?,
         output: Vec::new(),
+        most_output: MOST_OUTPUT + call.more_output,
         words: Vec::new(),
     };
     streams.dont_block()?;
@@ -245,8 +252,8 @@ impl Streams<'_> {
     }
 
     fn listen(&mut self) -> io::Result<()> {
-        take_all(&mut self.stdout, &mut self.output, MOST_OUTPUT)?;
-        if self.output.len() >= MOST_OUTPUT {
+        take_all(&mut self.stdout, &mut self.output, self.most_output)?;
+        if self.output.len() >= self.most_output {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         // Of complaints the beginning is enough.

@@ -17,26 +17,19 @@ use crate::error::GitError;
 use crate::listing::{RepoPath, joined, records};
 use crate::repository::Repository;
 use crate::run::{Call, Git};
+use crate::store::Store;
 
 /// An encoding cannot be switched off, only left unsaid.
 const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
 /// An ignore file beyond this is nobody's.
 const MOST_EXCLUDES: u64 = 1 << 20;
 
-/// Where new objects go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Objects {
-    Kept,
-    /// Gone with the scratch directory: for looking only.
-    Passing,
-}
-
 #[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) git: Git,
     pub(crate) repository: Repository,
     dir: TempDir,
-    objects: Objects,
+    store: Store,
     options: Vec<OsString>,
     /// Whether git may store a file otherwise than it lies in the work tree.
     pub(crate) converts: bool,
@@ -44,12 +37,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Makes one below `place`.
-    pub(crate) fn make(
-        git: &Git,
-        repository: &Repository,
-        place: &Path,
-        objects: Objects,
-    ) -> Result<Scratch, GitError> {
+    pub(crate) fn make(git: &Git, repository: &Repository, place: &Path) -> Result<Scratch, GitError> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(place);
         let dir = dir.map_err(GitError::io("make a directory in", place))?;
         fill(dir.path(), repository).map_err(GitError::io("fill", dir.path()))?;
@@ -69,12 +57,28 @@ impl Scratch {
             setting.push(value);
             options.extend(["-c".into(), setting]);
         }
-        Ok(Scratch { git: git.clone(), repository: repository.clone(), dir, objects, options, converts })
+        let store = Store::of(&repository.common_dir);
+        Ok(Scratch { git: git.clone(), repository: repository.clone(), dir, store, options, converts })
     }
 
-    /// From now on new objects go there.
-    pub(crate) fn storing(self, objects: Objects) -> Scratch {
-        Scratch { objects, ..self }
+    /// The repository's store of restore points, which may not exist yet.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Reads restore points from this store.
+    pub(crate) fn with_store(self, store: Store) -> Scratch {
+        Scratch { store, ..self }
+    }
+
+    /// The length of an object id.
+    pub(crate) fn id_bytes(&self) -> usize {
+        if self.repository.object_format == "sha256" { 32 } else { 20 }
+    }
+
+    /// Where the user's repository keeps its objects.
+    pub(crate) fn repository_objects(&self) -> PathBuf {
+        self.repository.common_dir.join("objects")
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -90,6 +94,16 @@ impl Scratch {
     ) -> Result<Vec<u8>, GitError> {
         let call = self.call(index, args, &self.repository.top_level);
         self.git.run(&self.repository.top_level, &Call { input, ..call })
+    }
+
+    /// Like [`Scratch::run`], for output as large as the repository.
+    pub(crate) fn run_long<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let call = self.call("none", args, &self.repository.top_level);
+        self.git.run(&self.repository.top_level, &Call { input, more_output: 1 << 30, ..call })
     }
 
     /// Which of the paths the ignore files in a work tree hide.
@@ -113,28 +127,36 @@ impl Scratch {
         args: impl IntoIterator<Item = S>,
         work_tree: &Path,
     ) -> Call<'a> {
-        let repository_objects = self.repository.common_dir.join("objects").into_os_string();
-        let mut variables: Vec<(&'static str, OsString)> = vec![
+        let variables: Vec<(&'static str, OsString)> = vec![
             ("GIT_DIR", self.dir.path().into()),
             ("GIT_WORK_TREE", work_tree.into()),
             ("GIT_INDEX_FILE", self.path(index).into()),
-            ("GIT_AUTHOR_NAME", "mcp-delegator".into()),
-            ("GIT_AUTHOR_EMAIL", "mcp-delegator@localhost".into()),
-            ("GIT_COMMITTER_NAME", "mcp-delegator".into()),
-            ("GIT_COMMITTER_EMAIL", "mcp-delegator@localhost".into()),
+            // Objects made here go with the scratch directory, unless they are packed into a store.
+            ("GIT_OBJECT_DIRECTORY", self.path("objects").into()),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&[self.repository_objects(), self.store.objects()])),
         ];
         let mut options = self.options.clone();
-        match self.objects {
-            Objects::Kept => variables.push(("GIT_OBJECT_DIRECTORY", repository_objects)),
-            Objects::Passing => {
-                variables.push(("GIT_OBJECT_DIRECTORY", self.path("objects").into()));
-                variables.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&repository_objects)));
-                // Nobody reads them after a crash, and nobody keeps them.
-                options
-                    .extend(["-c", "core.fsync=none", "-c", "core.looseCompression=0"].map(OsString::from));
-            }
+        for setting in ["core.fsync=none", "core.looseCompression=0", "fastimport.unpackLimit=0"] {
+            options.extend(["-c", setting].map(OsString::from));
         }
         Call { options, variables, ..Call::new(args) }
+    }
+
+    /// Runs git with another object directory to write to, and only these to read from.
+    pub(crate) fn run_in_objects<S: AsRef<OsStr>>(
+        &self,
+        (objects, others): (&Path, &[PathBuf]),
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let top = &self.repository.top_level;
+        let variables = vec![
+            ("GIT_DIR", self.dir.path().into()),
+            ("GIT_OBJECT_DIRECTORY", objects.into()),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(others)),
+        ];
+        let options = ["-c", "pack.compression=1"].map(OsString::from).to_vec();
+        self.git.run(top, &Call { options, variables, input, ..Call::new(args) })
     }
 
     /// Puts a copy of the repository's index under that name.
@@ -186,10 +208,12 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::options().write(true).open(to)?.set_modified(found.modified()?)
 }
 
-/// A list of directories is divided by colons; in quotes a path may hold one.
-fn quoted(path: &OsStr) -> OsString {
-    let mut quoted = OsString::from("\"");
-    quoted.push(path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""));
-    quoted.push("\"");
-    quoted
+/// A list of directories for git: divided by colons, so each one is in quotes. Those that do not exist are left out.
+fn listed(paths: &[PathBuf]) -> OsString {
+    let quoted = |path: &PathBuf| {
+        let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{text}\"")
+    };
+    let paths: Vec<String> = paths.iter().filter(|path| path.is_dir()).map(quoted).collect();
+    OsString::from(paths.join(":"))
 }

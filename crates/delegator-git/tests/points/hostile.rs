@@ -129,7 +129,9 @@ fn nothing_a_repository_configures_is_run() {
     assert_eq!(world.read("new.evil").as_deref(), Some("untracked\n"));
     assert_eq!(world.read("added.evil"), None);
     world.restore(&undo, true).unwrap();
-    delegator_git::drop_ref(&world.runner(), &point.repository, reference, &point.commit).unwrap();
+    assert_eq!(delegator_git::stored_points(&world.runner(), &world.tree).unwrap().unwrap().len(), 3);
+    assert!(delegator_git::holds_unique_content(&world.runner(), &point).unwrap());
+    delegator_git::drop_point(&world.runner(), &point).unwrap();
     assert_eq!(canaries(&world), Vec::<String>::new());
     // The bait is good: an ordinary git runs it.
     for args in [

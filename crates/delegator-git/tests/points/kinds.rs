@@ -104,7 +104,7 @@ fn submodules_and_nested_repositories_are_not_entered() {
 }
 
 #[test]
-fn a_conflicted_index_falls_back_to_the_files() {
+fn a_conflicted_index_comes_back_with_its_conflicts() {
     let world = World::new();
     world.git(&["checkout", "--quiet", "-b", "side"]);
     world.write("a", "side\n");
@@ -114,6 +114,7 @@ fn a_conflicted_index_falls_back_to_the_files() {
     world.git(&["commit", "--quiet", "-am", "main"]);
     assert!(!world.in_tree(&["merge", "side"], &world.tree).0, "it must conflict");
     let conflicted = world.read("a").unwrap();
+    let (index, status) = (world.index(), world.status());
     let point = world.keep();
     assert!(point.index_tree.is_none() && point.is_dirty());
     world.write("a", "agent\n");
@@ -121,7 +122,8 @@ fn a_conflicted_index_falls_back_to_the_files() {
     world.commit("agent");
     world.write("b", "agent\n");
     let (plan, _) = world.restore(&point, false).unwrap();
-    assert!(plan.index_is_left && !plan.index_differs);
+    assert!(plan.index_differs && !plan.index_is_left);
+    assert_eq!((world.index(), world.status()), (index, status));
     assert_eq!((world.read("a"), world.read("b").as_deref()), (Some(conflicted), Some("b1\n")));
 }
 

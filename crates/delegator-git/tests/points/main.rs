@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
 mod comparing;
+mod exact;
 mod hidden;
 mod hostile;
 mod kinds;
+mod private;
 mod restoring;
 mod world;

@@ -1,6 +1,6 @@
 //! What comes back, what goes, and what is never touched.
 
-use delegator_git::{LeftOutReason, RestoreError, drop_ref, look};
+use delegator_git::{LeftOutReason, RestoreError, drop_point, look};
 
 use crate::world::{REFERENCE, World};
 
@@ -23,7 +23,7 @@ fn index_and_work_tree_come_back_as_they_were() {
     let point = world.keep();
     assert!(point.staged && point.is_dirty());
     assert_eq!((point.modified, point.untracked, point.branch.as_deref()), (2, 1, Some("refs/heads/main")));
-    assert_eq!(world.git(&["show", &format!("{REFERENCE}^2:a")]), "a2\n", "the index is a commit of its own");
+    assert_eq!(world.in_store(&["show", &format!("{REFERENCE}:index-tree/a")]), "a2\n");
     // What a task might do.
     world.write("a", "agent\n");
     world.remove("b");
@@ -48,7 +48,7 @@ fn index_and_work_tree_come_back_as_they_were() {
 fn nothing_differs_when_nothing_was_done() {
     let world = dirty();
     let point = world.keep();
-    let prospect = look(&world.runner(), &point, &world.place(), true).unwrap();
+    let prospect = look(&world.runner(), &point, &world.place()).unwrap();
     assert!(prospect.plan.is_empty() && !prospect.plan.head_moved, "{:?}", prospect.plan);
 }
 
@@ -59,7 +59,7 @@ fn looking_adds_nothing_to_the_repository() {
     world.write("a", "agent\n");
     world.write("other", "agent\n");
     let before = world.git(&["count-objects"]);
-    let prospect = look(&world.runner(), &point, &world.place(), true).unwrap();
+    let prospect = look(&world.runner(), &point, &world.place()).unwrap();
     assert_eq!(
         (prospect.plan.write.as_slice(), prospect.plan.remove.as_slice()),
         (["a".to_owned()].as_slice(), ["other".to_owned()].as_slice())
@@ -80,10 +80,10 @@ fn a_branch_moves_back_only_on_request_and_its_commits_stay_reachable() {
     assert!(plan.head_moved);
     assert_eq!(world.git(&["rev-parse", "HEAD"]), agents);
     assert_eq!(world.read("a").as_deref(), Some("a3\n"));
-    drop_ref(&world.runner(), &point.repository, &undo.reference, &undo.commit).unwrap();
+    drop_point(&world.runner(), &undo).unwrap();
     let (_, undo) = world.restore(&point, true).unwrap();
     assert_eq!(world.git(&["rev-parse", "HEAD"]), first);
-    assert_eq!(world.git(&["rev-parse", &format!("{}^1", undo.reference)]), agents);
+    assert_eq!(world.git(&["rev-parse", &undo.reference]), agents);
     assert!(world.status().starts_with("MM a\n"), "{}", world.status());
 }
 
@@ -93,11 +93,10 @@ fn a_switched_branch_and_a_detached_head_come_back() {
     let on_main = world.keep();
     world.git(&["checkout", "--quiet", "-b", "agent"]);
     world.commit("agent");
-    world.restore(&on_main, true).unwrap();
+    let (_, undo) = world.restore(&on_main, true).unwrap();
+    assert!(drop_point(&world.runner(), &on_main).unwrap() && drop_point(&world.runner(), &undo).unwrap());
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/main");
     assert!(world.git(&["branch", "--list"]).contains("agent"), "nobody's branch is deleted");
-    world.git(&["update-ref", "-d", REFERENCE]);
-    world.git(&["update-ref", "-d", &format!("{REFERENCE}.undo")]);
     world.git(&["checkout", "--quiet", "--detach"]);
     let detached = world.keep();
     assert_eq!(detached.branch, None);
@@ -222,9 +221,9 @@ fn a_lock_another_repository_and_a_changed_ref_are_refused() {
     world.write(".git/index.lock", "");
     assert!(matches!(world.restore(&point, false), Err(RestoreError::Locked { .. })));
     world.remove(".git/index.lock");
-    world.git(&["update-ref", REFERENCE, "HEAD"]);
+    world.in_store(&["update-ref", REFERENCE, &point.tree]);
     assert!(matches!(world.restore(&point, false), Err(RestoreError::Gone { .. })));
-    assert!(!drop_ref(&world.runner(), &point.repository, REFERENCE, &point.commit).unwrap());
+    assert!(!drop_point(&world.runner(), &point).unwrap());
     std::fs::rename(world.tree.join(".git"), world.root.path().join("gone")).unwrap();
     assert!(matches!(world.restore(&point, false), Err(RestoreError::OtherRepository { .. })));
     world.git(&["init", "--quiet"]);
@@ -237,7 +236,7 @@ fn what_changes_between_looking_and_doing_is_not_overwritten() {
     let world = World::new();
     let point = world.keep();
     world.write("a", "agent\n");
-    let mut prospect = look(&world.runner(), &point, &world.place(), false).unwrap();
+    let mut prospect = look(&world.runner(), &point, &world.place()).unwrap();
     let undo = prospect.keep_undo("refs/mcp-delegator/undo").unwrap();
     world.write("a", "typed just now\n");
     let refused = prospect.apply(&undo, false);
@@ -250,7 +249,23 @@ fn what_changes_between_looking_and_doing_is_not_overwritten() {
 fn only_our_own_ref_is_dropped() {
     let world = World::new();
     let point = world.keep();
-    assert!(drop_ref(&world.runner(), &point.repository, REFERENCE, &point.commit).unwrap());
+    assert!(drop_point(&world.runner(), &point).unwrap());
     assert_eq!(world.git(&["for-each-ref", "refs/mcp-delegator"]), "");
-    assert!(!drop_ref(&world.runner(), &point.repository, REFERENCE, &point.commit).unwrap());
+    assert!(!drop_point(&world.runner(), &point).unwrap());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_known_folder_comes_back_by_undo() {
+    let world = World::new();
+    world.write("d/inner", "inner\n");
+    world.git(&["add", "."]);
+    world.commit("folder");
+    let point = world.keep();
+    std::fs::remove_dir_all(world.tree.join("d")).unwrap();
+    std::os::unix::fs::symlink("a", world.tree.join("d")).unwrap();
+    let (plan, undo) = world.restore(&point, false).unwrap();
+    assert_eq!((plan.write, plan.remove), (vec!["d/inner".to_owned()], vec!["d".to_owned()]));
+    let (plan, _) = world.restore(&undo, false).unwrap();
+    assert_eq!((plan.write, plan.remove), (vec!["d".to_owned()], vec!["d/inner".to_owned()]));
+    assert_eq!(std::fs::read_link(world.tree.join("d")).unwrap().to_str(), Some("a"));
 }

@@ -56,11 +56,27 @@ impl World {
         (output.status.success(), told + &String::from_utf8_lossy(&output.stderr))
     }
 
+    /// git, whether it likes it or not.
+    pub(crate) fn try_git<'a>(&self, args: impl Iterator<Item = &'a OsStr>) {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(&self.tree).env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.home());
+        command.output().unwrap();
+    }
+
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
         let (good, told) = self.in_tree(args, &self.tree);
         assert!(good, "git {args:?}: {told}");
         told
+    }
+
+    /// git in our own store of restore points.
+    #[track_caller]
+    pub(crate) fn in_store(&self, args: &[&str]) -> String {
+        let common = self.git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        let store = format!("--git-dir={}/mcp-delegator", common.trim());
+        self.git(&[&[store.as_str()], args].concat())
     }
 
     pub(crate) fn commit(&self, message: &str) {
@@ -124,7 +140,12 @@ impl World {
         let before = (self.index(), self.status());
         let point = self.try_keep(&self.tree, REFERENCE).unwrap().unwrap();
         assert_eq!((self.index(), self.status()), before);
-        assert_eq!(self.git(&["rev-parse", REFERENCE]).trim(), point.commit);
+        let head = self.in_tree(&["rev-parse", "--verify", "--quiet", REFERENCE], &self.tree);
+        assert_eq!(
+            (head.0, head.1.trim()),
+            (point.head.is_some(), point.head.as_deref().unwrap_or_default())
+        );
+        assert_eq!(self.in_store(&["rev-parse", REFERENCE]).trim(), point.commit);
         assert_eq!(std::fs::read_dir(self.place()).unwrap().count(), 0, "nothing is left of the work");
         point
     }
@@ -139,7 +160,7 @@ impl World {
         point: &RestorePoint,
         and_head: bool,
     ) -> Result<(Plan, RestorePoint), RestoreError> {
-        let mut prospect = look(&self.runner(), point, &self.place(), false)?;
+        let mut prospect = look(&self.runner(), point, &self.place())?;
         let plan = prospect.plan.clone();
         if and_head {
             prospect.check_head()?;

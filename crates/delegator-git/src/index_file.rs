@@ -1,0 +1,219 @@
+//! Reading git's index file (versions 2, 3 and 4): the entries with all their stages and flags, which no list of git's
+//! shows in full, and the trees its cache names. The format: `git help format-index`.
+
+use std::collections::BTreeSet;
+
+use crate::error::GitError;
+use crate::listing::RepoPath;
+use crate::scratch::Scratch;
+
+/// One entry, without what is only a cache of the file's metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) path: RepoPath,
+    pub(crate) mode: u32,
+    pub(crate) id: String,
+    pub(crate) stage: u8,
+    pub(crate) assume_unchanged: bool,
+    pub(crate) skip_worktree: bool,
+    pub(crate) intent_to_add: bool,
+}
+
+const GITLINK: u32 = 0o160_000;
+const DIRECTORY: u32 = 0o040_000;
+
+impl Entry {
+    pub(crate) fn is_submodule(&self) -> bool {
+        self.mode == GITLINK
+    }
+
+    /// A directory of a sparse index, collapsed to one entry.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.mode == DIRECTORY
+    }
+}
+
+/// An index: its bytes, if there is a file, and what they say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IndexFile {
+    pub(crate) bytes: Option<Vec<u8>>,
+    /// The file's modification time: seconds and nanoseconds.
+    pub(crate) modified: Option<(u64, u32)>,
+    pub(crate) entries: Vec<Entry>,
+    /// Trees the cache names.
+    trees: Vec<String>,
+    is_split: bool,
+}
+
+impl IndexFile {
+    /// The index of the repository; a split one as one file.
+    pub(crate) fn read(scratch: &Scratch) -> Result<IndexFile, GitError> {
+        let path = scratch.repository.index();
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(IndexFile::default()),
+            bytes => bytes.map_err(GitError::io("read", &path))?,
+        };
+        let modified = std::fs::metadata(&path).and_then(|found| found.modified()).ok();
+        let modified = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let modified = modified.map(|time| (time.as_secs(), time.subsec_nanos()));
+        let index = IndexFile { modified, ..IndexFile::parse(bytes, scratch.id_bytes())? };
+        if !index.is_split {
+            return Ok(index);
+        }
+        let name = "whole";
+        scratch.copy_index(name)?;
+        scratch.run(name, ["update-index", "--no-split-index"], b"")?;
+        let path = scratch.path(name);
+        let bytes = std::fs::read(&path).map_err(GitError::io("read", path))?;
+        Ok(IndexFile { modified, ..IndexFile::parse(bytes, scratch.id_bytes())? })
+    }
+
+    pub(crate) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Result<IndexFile, GitError> {
+        let mut reader = Reader { bytes: &bytes, at: 0, id_bytes };
+        let parsed = reader.index().ok_or(GitError::Unreadable { command: "index" })?;
+        let (entries, trees, is_split) = parsed;
+        Ok(IndexFile { bytes: Some(bytes), modified: None, entries, trees, is_split })
+    }
+
+    pub(crate) fn has_conflicts(&self) -> bool {
+        self.entries.iter().any(|entry| entry.stage != 0)
+    }
+
+    /// Every object the index needs; submodule commits live elsewhere.
+    pub(crate) fn objects(&self) -> BTreeSet<&str> {
+        let entries = self.entries.iter().filter(|entry| !entry.is_submodule());
+        entries.map(|entry| entry.id.as_str()).chain(self.trees.iter().map(String::as_str)).collect()
+    }
+}
+
+type Parsed = (Vec<Entry>, Vec<String>, bool);
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    id_bytes: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn short(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn id(&mut self) -> Option<String> {
+        let bytes = self.take(self.id_bytes)?;
+        Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn until(&mut self, end: u8) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(self.at..)?;
+        let length = rest.iter().position(|byte| *byte == end)?;
+        self.at += length + 1;
+        Some(&rest[..length])
+    }
+
+    fn index(&mut self) -> Option<Parsed> {
+        let is_index = self.take(4)? == b"DIRC";
+        let version = self.number()?;
+        if !is_index || !(2..=4).contains(&version) {
+            return None;
+        }
+        let count = self.number()?;
+        let mut entries: Vec<Entry> = Vec::new();
+        for _ in 0..count {
+            let before = entries.last().map_or(&[][..], |entry| &entry.path);
+            entries.push(self.entry(version, before)?);
+        }
+        let (mut trees, mut is_split) = (Vec::new(), false);
+        // What follows the extensions is the checksum.
+        while self.at + self.id_bytes < self.bytes.len() {
+            let name = self.take(4)?;
+            let length = usize::try_from(self.number()?).ok()?;
+            let bytes = self.take(length)?;
+            match name {
+                b"TREE" => trees = Reader { bytes, at: 0, ..*self }.trees()?,
+                b"link" => is_split = true,
+                _ => {}
+            }
+        }
+        Some((entries, trees, is_split))
+    }
+
+    fn entry(&mut self, version: u32, before: &[u8]) -> Option<Entry> {
+        let began = self.at;
+        self.take(24)?;
+        let mode = self.number()?;
+        self.take(12)?;
+        let id = self.id()?;
+        let flags = self.short()?;
+        let extended = if flags & 0x4000 != 0 { self.short()? } else { 0 };
+        let path = if version == 4 {
+            let dropped = self.offset()?;
+            let rest = self.until(0)?;
+            [before.get(..before.len().checked_sub(dropped)?)?, rest].concat()
+        } else {
+            let path = self.until(0)?.to_vec();
+            // Padded with NUL to a multiple of eight.
+            let length = self.at - began;
+            self.take(length.next_multiple_of(8) - length)?;
+            path
+        };
+        Some(Entry {
+            path,
+            mode,
+            id,
+            stage: u8::try_from((flags >> 12) & 3).ok()?,
+            assume_unchanged: flags & 0x8000 != 0,
+            skip_worktree: extended & 0x4000 != 0,
+            intent_to_add: extended & 0x2000 != 0,
+        })
+    }
+
+    /// The number that pack files use for offsets.
+    fn offset(&mut self) -> Option<usize> {
+        let mut byte = *self.take(1)?.first()?;
+        let mut value = usize::from(byte & 0x7f);
+        while byte & 0x80 != 0 {
+            byte = *self.take(1)?.first()?;
+            value = value.checked_add(1)?.checked_mul(128)? + usize::from(byte & 0x7f);
+        }
+        Some(value)
+    }
+
+    /// `path NUL entries SP subtrees LF [id]`; a negative count means "not known".
+    fn trees(&mut self) -> Option<Vec<String>> {
+        let mut found = Vec::new();
+        while self.at < self.bytes.len() {
+            self.until(0)?;
+            let is_known = !self.until(b' ')?.starts_with(b"-");
+            self.until(b'\n')?;
+            if is_known {
+                found.push(self.id()?);
+            }
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        for bytes in [b"".as_slice(), b"DIRC", b"DIRC\0\0\0\x02\0\0\0\x01", b"DIRC\0\0\0\x09\0\0\0\0"] {
+            assert!(IndexFile::parse(bytes.to_vec(), 20).is_err(), "{bytes:?}");
+        }
+        let empty = [b"DIRC\0\0\0\x02\0\0\0\0".as_slice(), &[7; 20]].concat();
+        assert_eq!(IndexFile::parse(empty, 20).unwrap().entries, []);
+    }
+}

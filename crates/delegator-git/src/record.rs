@@ -1,0 +1,256 @@
+//! Writing a restore point: one commit, one pack in the store, then the refs.
+//!
+//! The pack holds every object that the point needs and that HEAD's tree does not have, whether we made it or found it in
+//! the user's repository (staged content), so `git gc` there cannot take anything away.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::GitError;
+use crate::index_file::IndexFile;
+use crate::listing::{GITLINK, joined, line, records};
+use crate::look::under_way;
+use crate::point::{RestorePoint, drop_ref};
+use crate::repository::Head;
+use crate::scratch::Scratch;
+use crate::state::State;
+
+/// Nobody can read a longer list, and a record has to be written.
+const MOST_LEFT_OUT: usize = 100_000;
+const WHY: &str = "mcp-delegator: restore point";
+
+/// Keeps a state under that name, which must not be taken. The list of what was left out goes with it.
+pub(crate) fn record(
+    scratch: &Scratch,
+    state: &mut State,
+    head: Head,
+    reference: &str,
+) -> Result<RestorePoint, GitError> {
+    let (repository, store) = (&scratch.repository, scratch.store());
+    let captured = &mut state.captured;
+    if captured.left_out.len() > MOST_LEFT_OUT {
+        return Err(GitError::TooManyLeftOut { count: captured.left_out.len() });
+    }
+    if store.read(reference).is_some() {
+        return Err(GitError::NameTaken { reference: reference.to_owned() });
+    }
+    let committed = committed_tree(scratch, &head)?;
+    let mut point = RestorePoint {
+        reference: reference.to_owned(),
+        commit: String::new(),
+        tree: captured.tree.clone(),
+        staged: captured.index_tree.as_ref().is_some_and(|tree| *tree != committed),
+        index_tree: captured.index_tree.clone(),
+        head: head.commit,
+        branch: head.branch,
+        modified: captured.modified,
+        untracked: captured.untracked,
+        left_out: std::mem::take(&mut captured.left_out),
+        top_level: repository.top_level.clone(),
+        repository: repository.common_dir.clone(),
+        store: Some(store.path().to_owned()),
+        created_at: now(),
+        index_time: state.index.modified,
+        under_way: under_way(repository).into_iter().map(str::to_owned).collect(),
+        is_partial: state.survey.is_partial,
+    };
+    let blobs = index_blobs(scratch, &state.index, &committed)?;
+    let made = write_commit(scratch, state, &point, &blobs)?;
+    point.commit = made.first().cloned().ok_or(GitError::Unreadable { command: "fast-import" })?;
+    let mut objects: BTreeSet<String> = made.into_iter().chain(blobs).collect();
+    objects.extend(differing(scratch, &committed, &point)?);
+    store.prepare(&repository.object_format)?;
+    let packed = pack(scratch, &objects, reference).and_then(|()| publish(scratch, &point));
+    if packed.is_err() {
+        let _ = store.delete_packs(reference);
+    }
+    packed.map(|()| point)
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Objects that only the index file names. Trees cannot: of a path with conflicts, and of one that is only intended.
+fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
+    let only_here = index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
+    let only_here = only_here.filter(|entry| !entry.is_submodule());
+    let mut found: BTreeSet<String> = only_here.map(|entry| entry.id.clone()).collect();
+    if index.has_conflicts() {
+        let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
+        scratch.copy_index("conflicts")?;
+        found.extend(new_ids(&scratch.run("conflicts", args, b"")?)?);
+    }
+    existing(scratch, found)
+}
+
+/// Those of the objects that can be read here.
+pub(crate) fn existing(scratch: &Scratch, ids: BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
+    if ids.is_empty() {
+        return Ok(ids);
+    }
+    let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let found = scratch.run_long(["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
+    let found = String::from_utf8_lossy(&found);
+    let is_there = |answer: &&str| !answer.ends_with(" missing");
+    Ok(found
+        .lines()
+        .filter(is_there)
+        .filter_map(|answer| answer.split(' ').next())
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Makes the commit. Returns its id first, then those of everything else that was made.
+fn write_commit(
+    scratch: &Scratch,
+    state: &State,
+    point: &RestorePoint,
+    blobs: &BTreeSet<String>,
+) -> Result<Vec<String>, GitError> {
+    let meta = serde_json::to_vec(point).map_err(|_| GitError::Unreadable { command: "meta.json" })?;
+    let (directories, modes) = (state.survey.directories_to_bytes(), state.survey.modes_to_bytes());
+    let absent = joined(state.absent.iter().map(Vec::as_slice));
+    let written = joined(state.about_to_write.iter().map(Vec::as_slice));
+    let mut files: Vec<(&str, &[u8])> = vec![
+        ("state/directories", &directories),
+        ("state/modes", &modes),
+        ("state/absent", &absent),
+        ("state/written", &written),
+        ("meta.json", &meta),
+    ];
+    files.extend(state.index.bytes.as_deref().map(|bytes| ("state/index", bytes)));
+    let mut script = Vec::new();
+    for (mark, (_, bytes)) in files.iter().enumerate() {
+        script.extend(format!("blob\nmark :{}\ndata {}\n", mark + 1, bytes.len()).into_bytes());
+        script.extend_from_slice(bytes);
+        script.push(b'\n');
+    }
+    let message = format!("mcp-delegator: {}\n", point.reference);
+    script.extend(
+        format!(
+            "commit refs/heads/point\nmark :99\ncommitter mcp-delegator <mcp-delegator@localhost> {} +0000\n\
+             data {}\n{message}\nM 040000 {} tree\n",
+            point.created_at,
+            message.len(),
+            point.tree
+        )
+        .into_bytes(),
+    );
+    let mut lines = String::new();
+    for (mark, (path, _)) in files.iter().enumerate() {
+        lines += &format!("M 100644 :{} {path}\n", mark + 1);
+    }
+    lines.extend(point.index_tree.iter().map(|tree| format!("M 040000 {tree} index-tree\n")));
+    lines.extend(blobs.iter().map(|id| format!("M 100644 {id} blobs/{id}\n")));
+    lines += "\nget-mark :99\nls :99 \"\"\nls :99 state\nls :99 blobs\n";
+    lines.extend((1..=files.len()).map(|mark| format!("get-mark :{mark}\n")));
+    script.extend((lines + "done\n").into_bytes());
+    let args = ["fast-import", "--quiet", "--done", "--date-format=raw"];
+    let answer = scratch.run("none", args, &script)?;
+    let length = 2 * scratch.id_bytes();
+    let is_id = |word: &&str| word.len() == length && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Ok(String::from_utf8_lossy(&answer).split_ascii_whitespace().filter(is_id).map(str::to_owned).collect())
+}
+
+/// Every object of the point's trees that HEAD's tree does not have, and possibly some it has.
+pub(crate) fn differing(
+    scratch: &Scratch,
+    committed: &str,
+    point: &RestorePoint,
+) -> Result<BTreeSet<String>, GitError> {
+    let trees: BTreeSet<&String> = point.index_tree.iter().chain([&point.tree]).collect();
+    let trees: Vec<&String> = trees.into_iter().filter(|tree| *tree != committed).collect();
+    if trees.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let pairs: String = trees.iter().map(|tree| format!("{committed} {tree}\n")).collect();
+    let args = ["diff-tree", "--stdin", "-r", "-t", "-z", "--raw", "--no-renames", "--no-ext-diff"];
+    let mut found = new_ids(&scratch.run_long(args, pairs.as_bytes())?)?;
+    found.extend(trees.into_iter().cloned());
+    Ok(found)
+}
+
+/// The new side of raw diff output; `diff-tree --stdin` puts the pair it compares before each.
+fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
+    let unreadable = || GitError::Unreadable { command: "diff-tree" };
+    let mut found = BTreeSet::new();
+    let mut records = records(output);
+    while let Some(mut facts) = records.next() {
+        while !facts.starts_with(b":") {
+            let Some(end) = facts.iter().position(|byte| *byte == b'\n') else { break };
+            facts = &facts[end + 1..];
+        }
+        if facts.is_empty() {
+            break;
+        }
+        let facts = std::str::from_utf8(facts).map_err(|_| unreadable())?;
+        let words: Vec<&str> = facts.split(' ').collect();
+        let [_, mode, _, id, _] = words.as_slice() else { return Err(unreadable()) };
+        records.next().ok_or_else(unreadable)?;
+        if *mode != GITLINK && id.bytes().any(|byte| byte != b'0') {
+            found.insert((*id).to_owned());
+        }
+    }
+    Ok(found)
+}
+
+fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Result<(), GitError> {
+    let store = scratch.store();
+    let others = [scratch.path("objects"), scratch.repository_objects()];
+    pack_into(scratch, (&store.objects(), &others), &store.pack_base(reference), objects)
+}
+
+/// Writes a pack with these objects. It needs to read them all; deltas would cost more time than they are worth.
+pub(crate) fn pack_into(
+    scratch: &Scratch,
+    places: (&std::path::Path, &[std::path::PathBuf]),
+    base: &std::path::Path,
+    objects: &BTreeSet<String>,
+) -> Result<(), GitError> {
+    let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
+    let mut args: Vec<std::ffi::OsString> =
+        ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into).to_vec();
+    args.push(base.into());
+    scratch.run_in_objects(places, args, input.as_bytes()).map(drop)
+}
+
+/// The refs: first the one that keeps HEAD's commit, last the promise that all of it is there.
+fn publish(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
+    let repository = &scratch.repository;
+    if let Some(head) = &point.head {
+        let command = format!("create {}\0{head}\0", point.reference);
+        repository.update_refs(&scratch.git, command.as_bytes(), WHY)?;
+    }
+    let created = scratch.store().create(&point.reference, &point.commit);
+    if let (Err(_), Some(head)) = (&created, &point.head) {
+        let _ = drop_ref(&scratch.git, &point.repository, &point.reference, head);
+    }
+    created
+}
+
+/// The tree of HEAD; before the first commit that is the empty one.
+pub(crate) fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, GitError> {
+    match &head.commit {
+        Some(commit) => {
+            let tree = format!("{commit}^{{tree}}");
+            Ok(line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
+        }
+        None => Ok(line(&scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_objects_are_read_from_raw_diffs() {
+        let output = b"aa bb\ncc dd\n:000000 100644 0000 ab12 A\0:odd\0:160000 160000 a b M\0sub\0ee ff\n\
+                       :100644 000000 ab12 0000 D\0gone\0:040000 040000 aa cd34 M\0dir\0gg hh\n";
+        let ids: Vec<String> = new_ids(output).unwrap().into_iter().collect();
+        assert_eq!(ids, ["ab12", "cd34"]);
+        assert!(new_ids(b":000000 100644 0000 ab12 A\0").is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! The whole state of a work tree at one moment: what git captures, and what it does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::capture::Captured;
+use crate::error::GitError;
+use crate::index_file::IndexFile;
+use crate::listing::{RepoPath, on_disk, records};
+use crate::scratch::Scratch;
+use crate::survey::{KnownDirectories, Survey, ancestors};
+
+/// A file of a tree: git's mode and the object.
+pub(crate) type TreeFiles = BTreeMap<RepoPath, (String, String)>;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) captured: Captured,
+    pub(crate) index: IndexFile,
+    pub(crate) survey: Survey,
+    /// Files the index has and that are kept off the disk, by sparse checkout or by hand; a directory ends in a slash.
+    pub(crate) absent: BTreeSet<RepoPath>,
+    /// Files that a restore is about to write: undoing it has to examine them, ignored or not.
+    pub(crate) about_to_write: Vec<RepoPath>,
+}
+
+/// Every file of a tree, submodules included.
+pub(crate) fn tree_files(scratch: &Scratch, tree: &str) -> Result<TreeFiles, GitError> {
+    let listed = scratch.run_long(["ls-tree", "-r", "-z", tree], b"")?;
+    let mut files = TreeFiles::new();
+    for record in records(&listed) {
+        let (mode, _, id, path) = tree_entry(record)?;
+        files.insert(path, (mode, id));
+    }
+    Ok(files)
+}
+
+/// `mode SP type SP id TAB path`
+fn tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath), GitError> {
+    let unreadable = || GitError::Unreadable { command: "ls-tree" };
+    let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
+    let facts = std::str::from_utf8(&record[..at]).map_err(|_| unreadable())?;
+    let words: Vec<&str> = facts.split(' ').collect();
+    let [mode, kind, id] = words.as_slice() else { return Err(unreadable()) };
+    Ok(((*mode).to_owned(), (*kind).to_owned(), (*id).to_owned(), record[at + 1..].to_vec()))
+}
+
+/// The directories of a tree, without reading its files.
+pub(crate) fn directories_of(scratch: &Scratch, tree: &str) -> Result<KnownDirectories, GitError> {
+    let listed = scratch.run_long(["ls-tree", "-r", "-d", "-z", tree], b"")?;
+    let mut known = KnownDirectories::default();
+    for record in records(&listed) {
+        let (_, kind, _, path) = tree_entry(record)?;
+        match kind.as_str() {
+            "commit" => known.repositories.insert(path),
+            _ => known.with_files.insert(path),
+        };
+    }
+    Ok(known)
+}
+
+/// The same, from its files.
+pub(crate) fn directories_above(files: &TreeFiles) -> KnownDirectories {
+    let mut known = KnownDirectories::default();
+    for (path, (mode, _)) in files {
+        if mode == crate::listing::GITLINK {
+            known.repositories.insert(path.clone());
+        }
+        for above in ancestors(path) {
+            if !known.with_files.contains(above) {
+                known.with_files.insert(above.to_vec());
+            }
+        }
+    }
+    known
+}
+
+impl State {
+    pub(crate) fn of(
+        scratch: &Scratch,
+        captured: Captured,
+        index: IndexFile,
+        known: &KnownDirectories,
+        time: Duration,
+    ) -> State {
+        let top = &scratch.repository.top_level;
+        let survey = Survey::take(top, known, time);
+        let absent = absent(top, &index);
+        State { captured, index, survey, absent, about_to_write: Vec::new() }
+    }
+}
+
+fn absent(top_level: &Path, index: &IndexFile) -> BTreeSet<RepoPath> {
+    let skipped = index.entries.iter().filter(|entry| entry.skip_worktree);
+    let skipped = skipped.filter(|entry| fs::symlink_metadata(on_disk(top_level, &entry.path)).is_err());
+    let path = |path: &RepoPath, is_directory: bool| match is_directory && !path.ends_with(b"/") {
+        true => [path.as_slice(), b"/"].concat(),
+        false => path.clone(),
+    };
+    skipped.map(|entry| path(&entry.path, entry.is_directory())).collect()
+}
+
+/// Whether a file is among those that are kept off the disk.
+pub(crate) fn is_absent(absent: &BTreeSet<RepoPath>, path: &[u8]) -> bool {
+    let is_below = |above: &[u8]| absent.contains([above, b"/"].concat().as_slice());
+    absent.contains(path) || (!absent.is_empty() && ancestors(path).any(is_below))
+}

@@ -1,0 +1,217 @@
+//! The private store of restore points: a bare git directory of ours inside the user's repository.
+//!
+//! ```text
+//! <common dir>/mcp-delegator/            0700
+//!   refs/mcp-delegator/<name>            the commit of a restore point
+//!   objects/pack/<name>-<hash>.pack      all its objects that HEAD's tree does not have
+//!   objects/info/alternates              the repository's own objects
+//! ```
+//!
+//! Neither `git push --mirror` nor a fetch or clone from the repository reads it, so untracked files stay private. A
+//! restore point is one ref and one pack: deleting it deletes two names and walks no history. The user's repository holds
+//! only a ref of the same name to the commit HEAD was on, which keeps that commit from `git gc`.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::GitError;
+
+const PREFIX: &str = "refs/mcp-delegator/";
+const NAME: &str = "mcp-delegator";
+
+/// The store of one repository.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    path: PathBuf,
+}
+
+impl Store {
+    /// Where the store of a repository is or would be. A directory of another user is not ours to write to.
+    pub(crate) fn of(common_dir: &Path) -> Store {
+        let path = common_dir.join(NAME);
+        let us = rustix::process::geteuid().as_raw();
+        match fs::symlink_metadata(&path) {
+            Ok(found) if !found.is_dir() || found.uid() != us => {
+                Store { path: common_dir.join(format!("{NAME}-{us}")) }
+            }
+            _ => Store { path },
+        }
+    }
+
+    pub(crate) fn at(path: &Path) -> Store {
+        Store { path: path.to_owned() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
+    /// Creates what is missing.
+    pub(crate) fn prepare(&self, object_format: &str) -> Result<(), GitError> {
+        self.try_prepare(object_format).map_err(GitError::io("create", &self.path))
+    }
+
+    fn try_prepare(&self, object_format: &str) -> io::Result<()> {
+        for folder in ["", "objects", "objects/info", "objects/pack", "refs", "refs/mcp-delegator"] {
+            let made = fs::DirBuilder::new().mode(0o700).create(self.path.join(folder));
+            match made {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let format = match object_format {
+            "sha1" => "\trepositoryformatversion = 0\n".to_owned(),
+            other => format!("\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {other}\n"),
+        };
+        let files = [
+            ("HEAD", "ref: refs/heads/none\n".to_owned()),
+            ("config", format!("[core]\n\tbare = true\n{format}")),
+            ("objects/info/alternates", "../../objects\n".to_owned()),
+        ];
+        for (name, text) in files {
+            let path = self.path.join(name);
+            if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
+                write_whole(&path, text.as_bytes(), true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The path prefix of a restore point's pack, as `git pack-objects` takes it.
+    pub(crate) fn pack_base(&self, reference: &str) -> PathBuf {
+        self.objects().join("pack").join(name(reference))
+    }
+
+    /// The commit of a restore point.
+    pub(crate) fn read(&self, reference: &str) -> Option<String> {
+        let text = fs::read_to_string(self.ref_path(reference)?).ok()?;
+        let id = text.strip_suffix('\n')?;
+        (id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_owned())
+    }
+
+    /// Makes the ref of a restore point whose pack is complete; fails if the name is taken.
+    pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<(), GitError> {
+        let path = self.ref_path(reference);
+        let path = path.ok_or_else(|| GitError::Unreadable { command: "restore point name" })?;
+        let packs = self.objects().join("pack");
+        let made = fs::File::open(&packs).and_then(|packs| packs.sync_all());
+        made.and_then(|()| write_whole(&path, format!("{commit}\n").as_bytes(), false))
+            .map_err(GitError::io("create", &path))
+    }
+
+    /// Deletes the ref, if there is one, and then the objects.
+    pub(crate) fn delete(&self, reference: &str) -> Result<(), GitError> {
+        if let Some(path) = self.ref_path(reference) {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(GitError::io("delete", path)(error));
+                }
+                _ => {}
+            }
+        }
+        self.delete_packs(reference)
+    }
+
+    pub(crate) fn delete_packs(&self, reference: &str) -> Result<(), GitError> {
+        for path in self.packs(reference) {
+            fs::remove_file(&path).map_err(GitError::io("delete", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes on disk.
+    pub(crate) fn size(&self, reference: &str) -> u64 {
+        self.packs(reference).iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
+    }
+
+    /// Every restore point, sorted.
+    pub(crate) fn references(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path.join(PREFIX)).into_iter().flatten().flatten();
+        let mut found: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .map(|name| format!("{PREFIX}{name}"))
+            .filter(|reference| self.read(reference).is_some())
+            .collect();
+        found.sort();
+        found
+    }
+
+    fn packs(&self, reference: &str) -> Vec<PathBuf> {
+        let start = format!("{}-", name(reference));
+        let is_hash = |text: &str| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let entries = fs::read_dir(self.objects().join("pack")).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| {
+            let file = entry.file_name();
+            let rest = file.to_str().and_then(|file| file.strip_prefix(&start));
+            rest.and_then(|rest| rest.split_once('.')).is_some_and(|(hash, _)| is_hash(hash))
+        });
+        ours.map(|entry| entry.path()).collect()
+    }
+
+    fn ref_path(&self, reference: &str) -> Option<PathBuf> {
+        let name = reference.strip_prefix(PREFIX)?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        let is_safe = name.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && name.bytes().all(is_plain)
+            && !name.contains("..");
+        is_safe.then(|| self.path.join(PREFIX).join(name))
+    }
+}
+
+fn name(reference: &str) -> &str {
+    reference.strip_prefix(PREFIX).unwrap_or(reference)
+}
+
+/// The whole file or none of it. Without `replaces` an existing file is an error.
+fn write_whole(path: &Path, bytes: &[u8], replaces: bool) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    let done = if replaces { file.persist(path) } else { file.persist_noclobber(path) };
+    done.map_err(|error| error.error)?;
+    fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ref_is_created_once_and_deleted_with_its_pack_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::of(folder.path());
+        store.prepare("sha1").unwrap();
+        store.prepare("sha1").unwrap();
+        assert_eq!(fs::metadata(store.path()).unwrap().mode() & 0o777, 0o700);
+        let (one, two) = ("refs/mcp-delegator/T-local-1", "refs/mcp-delegator/T-local-1.undo-1");
+        let id = "a".repeat(40);
+        for reference in [one, two] {
+            let base = store.pack_base(reference);
+            fs::write(format!("{}-{id}.pack", base.display()), "12345").unwrap();
+            store.create(reference, &id).unwrap();
+        }
+        assert!(store.create(one, &id).is_err());
+        assert_eq!((store.read(one), store.size(one)), (Some(id.clone()), 5));
+        assert_eq!(store.references(), [one, two]);
+        store.delete(one).unwrap();
+        assert_eq!((store.read(one), store.size(one)), (None, 0));
+        assert_eq!((store.read(two), store.size(two)), (Some(id), 5));
+        for evil in ["refs/mcp-delegator/../x", "refs/heads/main", "refs/mcp-delegator/a/b", "x"] {
+            assert!(store.create(evil, "x").is_err() && store.read(evil).is_none());
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_store_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/nowhere", folder.path().join(NAME)).unwrap();
+        assert_ne!(Store::of(folder.path()).path(), folder.path().join(NAME));
+    }
+}

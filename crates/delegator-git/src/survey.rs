@@ -1,0 +1,240 @@
+//! The parts of a work tree that git does not record: directories, empty ones included, and exact permission bits.
+//!
+//! The walk reads every directory that holds captured files. Other directories (empty, or with ignored files alone) are
+//! recorded by name; one that holds any file is *closed*: what is below it is not recorded and never removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
+
+use crate::listing::{RepoPath, records};
+
+/// Directories without captured files that are recorded. Beyond this the survey is partial.
+const MOST_OTHER_DIRECTORIES: usize = 20_000;
+/// Files whose permissions differ from the most frequent ones.
+const MOST_MODES: usize = 200_000;
+const MODE_BITS: u32 = 0o7777;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Directory {
+    pub(crate) mode: u32,
+    pub(crate) is_closed: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    pub(crate) directories: BTreeMap<RepoPath, Directory>,
+    /// The most frequent permission bits of files, and the files that have others.
+    usual_mode: u32,
+    other_modes: BTreeMap<RepoPath, u32>,
+    /// A bound was hit; what is not listed is unknown.
+    pub(crate) is_partial: bool,
+}
+
+/// The directories git knows of.
+#[derive(Debug, Default)]
+pub(crate) struct KnownDirectories {
+    pub(crate) with_files: BTreeSet<RepoPath>,
+    /// Submodules and repositories inside the tree, which are not entered.
+    pub(crate) repositories: BTreeSet<RepoPath>,
+}
+
+impl Survey {
+    pub(crate) fn take(top_level: &Path, known: &KnownDirectories, time: Duration) -> Survey {
+        let mut walk = Walk {
+            known,
+            until: Instant::now() + time,
+            survey: Survey::default(),
+            modes: BTreeMap::new(),
+            others: 0,
+        };
+        walk.directory(top_level, Vec::new(), true);
+        walk.finish()
+    }
+
+    /// The permission bits a file had; `None` when they are not known.
+    pub(crate) fn file_mode(&self, path: &[u8]) -> Option<u32> {
+        let found = self.other_modes.get(path).copied();
+        found.or_else(|| (!self.is_partial && self.usual_mode != 0).then_some(self.usual_mode))
+    }
+
+    /// Whether nothing is recorded of what was below the directory or beside it.
+    pub(crate) fn is_unknown(&self, directory: &[u8]) -> bool {
+        let above = |path: &RepoPath| self.directories.get(path).is_some_and(|found| found.is_closed);
+        self.is_partial || ancestors(directory).any(|path| above(&path.to_vec()))
+    }
+
+    /// `<mode>[*] path NUL`; the asterisk marks a closed directory.
+    pub(crate) fn directories_to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (path, found) in &self.directories {
+            let mark = if found.is_closed { "*" } else { "" };
+            bytes.extend_from_slice(format!("{:o}{mark} ", found.mode).as_bytes());
+            bytes.extend_from_slice(path);
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    /// The usual mode, then `<mode> path NUL`.
+    pub(crate) fn modes_to_bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("{:o} \0", self.usual_mode).into_bytes();
+        for (path, mode) in &self.other_modes {
+            bytes.extend_from_slice(format!("{mode:o} ").as_bytes());
+            bytes.extend_from_slice(path);
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    pub(crate) fn parse(directories: &[u8], modes: &[u8], is_partial: bool) -> Option<Survey> {
+        let mut survey = Survey { is_partial, ..Survey::default() };
+        for record in records(directories) {
+            let (mode, path) = split(record)?;
+            let (mode, is_closed) = match mode.strip_suffix('*') {
+                Some(mode) => (mode, true),
+                None => (mode, false),
+            };
+            let mode = u32::from_str_radix(mode, 8).ok()?;
+            survey.directories.insert(path.to_vec(), Directory { mode, is_closed });
+        }
+        for record in records(modes) {
+            let (mode, path) = split(record)?;
+            let mode = u32::from_str_radix(mode, 8).ok()?;
+            match path {
+                b"" => survey.usual_mode = mode,
+                path => drop(survey.other_modes.insert(path.to_vec(), mode)),
+            }
+        }
+        Some(survey)
+    }
+}
+
+fn split(record: &[u8]) -> Option<(&str, &[u8])> {
+    let at = record.iter().position(|byte| *byte == b' ')?;
+    Some((std::str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
+}
+
+/// The directories above a path, the nearest last, without the top.
+pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
+struct Walk<'a> {
+    known: &'a KnownDirectories,
+    until: Instant,
+    survey: Survey,
+    /// Files by their permission bits.
+    modes: BTreeMap<u32, Vec<RepoPath>>,
+    others: usize,
+}
+
+impl Walk<'_> {
+    /// `path` is relative to the top and empty there.
+    fn directory(&mut self, place: &Path, path: RepoPath, has_files: bool) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(CWD, place, flags, Mode::empty());
+        let Some((mut entries, fd)) = opened.ok().and_then(|fd| Some((Dir::read_from(&fd).ok()?, fd))) else {
+            self.close(&path);
+            return;
+        };
+        let mut below = Vec::new();
+        while let Some(Ok(entry)) = entries.next() {
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") || (has_files && name == b".git") {
+                continue;
+            }
+            if name == b".git" {
+                self.close(&path);
+                return;
+            }
+            let (mut kind, mut mode) = (entry.file_type(), None);
+            if kind == FileType::Unknown || kind == FileType::Directory || (has_files && kind.is_file()) {
+                let Ok(found) = statat(&fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
+                kind = FileType::from_raw_mode(found.st_mode);
+                mode = Some(found.st_mode & MODE_BITS);
+            }
+            let inner = if path.is_empty() { name.to_vec() } else { [&path, b"/".as_slice(), name].concat() };
+            match (kind, mode) {
+                (FileType::Directory, Some(mode)) => below.push((inner, mode)),
+                _ if !has_files => {
+                    self.close(&path);
+                    return;
+                }
+                (FileType::RegularFile, Some(mode)) => self.modes.entry(mode).or_default().push(inner),
+                _ => {}
+            }
+        }
+        drop((entries, fd));
+        for (inner, mode) in below {
+            self.record(place, inner, mode);
+        }
+    }
+
+    fn record(&mut self, place: &Path, path: RepoPath, mode: u32) {
+        use std::os::unix::ffi::OsStrExt;
+        let has_files = self.known.with_files.contains(&path);
+        self.others += usize::from(!has_files);
+        if self.others > MOST_OTHER_DIRECTORIES || Instant::now() > self.until {
+            self.survey.is_partial = true;
+            return;
+        }
+        let is_closed = self.known.repositories.contains(&path);
+        self.survey.directories.insert(path.clone(), Directory { mode, is_closed });
+        if !is_closed {
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            self.directory(&place.join(std::ffi::OsStr::from_bytes(name)), path, has_files);
+        }
+    }
+
+    fn close(&mut self, path: &RepoPath) {
+        if let Some(found) = self.survey.directories.get_mut(path) {
+            found.is_closed = true;
+        }
+    }
+
+    fn finish(mut self) -> Survey {
+        let usual = self.modes.iter().max_by_key(|(_, files)| files.len()).map(|(mode, _)| *mode);
+        self.survey.usual_mode = usual.unwrap_or_default();
+        let others = self.modes.into_iter().filter(|(mode, _)| Some(*mode) != usual);
+        for (mode, files) in others {
+            let room = MOST_MODES.saturating_sub(self.survey.other_modes.len());
+            self.survey.is_partial |= files.len() > room;
+            self.survey.other_modes.extend(files.into_iter().take(room).map(|path| (path, mode)));
+        }
+        self.survey
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn directories_and_modes_survive_being_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        for directory in ["src", "empty/deep", "ignored/below", ".git/objects"] {
+            fs::create_dir_all(top.join(directory)).unwrap();
+        }
+        for (file, mode) in [("src/a", 0o644), ("src/b", 0o644), ("src/c", 0o600), ("ignored/o", 0o600)] {
+            fs::write(top.join(file), "x").unwrap();
+            fs::set_permissions(top.join(file), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(top.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
+        let known = KnownDirectories { with_files: [b"src".to_vec()].into(), repositories: BTreeSet::new() };
+        let survey = Survey::take(top, &known, Duration::from_secs(60));
+        let names: Vec<&[u8]> = survey.directories.keys().map(Vec::as_slice).collect();
+        assert_eq!(names, [b"empty".as_slice(), b"empty/deep", b"ignored", b"src"]);
+        assert_eq!(survey.directories[b"empty".as_slice()], Directory { mode: 0o700, is_closed: false });
+        assert!(survey.is_unknown(b"ignored/below") && !survey.is_unknown(b"empty/other"));
+        assert_eq!((survey.file_mode(b"src/a"), survey.file_mode(b"src/c")), (Some(0o644), Some(0o600)));
+        let stored = Survey::parse(&survey.directories_to_bytes(), &survey.modes_to_bytes(), false);
+        assert_eq!(stored.unwrap(), survey);
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether a restore point is the only copy of something.
+//!
+//! Cleaning may delete a restore point by itself only if every file it holds is reachable from a branch, a tag or a
+//! remote-tracking ref of the user's repository. Where that is not certain, the answer is "yes, unique".
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::error::GitError;
+use crate::listing::line;
+use crate::point::RestorePoint;
+use crate::run::{Call, Git};
+
+/// The refs of the user that keep content.
+const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
+
+/// Whether the point holds file content that no branch, tag or remote-tracking ref of the repository reaches. Content
+/// that only commits older than the point's HEAD have counts as unique.
+pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+    let directory = point.store.as_deref().unwrap_or(&point.repository);
+    let in_repository =
+        |args: Vec<&str>| Call { options: vec![git_dir(&point.repository)], ..Call::new(args) };
+    if let Some(head) = &point.head {
+        let contains = format!("--contains={head}");
+        let args = [&["for-each-ref", "--count=1", "--format=%(refname)", &contains], &REFS[..]].concat();
+        if git.run(&point.repository, &in_repository(args))?.is_empty() {
+            return Ok(true);
+        }
+    }
+    let mut blobs = BTreeSet::new();
+    let listed = ["ls-tree", "-r", "--object-only"];
+    for part in ["tree", "index-tree", "blobs"] {
+        let Some(tree) = part_of(git, (directory, point), part)? else { continue };
+        let call = Call {
+            options: vec![git_dir(directory)],
+            ..Call::new(listed.into_iter().chain([tree.as_str()]))
+        };
+        let answer = git.run(directory, &Call { more_output: 1 << 30, ..call })?;
+        blobs.extend(String::from_utf8_lossy(&answer).lines().map(str::to_owned));
+    }
+    if let Some(head) = &point.head {
+        let call = in_repository(vec!["ls-tree", "-r", "--object-only", head]);
+        let answer = git.run(&point.repository, &Call { more_output: 1 << 30, ..call })?;
+        remove_all(&mut blobs, &answer);
+    }
+    if blobs.is_empty() {
+        return Ok(false);
+    }
+    let not_before = point.head.as_ref().map(|head| format!("^{head}"));
+    let mut args = vec!["rev-list", "--objects", "--no-object-names", "--branches", "--tags", "--remotes"];
+    args.extend(not_before.as_deref());
+    let answer = git.run(&point.repository, &Call { more_output: 1 << 30, ..in_repository(args) })?;
+    remove_all(&mut blobs, &answer);
+    Ok(!blobs.is_empty())
+}
+
+fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
+    for id in String::from_utf8_lossy(listed).lines() {
+        blobs.remove(id);
+    }
+}
+
+/// The id of a tree of the point; `None` where it has none.
+fn part_of(
+    git: &Git,
+    (directory, point): (&Path, &RestorePoint),
+    part: &str,
+) -> Result<Option<String>, GitError> {
+    match part {
+        "tree" => return Ok(Some(point.tree.clone())),
+        "index-tree" => return Ok(point.index_tree.clone()),
+        _ if point.store.is_none() => return Ok(None),
+        _ => {}
+    }
+    let name = format!("{}:{part}", point.commit);
+    let options = vec![git_dir(directory)];
+    let call = Call { options, ..Call::new(["rev-parse", "--verify", "--quiet", &name]) };
+    Ok(git.ask(directory, &call)?.as_deref().map(line))
+}
+
+fn git_dir(path: &Path) -> OsString {
+    let mut option = OsString::from("--git-dir=");
+    option.push(path);
+    option
+}

@@ -1,0 +1,307 @@
+//! A restore is exact: whatever state the user left, whatever an agent did to it, the state comes back, and undoing the
+//! restore brings the agent's state back. Compared are every file with content and permissions, every link and directory,
+//! and every entry of the index with stage and flags.
+//!
+//! `PROPTEST_CASES` sets the number of cases, `PROPTEST_RNG_SEED` the seed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::world::World;
+
+/// Files the steps work on; some are also directories, some are committed, one is ignored.
+const FILES: [&[u8]; 14] = [
+    b"a",
+    b"b",
+    b"d",
+    b"d/x",
+    b"d/e/z",
+    b"d/e",
+    b"run.sh",
+    b"sp ace",
+    b"new\nline",
+    b"\xff\xfe",
+    b"Case",
+    b"case",
+    b"note.o",
+    b"q/file",
+];
+const DIRECTORIES: [&[u8]; 6] = [b"empty", b"empty/deep", b"d/e", b"q", b"a", b"d/new"];
+const FILE_MODES: [u32; 7] = [0o644, 0o600, 0o664, 0o755, 0o700, 0o640, 0o744];
+const DIRECTORY_MODES: [u32; 4] = [0o755, 0o700, 0o775, 0o711];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(&'static [u8], u8),
+    Link(&'static [u8], &'static [u8]),
+    Remove(&'static [u8]),
+    Mode(&'static [u8], u32),
+    MakeDirectory(&'static [u8]),
+    RemoveDirectory(&'static [u8]),
+    DirectoryMode(&'static [u8], u32),
+    /// git with a path as its last argument.
+    GitPath(&'static [&'static str], &'static [u8]),
+    Git(&'static [&'static str]),
+}
+
+const ON_PATHS: [&[&str]; 12] = [
+    &["add", "--force", "--"],
+    &["add", "--intent-to-add", "--force", "--"],
+    &["rm", "--cached", "-r", "--quiet", "--"],
+    &["rm", "-r", "--force", "--quiet", "--"],
+    &["update-index", "--skip-worktree", "--"],
+    &["update-index", "--no-skip-worktree", "--"],
+    &["update-index", "--assume-unchanged", "--"],
+    &["update-index", "--no-assume-unchanged", "--"],
+    &["update-index", "--chmod=+x", "--"],
+    &["checkout", "--quiet", "HEAD", "--"],
+    &["mv", "--force", "b"],
+    &["mv", "--force", "d/x"],
+];
+const ON_ALL: [&[&str]; 17] = [
+    &["add", "-A"],
+    &["add", "-u"],
+    &["commit", "--quiet", "--allow-empty", "-m", "step"],
+    &["commit", "--quiet", "-am", "step"],
+    &["commit", "--quiet", "--amend", "--allow-empty", "-m", "amended"],
+    &["merge", "--quiet", "side"],
+    &["merge", "--quiet", "--no-commit", "--no-ff", "side"],
+    &["merge", "--abort"],
+    &["checkout", "--quiet", "side"],
+    &["checkout", "--quiet", "--force", "main"],
+    &["checkout", "--quiet", "--detach"],
+    &["stash", "--quiet"],
+    &["stash", "pop", "--quiet"],
+    &["reset", "--quiet"],
+    &["reset", "--quiet", "--hard"],
+    &["clean", "-fdq"],
+    &["update-index", "-q", "--refresh"],
+];
+
+fn step() -> impl Strategy<Value = Step> {
+    let (file, directory) = (select(&FILES[..]), select(&DIRECTORIES[..]));
+    prop_oneof![
+        4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Write(path, text)),
+        1 => (file.clone(), file.clone()).prop_map(|(path, target)| Step::Link(path, target)),
+        2 => file.clone().prop_map(Step::Remove),
+        2 => (file.clone(), select(&FILE_MODES[..])).prop_map(|(path, mode)| Step::Mode(path, mode)),
+        2 => directory.clone().prop_map(Step::MakeDirectory),
+        1 => directory.clone().prop_map(Step::RemoveDirectory),
+        1 => (directory, select(&DIRECTORY_MODES[..])).prop_map(|(path, mode)| Step::DirectoryMode(path, mode)),
+        4 => (select(&ON_PATHS[..]), file).prop_map(|(args, path)| Step::GitPath(args, path)),
+        4 => select(&ON_ALL[..]).prop_map(Step::Git),
+    ]
+}
+
+/// A repository with two branches that conflict, made once and copied for each case.
+fn template() -> &'static World {
+    static TEMPLATE: OnceLock<World> = OnceLock::new();
+    TEMPLATE.get_or_init(|| {
+        let world = World::unborn();
+        for (path, text) in
+            [("a", "a1\n"), ("b", "b1\n"), ("d/x", "x1\n"), ("d/e/z", "z1\n"), ("run.sh", "r\n")]
+        {
+            world.write(path, text);
+        }
+        world.write(".gitignore", "*.o\n");
+        fs::set_permissions(world.tree.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        world.git(&["add", "."]);
+        world.commit("first");
+        world.git(&["checkout", "--quiet", "-b", "side"]);
+        world.write("a", "a side\n");
+        world.write("q/file", "side\n");
+        world.remove("b");
+        world.git(&["add", "-A"]);
+        world.commit("side");
+        world.git(&["checkout", "--quiet", "main"]);
+        world.write("a", "a main\n");
+        world.write("b", "b main\n");
+        world.git(&["commit", "--quiet", "-am", "main"]);
+        world
+    })
+}
+
+fn copied() -> World {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    for folder in ["home", "place", "tree"] {
+        fs::create_dir(path.join(folder)).unwrap();
+    }
+    copy(&template().tree, &path.join("tree"));
+    World { root, tree: path.join("tree") }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let place = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&place).unwrap();
+            copy(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).unwrap();
+        }
+    }
+}
+
+/// What stands in the way goes; a step that cannot be made is none.
+fn take(world: &World, step: &Step) {
+    let at = |path: &[u8]| world.tree.join(OsStr::from_bytes(path));
+    match step {
+        Step::Write(path, text) => {
+            make_room(world, path);
+            let _ = fs::write(at(path), format!("text {text}\n"));
+        }
+        Step::Link(path, target) => {
+            make_room(world, path);
+            let _ = symlink(OsStr::from_bytes(target), at(path));
+        }
+        Step::Remove(path) => remove(&at(path)),
+        Step::Mode(path, mode) if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_file()) => {
+            fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).unwrap();
+        }
+        Step::DirectoryMode(path, mode)
+            if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_dir()) =>
+        {
+            fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).unwrap();
+        }
+        Step::Mode(..) | Step::DirectoryMode(..) => {}
+        Step::MakeDirectory(path) => {
+            make_room(world, path);
+            let _ = fs::create_dir_all(at(path));
+        }
+        Step::RemoveDirectory(path) => {
+            let _ = fs::remove_dir(at(path));
+        }
+        Step::GitPath(args, path) => {
+            let args = args.iter().map(OsStr::new).chain([OsStr::from_bytes(path)]);
+            world.try_git(args);
+        }
+        Step::Git(args) => drop(world.in_tree(args, &world.tree)),
+    }
+}
+
+fn make_room(world: &World, path: &[u8]) {
+    let place = world.tree.join(OsStr::from_bytes(path));
+    for above in place.ancestors().skip(1).take_while(|above| *above != world.tree) {
+        if fs::symlink_metadata(above).is_ok_and(|found| !found.is_dir()) {
+            fs::remove_file(above).unwrap();
+        }
+    }
+    remove(&place);
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+}
+
+fn remove(place: &Path) {
+    match fs::symlink_metadata(place) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(place).unwrap(),
+        Ok(_) => fs::remove_file(place).unwrap(),
+        Err(_) => {}
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Snapshot {
+    /// Kind, permissions and content of everything in the work tree.
+    tree: BTreeMap<PathBuf, (char, u32, Vec<u8>)>,
+    index: Vec<String>,
+}
+
+fn snapshot(world: &World) -> Snapshot {
+    let mut tree = BTreeMap::new();
+    walk(&world.tree, Path::new(""), &mut tree);
+    Snapshot { tree, index: index(world) }
+}
+
+fn walk(top: &Path, below: &Path, tree: &mut BTreeMap<PathBuf, (char, u32, Vec<u8>)>) {
+    for entry in fs::read_dir(top.join(below)).unwrap() {
+        let path = below.join(entry.unwrap().file_name());
+        if path == Path::new(".git") {
+            continue;
+        }
+        let found = fs::symlink_metadata(top.join(&path)).unwrap();
+        let mode = found.permissions().mode() & 0o7777;
+        if found.is_dir() {
+            tree.insert(path.clone(), ('d', mode, Vec::new()));
+            walk(top, &path, tree);
+        } else if found.is_symlink() {
+            let target = fs::read_link(top.join(&path)).unwrap();
+            tree.insert(path, ('l', 0, target.as_os_str().as_bytes().to_vec()));
+        } else {
+            tree.insert(path.clone(), ('f', mode, fs::read(top.join(&path)).unwrap()));
+        }
+    }
+}
+
+/// Every entry with mode, object, stage and flags, read by git itself.
+fn index(world: &World) -> Vec<String> {
+    let told = world.git(&["ls-files", "--stage", "--debug", "--sparse"]);
+    let lasting = 0x8000 | 0x3000 | 1 << 29 | 1 << 30;
+    let mut entries: Vec<String> = Vec::new();
+    for line in told.lines() {
+        match (line.strip_prefix("  "), line.rsplit_once("flags: ")) {
+            (None, _) => entries.push(line.to_owned()),
+            (Some(_), Some((_, flags))) => {
+                let flags = u32::from_str_radix(flags, 16).unwrap() & lasting;
+                entries.last_mut().unwrap().push_str(&format!(" {flags:x}"));
+            }
+            _ => {}
+        }
+    }
+    entries
+}
+
+fn heads(world: &World) -> (String, String) {
+    let ask = |args: &[&str]| world.in_tree(args, &world.tree).1;
+    (ask(&["rev-parse", "--verify", "--quiet", "HEAD"]), ask(&["symbolic-ref", "--quiet", "HEAD"]))
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        max_shrink_iters: 300,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_restore_and_its_undo_are_exact(
+        users in proptest::collection::vec(step(), 0..14),
+        agents in proptest::collection::vec(step(), 1..12),
+        and_head: bool,
+    ) {
+        let world = copied();
+        users.iter().for_each(|step| take(&world, step));
+        let (before, head_before) = (snapshot(&world), heads(&world));
+        let point = world.try_keep(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
+        prop_assert_eq!(&snapshot(&world), &before, "keeping changes nothing");
+        agents.iter().for_each(|step| take(&world, step));
+        // git looks at ignored files only where a restore point holds them; one that is new stays.
+        if !before.tree.contains_key(Path::new("note.o")) {
+            remove(&world.tree.join("note.o"));
+        }
+        let (after, head_after) = (snapshot(&world), heads(&world));
+        let (plan, undo) = world.restore(&point, and_head).unwrap();
+        prop_assert_eq!(&plan.keep, &Vec::new());
+        prop_assert_eq!(&snapshot(&world), &before, "restored");
+        if and_head {
+            prop_assert_eq!(&heads(&world), &head_before);
+        }
+        let (plan, _) = world.restore(&undo, and_head).unwrap();
+        prop_assert_eq!(&plan.keep, &Vec::new());
+        prop_assert_eq!(&snapshot(&world), &after, "undone");
+        prop_assert_eq!(&heads(&world), &head_after);
+    }
+}

@@ -1,0 +1,195 @@
+//! Restore points are private, complete and independent of everything but their ref.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use delegator_git::{RestoreError, RestorePoint, drop_point, holds_unique_content, stored_points};
+
+use crate::world::{REFERENCE, World};
+
+const SECRET: &str = "private, never committed\n";
+
+/// A tree with an untracked secret and a staged one.
+fn with_secrets() -> (World, [String; 2]) {
+    let world = World::new();
+    world.write("secret.txt", SECRET);
+    world.write("a", "staged and private\n");
+    world.git(&["add", "a"]);
+    let ids = ["secret.txt", "a"].map(|file| world.git(&["hash-object", file]).trim().to_owned());
+    (world, ids)
+}
+
+fn has(world: &World, repository: &str, id: &str) -> bool {
+    world.in_tree(&[&format!("--git-dir={repository}"), "cat-file", "-e", id], &world.tree).0
+}
+
+#[test]
+fn mirrors_do_not_carry_private_content() {
+    let (world, ids) = with_secrets();
+    let point = world.keep();
+    world.git(&["init", "--quiet", "--bare", "../pushed.git"]);
+    world.git(&["push", "--quiet", "--mirror", "../pushed.git"]);
+    world.git(&["clone", "--quiet", "--mirror", "--no-local", ".", "../cloned.git"]);
+    world.git(&["clone", "--quiet", "--mirror", ".", "../local.git"]);
+    for repository in ["../pushed.git", "../cloned.git"] {
+        assert!(has(&world, repository, point.head.as_ref().unwrap()), "the mirror has the commits");
+        for id in ids.iter().chain([&point.commit, &point.tree]) {
+            assert!(!has(&world, repository, id), "{repository} has {id}");
+        }
+    }
+    // A local clone takes all objects of the repository, and so what the user staged; the rest is not among them.
+    assert!(!has(&world, "../local.git", &ids[0]) && !has(&world, "../local.git", &point.commit));
+    world.write("secret.txt", "agent\n");
+    world.git(&["reset", "--quiet", "--hard"]);
+    world.restore(&point, false).unwrap();
+    assert_eq!(world.read("secret.txt").as_deref(), Some(SECRET));
+    assert_eq!(world.status(), "M  a\n?? secret.txt\n");
+}
+
+#[test]
+fn only_the_user_may_read_the_store() {
+    let (world, _) = with_secrets();
+    world.keep();
+    let mode = std::fs::metadata(world.tree.join(".git/mcp-delegator")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(world.git(&["fsck", "--strict"]), "", "the user's repository is sound");
+    assert!(!world.in_store(&["fsck", "--strict"]).contains("error"));
+}
+
+#[test]
+fn garbage_collection_after_an_amended_commit_loses_nothing() {
+    let (world, ids) = with_secrets();
+    let index = world.index();
+    let point = world.keep();
+    world.git(&["reset", "--quiet", "--hard"]);
+    world.remove("secret.txt");
+    world.write("b", "agent\n");
+    world.git(&["commit", "--quiet", "--amend", "-am", "agent"]);
+    world.git(&["reflog", "expire", "--expire=now", "--all"]);
+    world.git(&["gc", "--quiet", "--prune=now"]);
+    assert!(!has(&world, ".git", &ids[1]), "the staged content is not in the repository any more");
+    let (_, undo) = world.restore(&point, true).unwrap();
+    assert_eq!(world.index(), index);
+    assert_eq!(world.git(&["show", ":a"]), "staged and private\n", "the user's git can read what is staged");
+    assert_eq!(world.read("secret.txt").as_deref(), Some(SECRET));
+    assert_eq!(world.read("b").as_deref(), Some("b1\n"));
+    assert!(!world.git(&["fsck", "--strict"]).contains("missing"));
+    world.git(&["reflog", "expire", "--expire=now", "--all"]);
+    world.git(&["gc", "--quiet", "--prune=now"]);
+    world.restore(&undo, true).unwrap();
+    assert_eq!(world.read("b").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn the_ref_alone_is_enough() {
+    let (world, _) = with_secrets();
+    std::fs::set_permissions(world.tree.join("b"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (point, status) = (world.keep(), world.status());
+    world.write("secret.txt", "agent\n");
+    world.write("sub/x", "agent\n");
+    let stored = stored_points(&world.runner(), &world.tree.join("sub")).unwrap().unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].point, point);
+    assert!(stored[0].bytes > 0 && stored[0].point.created_at > 0);
+    world.restore(&stored[0].point, false).unwrap();
+    assert_eq!((world.status(), world.read("secret.txt").as_deref()), (status, Some(SECRET)));
+    assert!(stored_points(&world.runner(), &world.home()).unwrap().is_none());
+}
+
+#[test]
+fn dropping_deletes_the_objects_and_leaves_other_points_alone() {
+    let (world, ids) = with_secrets();
+    let point = world.keep();
+    world.write("secret.txt", "agent\n");
+    let (_, undo) = world.restore(&point, false).unwrap();
+    assert!(world.in_store(&["cat-file", "-t", &ids[0]]).contains("blob"));
+    assert!(drop_point(&world.runner(), &point).unwrap());
+    assert!(!drop_point(&world.runner(), &point).unwrap());
+    let store = world.tree.join(".git/mcp-delegator").display().to_string();
+    assert!(!has(&world, &store, &ids[0]), "the private content is gone");
+    assert_eq!(
+        world.git(&["for-each-ref", "--format=%(refname)", "refs/mcp-delegator"]).trim(),
+        undo.reference
+    );
+    let refused = world.restore(&point, false);
+    assert!(matches!(refused, Err(RestoreError::Gone { .. })), "{refused:?}");
+    world.restore(&undo, false).unwrap();
+    assert_eq!(world.read("secret.txt").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn what_a_commit_of_the_user_holds_is_not_unique() {
+    let world = World::new();
+    let clean = world.try_keep(&world.tree, "refs/mcp-delegator/clean").unwrap().unwrap();
+    let is_unique = |point: &RestorePoint| holds_unique_content(&world.runner(), point).unwrap();
+    assert!(!is_unique(&clean));
+    world.write("a", "mine\n");
+    world.write("new", "mine, too\n");
+    let dirty = world.keep();
+    assert!(is_unique(&dirty));
+    world.git(&["add", "a"]);
+    world.commit("half of it");
+    assert!(is_unique(&dirty));
+    world.git(&["add", "new"]);
+    world.commit("all of it");
+    world.write("a", "later\n");
+    world.git(&["commit", "--quiet", "-am", "later"]);
+    assert!(!is_unique(&dirty), "older commits of a branch count");
+    world.git(&["checkout", "--quiet", "--orphan", "other"]);
+    world.git(&["branch", "--quiet", "-D", "main"]);
+    assert!(is_unique(&dirty) && is_unique(&clean), "no branch reaches its HEAD any more");
+}
+
+/// A restore point as version 3.6 made it: a stash-like commit in the repository.
+fn old_point(world: &World) -> RestorePoint {
+    let head = world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    world.write("a", "staged\n");
+    world.git(&["add", "a"]);
+    let index_tree = world.git(&["write-tree"]).trim().to_owned();
+    world.write("notes", "mine\n");
+    world.git(&["add", "notes"]);
+    let tree = world.git(&["write-tree"]).trim().to_owned();
+    world.git(&["rm", "--quiet", "--cached", "notes"]);
+    let index = world.git(&["commit-tree", &index_tree, "-p", &head, "-m", "index"]).trim().to_owned();
+    let commit =
+        world.git(&["commit-tree", &tree, "-p", &head, "-p", &index, "-m", "tree"]).trim().to_owned();
+    world.git(&["update-ref", REFERENCE, &commit]);
+    let json = format!(
+        r#"{{"reference":"{REFERENCE}","commit":"{commit}","tree":"{tree}","index_tree":"{index_tree}",
+            "head":"{head}","branch":"refs/heads/main","staged":true,"modified":0,"untracked":1,
+            "left_out":[],"top_level":{:?},"repository":{:?}}}"#,
+        world.tree,
+        world.tree.join(".git"),
+    );
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn points_of_older_versions_are_restored_and_dropped() {
+    let world = World::new();
+    let point = old_point(&world);
+    assert!(point.store.is_none() && holds_unique_content(&world.runner(), &point).unwrap());
+    let status = world.status();
+    world.write("a", "agent\n");
+    world.remove("notes");
+    world.write("added/deep", "agent\n");
+    world.git(&["add", "-A"]);
+    let agents = (world.status(), world.index());
+    let (_, undo) = world.restore(&point, false).unwrap();
+    assert_eq!((world.status(), world.read("notes").as_deref()), (status, Some("mine\n")));
+    assert!(!world.tree.join("added").exists());
+    world.restore(&undo, false).unwrap();
+    assert_eq!((world.status(), world.index()), agents);
+    assert!(drop_point(&world.runner(), &point).unwrap());
+    assert!(!world.in_tree(&["rev-parse", "--verify", "--quiet", REFERENCE], &world.tree).0);
+}
+
+#[test]
+fn a_store_in_a_moved_repository_is_found() {
+    let (world, _) = with_secrets();
+    world.keep();
+    let moved: PathBuf = world.tree.with_file_name("moved");
+    std::fs::rename(&world.tree, &moved).unwrap();
+    let stored = stored_points(&world.runner(), &moved).unwrap().unwrap();
+    assert_eq!(stored[0].point.repository, moved.join(".git"));
+}
