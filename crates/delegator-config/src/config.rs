@@ -66,6 +66,13 @@ impl Config {
         self.value("redact_names").and_then(Value::as_list).unwrap_or_default()
     }
 
+    /// Variables that an agent is given beside the built-in list.
+    pub fn agent_variables(&self, agent: &str) -> &[String] {
+        let Some(Value::Agents(agents)) = self.value("agents") else { return &[] };
+        let fields = agents.get(agent);
+        fields.and_then(|fields| fields.get("env")).and_then(Value::as_list).unwrap_or_default()
+    }
+
     /// A setting that is a number; 0 for one that has no value.
     pub fn number(&self, key: &str) -> u64 {
         self.value(key).and_then(Value::as_number).unwrap_or_default()

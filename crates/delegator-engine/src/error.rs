@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use delegator_domain::task::{Mode, State, TaskId};
 use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
-use delegator_supervisor::agent::{LocateError, PlanError};
+use delegator_supervisor::agent::{LocateError, PlanError, VariableRight};
 
 use crate::directory::UnfitDirectory;
 
@@ -28,6 +28,8 @@ pub enum EngineError {
     AlreadyEnded { task: TaskId, state: State },
     #[error("mode {} is not allowed here; the configured max_mode is {}", asked.name(), allowed.name())]
     ModeTooWide { asked: Mode, allowed: Mode },
+    #[error("env_allow_list names {name}, which the agent is not given")]
+    VariableNotAllowed { name: String, right: VariableRight },
     #[error("this would be a task at depth {depth}; the configured max_depth is {allowed}")]
     TooDeep { depth: u32, allowed: u32 },
     #[error(

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Git, GitError, RestorePoint, drop_ref};
+use delegator_git::{Git, GitError, RestorePoint, drop_point, holds_unique_content, stored_points};
 use delegator_registry::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint, Registry};
 use delegator_supervisor::agent::Variables;
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::restore_point::{KeptPoint, first_line, git};
+use crate::restore_point::{KeptPoint, first_line, git, reference};
 
 /// How long one git command may take.
 const GIT_MAY_TAKE: Duration = Duration::from_secs(10);
@@ -161,7 +161,11 @@ impl<'a> Examiner<'a> {
         if !is_expired && let Some(reason) = self.examine(&point) {
             return Some(reason);
         }
-        self.within_bounds(&point, |git| drop_point(git, &point).map(|_| None)).unwrap_or_else(Some)
+        let dropped = self.within_bounds(&point, |git| match is_expired {
+            true => drop_all(git, &recorded.task, &point),
+            false => drop_point(git, &point).map(drop),
+        });
+        dropped.err()
     }
 
     /// Why a restore point has to be kept; `None` when all it holds is on a branch.
@@ -196,10 +200,14 @@ impl<'a> Examiner<'a> {
     }
 }
 
-fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
-    drop_ref(git, &point.repository, &point.reference, &point.commit)
-}
-
-fn holds_unique_content(_: &Git, point: &RestorePoint) -> Result<bool, GitError> {
-    Ok(point.is_dirty())
+/// Drops a restore point and every other one of its task in the same repository: a restore after the task was forgotten
+/// leaves one that is not recorded.
+fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitError> {
+    drop_point(git, point)?;
+    let of_task = format!("{}.", reference(task, 0));
+    let others = stored_points(git, &point.top_level).ok().flatten().unwrap_or_default();
+    for other in others.iter().filter(|other| other.point.reference.starts_with(&of_task)) {
+        drop_point(git, &other.point)?;
+    }
+    Ok(())
 }

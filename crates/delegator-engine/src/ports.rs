@@ -13,12 +13,14 @@ use std::path::PathBuf;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
+use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 use delegator_transcript::Report;
 
 use crate::Engine;
+use crate::end_signals::EndSignals;
 use crate::evidence::{Sighting, Watch};
-use crate::other_tasks::supervises_another;
+use crate::other_tasks::owner_of;
 use crate::shelf::Lent;
 
 /// A little less than how often each of them would.
@@ -30,6 +32,7 @@ pub(crate) struct TaskPorts {
     pub(crate) attempt: Attempt,
     pub(crate) dir: TaskDir,
     pub(crate) socket: Option<UnixDatagram>,
+    pub(crate) signals: EndSignals,
     pub(crate) engine: Engine,
     /// Where the registry stood when the row was last read.
     pub(crate) looked_at: Cell<Option<ChangeMark>>,
@@ -79,6 +82,9 @@ impl Ports for TaskPorts {
     /// Asked every second by every supervisor: the row is read only if somebody has written since.
     fn cancel_requested(&self) -> Option<CancelRequest> {
         self.drain_socket();
+        if let Some(reason) = self.signals.reason() {
+            return Some(CancelRequest { reason: Some(reason) });
+        }
         let registry = self.registry.borrow();
         let mark = registry.change_mark().ok();
         if mark.is_some() && self.looked_at.get() == mark {
@@ -114,8 +120,8 @@ impl Ports for TaskPorts {
         }
     }
 
-    fn is_another_supervisor(&self, pid: i32) -> bool {
-        supervises_another(&self.registry.borrow(), &self.id, pid)
+    fn owner_of(&self, pid: i32) -> Owner {
+        owner_of(&self.registry.borrow(), &self.id, pid)
     }
 
     fn on_thread(&self, thread_id: &str) {

@@ -17,7 +17,7 @@ use delegator_supervisor::process::{Cgroup, SweepLimits, sweep_lost};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::other_tasks::supervises_another;
+use crate::other_tasks::owner_of;
 use crate::watch::Watch;
 use crate::{Engine, evidence, wake};
 
@@ -124,8 +124,8 @@ fn end_what_it_left(registry: &Registry, id: &TaskId) -> Vec<i32> {
     if crate::model::on_stage(|stage| stage.sweep(id)).is_some() {
         return Vec::new();
     }
-    let spared = |pid| supervises_another(registry, id, pid);
-    let swept = sweep_lost(id, &spared, SweepLimits::default());
+    let owner = |pid| owner_of(registry, id, pid);
+    let swept = sweep_lost(id, &owner, SweepLimits::default());
     swept.map(|report| report.survivors.iter().map(|one| one.pid).collect()).unwrap_or_default()
 }
 

@@ -8,7 +8,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::is_secret_name;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::{Idempotency, NewTask, Registry, Task, WaitsFor};
-use delegator_supervisor::agent::{agent_environment, task_marker};
+use delegator_supervisor::agent::{VariableRight, agent_environment, task_marker, variable_right};
 use serde_json::Value;
 
 use crate::Engine;
@@ -60,6 +60,19 @@ pub struct Submitted {
     pub expected: Option<Expected>,
 }
 
+impl Submission {
+    /// A caller chooses among the variables the agent has, and adds none.
+    fn check_variables(&self) -> Result<(), EngineError> {
+        for name in &self.settings.env_allow_list {
+            match variable_right(name, &self.passed_on) {
+                VariableRight::Given => {}
+                right => return Err(EngineError::VariableNotAllowed { name: name.clone(), right }),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Engine {
     /// Writes the task down, so that nothing can lose it, and starts whatever may start.
     pub fn submit(&self, mut submission: Submission) -> Result<Submitted, EngineError> {
@@ -67,6 +80,7 @@ impl Engine {
         if asked > submission.max_mode {
             return Err(EngineError::ModeTooWide { asked, allowed: submission.max_mode });
         }
+        submission.check_variables()?;
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir = checked("working_dir", &settings.working_dir, &settings.allowed_roots)?;

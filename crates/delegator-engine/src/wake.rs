@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
+use crate::end_signals::EndSignals;
 use delegator_registry::{TaskDir, private_runtime_dir, socket_path};
 
 /// Binds the task's socket and says where it is.
@@ -22,6 +23,8 @@ pub(crate) fn listen(dir: &TaskDir) -> io::Result<UnixDatagram> {
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     socket.set_nonblocking(true)?;
     dir.publish_socket(&path).map_err(io::Error::other)?;
+    // A signal that wakes nobody is noticed all the same, a little later.
+    let _ = EndSignals::wake(&path);
     Ok(socket)
 }
 

@@ -11,13 +11,15 @@ use delegator_registry::{
 };
 use delegator_supervisor::agent::codex::{LaunchRequest, plan};
 use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
-use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits, leave_terminal};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
+use crate::detach::open_session;
 use crate::directory::{UnfitDirectory, within};
+use crate::end_signals::EndSignals;
 use crate::error::EngineError;
 use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
@@ -29,23 +31,30 @@ use crate::{Engine, crowd, error_places, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
-    // Whoever started us may go away and hang up; we stay. Where that cannot be had, we are at least in a group of our own.
-    leave_terminal();
+    open_session();
+    let signals = EndSignals::install().map_err(EngineError::io("handle signals"))?;
     Cgroup::leave_others();
-    work_under(engine, id, nonce, own_input()?)
+    work_under(engine, id, nonce, Inherited { lock: own_input()?, signals })
 }
 
-/// The same, with the lock that whoever started us took for us.
+/// What a supervisor has from the start of its process.
+pub(crate) struct Inherited {
+    /// The task's lock, taken by the process that started it.
+    pub(crate) lock: OwnedFd,
+    pub(crate) signals: EndSignals,
+}
+
+/// Supervises one task to its end.
 pub(crate) fn work_under(
     engine: &Engine,
     id: &TaskId,
     nonce: &Nonce,
-    handed_over: OwnedFd,
+    Inherited { lock, signals }: Inherited,
 ) -> Result<(), EngineError> {
     let mut registry = engine.open()?;
     let dir = registry.dir().task(id);
     // Without it there is nothing here for us to do: somebody judges, or works already.
-    let LockAttempt::Locked(_life) = dir.adopt_lock(handed_over)? else { return Ok(()) };
+    let LockAttempt::Locked(_life) = dir.adopt_lock(lock)? else { return Ok(()) };
     crash_point(CrashPoint::LockAdopted);
     let me = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
     let me = Identity {
@@ -76,6 +85,8 @@ pub(crate) fn work_under(
     let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, group));
     crash_point(CrashPoint::LaunchRead);
     let done = match prepared {
+        // The agent was not started yet, and is not started any more.
+        Ok(_) if signals.reason().is_some() => Finish::bare(End::Cancelled { reason: signals.reason() }),
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         Ok(Prepared { spec, mode, limits, verify }) => {
             let around = Circumstances {
@@ -92,6 +103,7 @@ pub(crate) fn work_under(
                 attempt: attempt.clone(),
                 dir: dir.clone(),
                 socket,
+                signals,
                 engine: engine.clone(),
                 looked_at: Cell::new(None),
                 watch,

@@ -91,9 +91,9 @@ pub static KEYS: &[Key] = &[
     ),
     key(
         "agents.<name>.env",
-        Kind::Texts(Form::VariableName),
+        Kind::Texts(Form::PassedVariable),
         List(&[]),
-        "Names of further variables the agent is given; their values stay out of the file.",
+        "Names of further variables the agent is given; their values stay out of the file. Only this key adds variables: callers choose among them. Variables that make programs run code (`LD_PRELOAD`, `NODE_OPTIONS`, `BASH_ENV`, …) are refused.",
     ),
     key(
         "agents.<name>.resume",

@@ -114,7 +114,7 @@ fn other_spellings_lead_to_the_key() {
 
 #[test]
 fn forms_tell_right_from_wrong() {
-    let cases: [(Form, &[&str], &[&str]); 6] = [
+    let cases: [(Form, &[&str], &[&str]); 7] = [
         (Form::Argument, &["", "-x", "a b\n"], &["a\0b"]),
         (
             Form::ToolPrefix,
@@ -123,6 +123,11 @@ fn forms_tell_right_from_wrong() {
         ),
         (Form::ToolName, &["_codex_local_run", "x"], &["", "a b", "a/b"]),
         (Form::VariableName, &["A", "_x9"], &["", "9A", "A=secret", "A-B", "A B"]),
+        (
+            Form::PassedVariable,
+            &["A", "CARGO_HOME", "GIT_AUTHOR_NAME"],
+            &["", "9A", "LD_PRELOAD", "NODE_OPTIONS", "GIT_SSH_COMMAND", "BASH_ENV"],
+        ),
         (Form::ProgramName, &["sccache", "a b"], &["", ".", "..", "a/b", "a\0"]),
         (
             Form::DatabaseUrl,

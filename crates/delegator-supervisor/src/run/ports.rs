@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Variables, VerifyPlan};
-use crate::process::{Cgroup, ProcessIdentity, SweepLimits, SweepReport};
+use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 
 /// One run.
 #[derive(Debug)]
@@ -112,9 +112,9 @@ pub trait Ports {
     /// Half a minute has passed; others may need looking after.
     fn look_around(&self) {}
 
-    /// Whether that process supervises another task, which is not ours to count or to end.
-    fn is_another_supervisor(&self, _pid: i32) -> bool {
-        false
+    /// Which task a process below us belongs to. One of another task is neither counted nor ended.
+    fn owner_of(&self, _pid: i32) -> Owner {
+        Owner::ThisTask
     }
 }
 

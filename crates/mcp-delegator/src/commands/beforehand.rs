@@ -8,11 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
-use delegator_engine::real_directory;
+use delegator_engine::{VariableRight, real_directory, variable_right};
 use rustix::fs::{Access, access};
 use serde_json::Value;
 
-use crate::fault::engine::{mode_too_wide, unfit_directory};
+use crate::commands::local::tasks::AGENT;
+use crate::fault::engine::{mode_too_wide, unfit_directory, variable_not_allowed};
 use crate::fault::{ErrorCode, Problem};
 use crate::registry::Circumstances;
 
@@ -48,6 +49,10 @@ pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Prob
     for (field, given) in items(input, "images") {
         let path = Path::new(given);
         problems.extend(relative(&field, path, around).or_else(|| unreadable(&field, path)));
+    }
+    for (field, given) in items(input, "env_allow_list") {
+        let right = variable_right(given, around.config.agent_variables(AGENT));
+        problems.extend((right != VariableRight::Given).then(|| variable_not_allowed(&field, given, right)));
     }
     problems
 }

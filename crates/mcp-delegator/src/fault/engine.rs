@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use delegator_domain::task::Mode;
-use delegator_engine::{EngineError, RestoreError, UnfitDirectory};
+use delegator_engine::{EngineError, RestoreError, UnfitDirectory, VariableRight};
 use delegator_registry::RegistryError;
 
 use super::shortage::shortage;
 use super::{AppError, ErrorCode, Problem, Retry};
+use crate::commands::local::tasks::AGENT;
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -44,6 +45,9 @@ impl From<EngineError> for AppError {
                 .context("task_id", task.as_str()),
             EngineError::ModeTooWide { asked, allowed } => {
                 AppError::of_problems(vec![mode_too_wide(asked, allowed)])
+            }
+            EngineError::VariableNotAllowed { name, right } => {
+                AppError::of_problems(vec![variable_not_allowed("env_allow_list", &name, right)])
             }
             EngineError::TooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Do it in this task, or raise max_depth in your own configuration."),
@@ -96,6 +100,25 @@ pub fn mode_too_wide(asked: Mode, allowed: Mode) -> Problem {
     Problem::new(ErrorCode::PolicyBlocked, "mode", words)
         .value(asked.name().into())
         .suggest(Some("Ask for less, or let the user raise max_mode in their own configuration."))
+}
+
+/// A variable a caller asks for, and the agent is not given.
+pub fn variable_not_allowed(field: &str, name: &str, right: VariableRight) -> Problem {
+    let (words, suggestion) = match right {
+        VariableRight::Never => (
+            format!("names {name}, which is never passed to an agent"),
+            format!("Leave {name} out: variables that make programs run code never pass."),
+        ),
+        VariableRight::Given | VariableRight::NotListed => (
+            format!("names {name}, which the agent is not given"),
+            format!(
+                "Leave {name} out, or let the user add it to agents.{AGENT}.env in their own configuration."
+            ),
+        ),
+    };
+    let mut problem = Problem::new(ErrorCode::PolicyBlocked, field, words).value(name.into());
+    problem.context.insert("variable".into(), name.into());
+    problem.suggest(Some(suggestion))
 }
 
 /// A directory an agent may not work in, or cannot.

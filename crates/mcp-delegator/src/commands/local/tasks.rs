@@ -19,6 +19,9 @@ use crate::requests::page::fingerprint;
 use crate::run::Context;
 use crate::views::task::{self as view, Shown};
 
+/// The built-in agent.
+pub const AGENT: &str = "codex";
+
 /// The engine of this call's state directory.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     let state_dir = context
@@ -90,11 +93,10 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         text: asked.submission.task.clone(),
         settings,
         agent: program,
-        agent_name: "codex".to_owned(),
+        agent_name: AGENT.to_owned(),
         max_mode,
         environment: context.process.environment.clone(),
-        // What the commands may see, the agent must have.
-        passed_on: asked.agent.env_allow_list.clone(),
+        passed_on: config.agent_variables(AGENT).to_vec(),
         secret_names: config.redact_names().to_vec(),
         umask: umask(),
         title: title(context, &asked.submission.task),
