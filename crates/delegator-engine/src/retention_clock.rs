@@ -72,7 +72,8 @@ pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict
     }
     let is_same_boot = before.last.boot_id == now.boot_id;
     let is_even = is_in_line(&before.last, &now);
-    let has_jumped = is_same_boot && !is_even;
+    let has_left_trusted = before.trusted.as_ref().is_some_and(|trusted| trusted.boot_id == now.boot_id);
+    let has_jumped = has_left_trusted || (is_same_boot && !is_even);
     let needed_ms = if has_jumped { DAY_MS } else { before.needed_ms.max(AFTER_BOOT_MS) };
     let uptime_ms = if is_same_boot { now.boot_ms - before.last.boot_ms } else { 0 };
     let confirmed_ms = if is_even { before.confirmed_ms + uptime_ms } else { 0 };
