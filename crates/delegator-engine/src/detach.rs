@@ -50,6 +50,10 @@ impl Engine {
             .env("MCP_DELEGATOR_HOME", &self.state_dir)
             .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
             .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|kept| kept.to_string()).unwrap_or_default())
+            .env(
+                "MCP_DELEGATOR_KEEP_POINTS_MS",
+                self.restore_point_retention_ms.map(|kept| kept.to_string()).unwrap_or_default(),
+            )
             // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the supervisor.
             .process_group(0)
             .stdin(lock)

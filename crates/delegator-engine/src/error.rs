@@ -64,6 +64,11 @@ pub enum EngineError {
     },
     #[error("task {busy} may write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
+    #[error(
+        "the clock moved by {} hours against the time since boot, so what is old cannot be told; nothing was deleted",
+        by_ms / (60 * 60 * 1000)
+    )]
+    ClockJumped { by_ms: i64 },
     #[error("git cannot be run: {0}")]
     NoGit(LocateError),
     #[error(transparent)]
@@ -71,7 +76,7 @@ pub enum EngineError {
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
     #[error("tasks cannot be watched: {detail}")]
-    Watching { detail: String },
+    Watching { detail: String, os_error: Option<i32> },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
 }
@@ -87,5 +92,23 @@ fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
 impl EngineError {
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         move |source| EngineError::Io { doing, source }
+    }
+
+    /// The operating system's number of the I/O error that caused this one.
+    pub fn os_error(&self) -> Option<i32> {
+        if let EngineError::Watching { os_error, .. } = self {
+            return *os_error;
+        }
+        let mut link: Option<&(dyn std::error::Error + 'static)> = match self {
+            EngineError::Unfit { problem: UnfitDirectory::Unusable(error), .. } => Some(error),
+            other => Some(other),
+        };
+        while let Some(error) = link {
+            if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+                return Some(number);
+            }
+            link = error.source();
+        }
+        None
     }
 }

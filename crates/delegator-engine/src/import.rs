@@ -34,7 +34,8 @@ impl Engine {
             |problem: &str| EngineError::NoSession { path: path.to_owned(), problem: problem.to_owned() };
         let (head, report, events) = read(file, redactor).map_err(|error| refuse(&error.to_string()))?;
         let head = head.ok_or_else(|| refuse("it is not a session of Codex's"))?;
-        let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or_else(crate::clock::now_ms);
+        let imported_at_ms = crate::clock::now_ms();
+        let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or(imported_at_ms);
         let ended_at_ms =
             head.last_at.as_deref().and_then(&to_ms).unwrap_or(started_at_ms).max(started_at_ms);
         let record = record(&report, redactor, events.len() as u64);
@@ -48,7 +49,7 @@ impl Engine {
         let mut registry = self.open()?;
         registry.also_redact(redactor.clone());
         let task = task_of(fresh_id()?, &head, redactor);
-        let past = Past { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms };
+        let past = Past { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();
         let files = [(TaskFile::Events, &*events), (TaskFile::Stderr, b""), (TaskFile::Report, &report)];
         Ok(registry.import(&task, &past, &finish, &files)?)

@@ -25,6 +25,7 @@ mod evidence;
 mod file;
 mod import;
 mod insist;
+mod kept_points;
 mod launch;
 mod leftovers;
 mod look;
@@ -42,6 +43,8 @@ pub mod resident;
 mod restore;
 mod restore_lookup;
 mod restore_point;
+mod retention;
+mod retention_clock;
 mod shelf;
 mod submit;
 mod summary;
@@ -59,7 +62,7 @@ use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 use shelf::Lent;
 
 pub use cancel::Cancelled;
-pub use clean::{Cleaned, Cleaning};
+pub use clean::{Cleaned, Cleaning, POINTS_SHOWN};
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::{VariableRight, variable_right};
 pub use detach::{LAUNCH, SUPERVISE, launch_supervisor};
@@ -70,6 +73,7 @@ pub use evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
 pub use file::{UnfitFile, open_file};
+pub use kept_points::{KeptReason, KeptRestorePoint};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;
@@ -79,6 +83,7 @@ pub use record::{Record, StreamRecord, Swept};
 pub use restore::{RestoreAsked, Restored};
 pub use restore_lookup::{DroppedPoint, ListedPoint};
 pub use restore_point::{KeptPoint, PointProblem, restore_command};
+pub use retention::{PRUNE, prune};
 pub use shelf::Shelf;
 pub use submit::{Submission, Submitted};
 pub use verification::{CheckRecord, Verify};
@@ -92,6 +97,8 @@ pub struct Engine {
     pub max_concurrent: usize,
     /// How long ended tasks are kept; `None`: for ever.
     pub retention_ms: Option<i64>,
+    /// How long after their task's end restore points with unique content are kept; `None`: for ever.
+    pub restore_point_retention_ms: Option<i64>,
     /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
     pub program: PathBuf,
     /// Where connections to the registry are kept, in a process that stays.

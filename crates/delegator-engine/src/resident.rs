@@ -202,7 +202,9 @@ impl Watcher {
     }
 
     fn fail_all(&mut self, error: &EngineError) {
-        self.tell(|_| Some(Err(EngineError::Watching { detail: error.to_string() })));
+        self.tell(|_| {
+            Some(Err(EngineError::Watching { detail: error.to_string(), os_error: error.os_error() }))
+        });
     }
 
     fn pause(&self, until: Instant) {

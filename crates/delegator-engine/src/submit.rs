@@ -116,7 +116,8 @@ impl Engine {
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
         leftovers::remove_dead_submits(&mut registry);
-        self.promote(&mut registry)?;
+        // From here on the task exists: an error would make the caller submit it again. The next pass starts it.
+        let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeAnswer);
         self.placed(&registry, submitted)
     }

@@ -151,6 +151,11 @@ impl StateDir {
         self.path.join("setup.lock")
     }
 
+    /// Held by the one process that prunes; `None` while another one does.
+    pub fn try_lock_pruning(&self) -> Result<Option<std::fs::File>, RegistryError> {
+        crate::database::open::try_lock_pruning(self)
+    }
+
     pub(crate) fn ballast(&self) -> &Ballast {
         &self.ballast
     }

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use delegator_domain::crash::CrashPoint;
-use delegator_domain::task::State;
-use delegator_registry::{Filter, OpenOptions, Registry, StateDir, Task};
+use delegator_domain::task::{End, Mode, Place, State, TaskId};
+use delegator_registry::{Filter, Finish, NewTask, OpenOptions, Past, Registry, StateDir, Task, TaskFile};
 use delegator_testkit::program::{World, text_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -61,13 +61,14 @@ fn story(point: CrashPoint) -> Story {
         At::ThreadNoted | At::SnapshotWritten => Story::Supervise,
         At::AgentReaped | At::AgentSwept | At::ReportWritten | At::EndCommitted => Story::Succeed,
         At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Story::Succeed,
-        At::RetentionTurnTaken => Story::Succeed,
+        At::RetentionTurnTaken | At::RetentionClockNoted => Story::Succeed,
         At::CancelCommitted | At::SupervisorWoken => Story::Cancel,
         At::RescueLocked | At::RescueSwept | At::RescueCommitted => Story::Rescue,
         At::AttemptGivenBack => Story::GiveBack,
         At::RowsForgotten | At::DirectoryHalfRemoved | At::DirectoryRemoved | At::ForgettingDone => {
             Story::Forget
         }
+        At::RestorePointDropped | At::RestorePointForgotten => Story::Forget,
         At::LeftoverRemoved => Story::Sweep,
         At::QueueHeld => Story::Hold,
         At::ImportFilled | At::ImportCommitted => Story::Import,
@@ -189,8 +190,12 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
             }
         }
         Story::Forget => {
-            stage.answer(&["import", &session(stage)]);
+            old_task_with_a_restore_point(stage);
             stage.crash(&name, &["cleanup-registry"]);
+            let cleaned = stage.answer(&["cleanup-registry"]);
+            assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
+            assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
+            assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
         }
         Story::Sweep => {
             stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
@@ -265,6 +270,56 @@ fn set_aside(stage: &Stage, name: &str, point: CrashPoint) {
         std::fs::remove_dir_all(entry.path()).unwrap();
     }
     let _ = std::fs::remove_file(stage.root.join("starts"));
+}
+
+fn git(stage: &Stage, args: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+    let run = stage.world.run_as(&PathBuf::from("/usr/bin/git"), [&identity, args].concat());
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    run.stdout.trim().to_owned()
+}
+
+/// A task that ended two days ago in a repository that was clean: its restore point holds nothing of its own.
+fn old_task_with_a_restore_point(stage: &Stage) {
+    stage.world.write("project/code.txt", "committed\n");
+    git(stage, &["init", "--quiet", "--initial-branch=main"]);
+    git(stage, &["add", "code.txt"]);
+    git(stage, &["commit", "--quiet", "-m", "first"]);
+    let id = TaskId::from_random(Place::Local, [7; 16]);
+    let (head, tree) = (git(stage, &["rev-parse", "HEAD"]), git(stage, &["rev-parse", "HEAD^{tree}"]));
+    let reference = format!("refs/mcp-delegator/{id}");
+    git(stage, &["update-ref", &reference, &head]);
+    let project = stage.world.project();
+    let point = json!({"point": {
+        "reference": reference, "commit": head, "tree": tree, "index_tree": tree, "head": head,
+        "branch": "refs/heads/main", "staged": false, "modified": 0, "untracked": 0, "left_out": [],
+        "top_level": project, "repository": project.join(".git"),
+    }, "problem": null, "undo": []});
+    let days_ago_ms = jiff::Timestamp::now().as_millisecond() - 48 * 60 * 60 * 1000;
+    let task = NewTask {
+        id,
+        working_dir: project.display().to_string(),
+        work_trees: Vec::new(),
+        allow_parallel_writes: true,
+        mode: Mode::WorkspaceWrite,
+        agent: "codex".to_owned(),
+        model: None,
+        title: "before".to_owned(),
+        text: "before".to_owned(),
+        labels: [].into(),
+        input: json!({}),
+        resumed_thread: None,
+        idempotency: None,
+    };
+    let past = Past {
+        thread_id: "a thread".to_owned(),
+        started_at_ms: days_ago_ms,
+        ended_at_ms: days_ago_ms,
+        imported_at_ms: days_ago_ms,
+    };
+    let files = [(TaskFile::RestorePoint, point.to_string())];
+    let files = files.each_ref().map(|(file, text)| (*file, text.as_bytes()));
+    stage.registry().import(&task, &past, &Finish::bare(End::Completed), &files).unwrap();
 }
 
 /// A session that ended long ago.

@@ -126,6 +126,12 @@ pub static KEYS: &[Key] = &[
         "Finished tasks older than this are removed.",
     ),
     key(
+        "restore_point_retention_hours",
+        Kind::Integer { min: 1, max: 87_600, unit: "hours" },
+        Integer(720),
+        "Restore points that hold content no branch has outlive their task, until this long after its end.",
+    ),
+    key(
         "worktree_quota_bytes",
         Kind::Integer { min: MIB, max: MOST_BYTES, unit: BYTES },
         Integer(10 * GIB),

@@ -60,6 +60,7 @@ impl Plan {
             state_dir,
             max_concurrent,
             retention_ms,
+            restore_point_retention_ms: None,
             program: "/nowhere".into(),
             shelf: crate::Shelf::keeping(),
         };

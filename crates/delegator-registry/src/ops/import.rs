@@ -20,6 +20,7 @@ pub struct Past {
     pub thread_id: String,
     pub started_at_ms: i64,
     pub ended_at_ms: i64,
+    pub imported_at_ms: i64,
 }
 
 impl Registry {
@@ -64,8 +65,8 @@ fn take_in(db: &Connection, task: &NewTask, past: &Past, finish: &Finish) -> rus
     for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
         row::apply(db, seq, row::lawful(from, to)?, "imported", past.started_at_ms)?;
     }
-    let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2 WHERE seq = ?3";
-    db.execute(sql, (&past.thread_id, past.started_at_ms, seq))?;
+    let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2, imported_at_ms = ?3 WHERE seq = ?4";
+    db.execute(sql, (&past.thread_id, past.started_at_ms, past.imported_at_ms, seq))?;
     let seen = row::seen(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     end_task(db, &seen, finish, "imported", past.ended_at_ms)?;
     // Whoever imports a session knows of it.

@@ -6,12 +6,16 @@ use delegator_domain::task::Mode;
 use delegator_engine::{EngineError, RestoreError, UnfitDirectory, UnfitFile, VariableRight};
 use delegator_registry::RegistryError;
 
+use super::shortage::shortage;
 use super::{AppError, ErrorCode, Problem, Retry};
 use crate::commands::local::tasks::AGENT;
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
         let message = sentence(&error.to_string());
+        if let Some(error) = shortage(error.os_error(), &message) {
+            return error;
+        }
         match error {
             EngineError::Registry(error) => registry(error),
             EngineError::UnknownTask { given } => AppError::new(ErrorCode::TaskNotFound, message)
@@ -76,6 +80,14 @@ impl From<EngineError> for AppError {
                     .context("state", state.shown())
                     .context("busy_task_id", busy.as_str())
                     .suggest(format!("Wait for it, or end it: mcp-delegator local cancel {busy}"));
+                AppError { retry: Retry::Later(None), ..error }
+            }
+            EngineError::ClockJumped { by_ms } => {
+                let error = AppError::new(ErrorCode::WrongState, message)
+                    .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
+                    .suggest(
+                        "Check the date. If it is right, repeat the call with trust_clock (--trust-clock).",
+                    );
                 AppError { retry: Retry::Later(None), ..error }
             }
             EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),

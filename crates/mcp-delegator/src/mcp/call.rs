@@ -177,6 +177,13 @@ impl Surroundings {
     }
 }
 
+impl Admitted {
+    /// Whether its response may be longer than usual.
+    pub fn may_be_long(&self) -> bool {
+        self.max_text > MAX_TEXT
+    }
+}
+
 /// A call that was not let in, and why.
 #[derive(Debug)]
 pub struct Refused {

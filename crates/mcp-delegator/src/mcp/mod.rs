@@ -19,6 +19,7 @@
 pub mod advice;
 pub mod answering;
 pub mod audience;
+pub mod backlog;
 pub mod call;
 pub mod codex_compat;
 pub mod confirmation;

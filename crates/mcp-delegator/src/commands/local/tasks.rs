@@ -32,12 +32,13 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
         .clone()
         .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."))?;
     let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
-    let kept_hours = i64::try_from(context.config.number("retention_hours")).unwrap_or(i64::MAX);
-    let retention_ms = Some(kept_hours.saturating_mul(60 * 60 * 1000));
+    let hours = |key| i64::try_from(context.config.number(key)).unwrap_or(i64::MAX);
+    let kept_ms = |key| Some(hours(key).saturating_mul(60 * 60 * 1000));
     Ok(Engine {
         state_dir,
         max_concurrent,
-        retention_ms,
+        retention_ms: kept_ms("retention_hours"),
+        restore_point_retention_ms: kept_ms("restore_point_retention_hours"),
         program: PathBuf::from("/proc/self/exe"),
         shelf: context.shelf.clone().redacting(context.screen.printer.redactor().clone()),
     })
