@@ -49,8 +49,8 @@ fn a_supervisor_inherits_only_the_listed_variables() {
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let first = stage.exec(&[]);
     stage.until_there("ready");
-    let expected = ["MCP_DELEGATOR_HOME", "MCP_DELEGATOR_KEEP_MS", "MCP_DELEGATOR_SLOTS"];
-    let expected: BTreeSet<String> = expected.map(str::to_owned).into();
+    let expected = ["HOME", "KEEP_MS", "KEEP_POINTS_MS", "SLOTS"];
+    let expected: BTreeSet<String> = expected.map(|name| format!("MCP_DELEGATOR_{name}")).into();
     assert_eq!(variables_of(stage.supervisor_of(&first)), expected);
     // The successor is started by the first one's supervisor.
     stage.play(turn(&[json!({"touch_file": "second"}), json!({"wait_for_file": "go on"})]));

@@ -41,6 +41,7 @@ pub struct Restore {
     pub undo: bool,
     /// Delete the task's restore points and what only they hold, instead of restoring
     #[serde(default)]
+    #[schemars(extend("x-command-line" = true))]
     pub drop: bool,
     /// List the restore points of a repository, also of tasks that are no longer in the registry
     #[serde(default)]

@@ -94,7 +94,11 @@ impl Surroundings {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .map_or(MAX_TEXT, |bytes| MAX_TEXT.max(bytes.saturating_mul(2).saturating_add(AROUND_OUTPUT)));
         let admitted = |input: Value| Admitted { spec, input, format, call, max_text };
-        match requests::validate(spec, object, problems, around) {
+        let request = requests::validate(spec, object, problems, around).and_then(|request| {
+            requests::refuse_command_line_inputs(spec, &request.input)?;
+            Ok(request)
+        });
+        match request {
             Ok(request) => Ok(admitted(request.input)),
             Err(error) => Err(Refused { call: Box::new(admitted(Value::Null)), error: Box::new(error) }),
         }

@@ -12,6 +12,7 @@
 //! | `x-length` | callers make it up, so they are told how long it may be |
 //! | `x-words` | a list that is a command: on the command line also as one text |
 //! | `x-unbuilt` | settled, but not served yet |
+//! | `x-command-line` | for the user alone: refused over MCP, and not in the tool's schema |
 //! | `x-default` | what holds unless the configuration says otherwise |
 
 use schemars::generate::SchemaSettings;
@@ -54,6 +55,7 @@ pub struct Property {
     pub stdin: bool,
     pub advanced: bool,
     pub unbuilt: bool,
+    pub command_line_only: bool,
     /// One text with spaces is split into words.
     pub words: bool,
     /// Its length stands beside its description.
@@ -165,7 +167,7 @@ fn property(name: &str, mut schema: Value, required: bool) -> Property {
     };
     let (positional, stdin) = (marker("x-positional"), marker("x-stdin"));
     let (advanced, unbuilt, words) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
-    let told_length = marker("x-length");
+    let (told_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let usual = schema.as_object_mut().and_then(|object| object.shift_remove("x-default"));
     let description = schema
         .as_object_mut()
@@ -183,6 +185,7 @@ fn property(name: &str, mut schema: Value, required: bool) -> Property {
         stdin,
         advanced,
         unbuilt,
+        command_line_only,
         words,
         told_length,
         usual,

@@ -42,7 +42,8 @@ fn description(spec: &CommandSpec) -> String {
 }
 
 fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
-    let built = || inputs.properties.iter().filter(|property| !property.unbuilt);
+    let is_offered = |property: &&Property| !property.unbuilt && !property.command_line_only;
+    let built = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = built()
         .filter(|property| !property.advanced)
         .map(|property| (property.name.clone(), property_schema(property)))

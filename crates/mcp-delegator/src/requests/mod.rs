@@ -18,7 +18,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use crate::fault::{AppError, ErrorCode, Problem};
-use crate::registry::{Circumstances, CommandSpec, InputSchema};
+use crate::registry::{Circumstances, CommandSpec, InputSchema, Property};
 use crate::views::PRODUCT_VERSION;
 pub use spelling::{given_twice, snake_case};
 
@@ -113,6 +113,22 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     )
     .suggest("'mcp-delegator manifest' lists what is available.")
     .context("command", spec.name()))
+}
+
+/// Refuses inputs that only the user may give, on the command line. `input` is a validated one.
+pub fn refuse_command_line_inputs(spec: &'static CommandSpec, input: &Value) -> Result<(), AppError> {
+    let gate = Gate::of(spec);
+    let is_given = |property: &&Property| {
+        property.command_line_only
+            && input.get(&property.name).is_some_and(|value| *value == Value::Bool(true))
+    };
+    let problems = gate.inputs.properties.iter().filter(is_given).map(|property| {
+        let flag = property.name.replace('_', "-");
+        let hint = format!("The user can run {} in a terminal with the flag --{flag}.", spec.words());
+        Problem::new(ErrorCode::PolicyBlocked, &property.name, "is for the user alone").suggest(Some(hint))
+    });
+    let problems: Vec<Problem> = problems.collect();
+    if problems.is_empty() { Ok(()) } else { Err(AppError::of_problems(problems)) }
 }
 
 fn unbuilt(inputs: &InputSchema, input: &Value) -> Vec<Problem> {

@@ -231,3 +231,21 @@ fn no_text_holds_a_nul_wherever_it_stands() {
     assert_eq!(named(&refused), ["git_user_name INVALID_VALUE"], "{refused}");
     nothing_was_started(&stage);
 }
+
+#[test]
+fn inputs_for_the_user_alone_are_neither_offered_nor_taken() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEW);
+    let refused = host.envelope(
+        "_codex_cleanup_registry",
+        json!({"includeRestorePoints": true, "options": {"trust_clock": true}}),
+    );
+    assert_eq!(named(&refused), ["include_restore_points POLICY_BLOCKED", "trust_clock POLICY_BLOCKED"]);
+    let (_, suggestion) = about(&refused, "include_restore_points");
+    assert!(
+        suggestion.contains("cleanup-registry in a terminal with the flag --include-restore-points"),
+        "{suggestion}"
+    );
+    let kept = host.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));
+    assert_eq!(kept["status"], "success", "{kept}");
+}
