@@ -81,3 +81,68 @@ pub fn launch_supervisor(program: &Path, id: &TaskId, nonce: &Nonce) -> ExitCode
 pub(crate) fn open_session() {
     let _ = rustix::process::setsid();
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use delegator_domain::task::{Mode, Place, State};
+    use delegator_registry::{NewTask, Registry, Task};
+
+    use super::*;
+
+    /// Submits a task, starts it with a launcher that is a shell script, and gives the task as it stands then.
+    fn started_by(script: &str) -> Task {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("launcher");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let engine = Engine {
+            state_dir: folder.path().join("state"),
+            max_concurrent: 1,
+            retention_ms: None,
+            program,
+            shelf: crate::Shelf::default(),
+        };
+        let id = TaskId::from_random(Place::Local, [9; 16]);
+        let task = NewTask {
+            id: id.clone(),
+            working_dir: "/".to_owned(),
+            work_tree: None,
+            allow_parallel_writes: false,
+            mode: Mode::ReadOnly,
+            agent: "codex".to_owned(),
+            model: None,
+            title: "x".to_owned(),
+            text: "x".to_owned(),
+            labels: [].into(),
+            input: serde_json::json!({}),
+            resumed_thread: None,
+            idempotency: None,
+        };
+        let mut registry = engine.open().unwrap();
+        let registry: &mut Registry = &mut registry;
+        registry.submit(&task, b"{}", 1).unwrap();
+        engine.promote(registry).unwrap();
+        registry.get(&id).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_supervisor_that_cannot_be_spawned_gives_its_claim_back_at_once() {
+        let task = started_by(&format!("exit {NOT_SPAWNED}"));
+        assert_eq!((task.state, task.starts), (State::Queued, 1));
+    }
+
+    #[test]
+    fn a_launcher_that_was_killed_leaves_the_decision_to_the_lock() {
+        assert_eq!(started_by("kill -KILL $$").state, State::Starting);
+        assert_eq!(started_by("exit 0").state, State::Starting);
+    }
+
+    #[test]
+    fn a_launcher_reports_that_it_spawned_nothing() {
+        let (id, nonce) = (TaskId::from_random(Place::Local, [3; 16]), Nonce::from_random([5; 16]));
+        let code = launch_supervisor(Path::new("/nowhere/mcp-delegator"), &id, &nonce);
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(NOT_SPAWNED)));
+    }
+}

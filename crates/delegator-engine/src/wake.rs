@@ -23,7 +23,7 @@ pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixData
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     socket.set_nonblocking(true)?;
     dir.publish_socket(&path).map_err(io::Error::other)?;
-    // A signal that wakes nobody is noticed all the same, a little later.
+    // Without it a signal is noticed within a second.
     let _ = signals.wake(&path);
     Ok(socket)
 }

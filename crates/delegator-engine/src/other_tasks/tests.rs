@@ -1,3 +1,5 @@
+//! A copied command line against the registry's record of a process.
+
 #![expect(clippy::disallowed_methods, reason = "the test starts a process that copies a command line")]
 
 use std::path::Path;

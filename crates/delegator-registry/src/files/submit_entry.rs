@@ -32,7 +32,7 @@ pub(crate) enum SubmitState {
     /// There is no entry: it has ended in order, or it never made one.
     Unknown,
     UnderWay,
-    /// It was killed. Nobody else can judge it while the lock is held.
+    /// It was killed. No other process can judge it while this value holds the lock.
     Dead(SubmitEntry),
 }
 

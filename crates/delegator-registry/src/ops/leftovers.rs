@@ -125,7 +125,7 @@ impl Registry {
         let folder = self.dir.submitting();
         let mut removed = Vec::new();
         for id in SubmitEntry::all(&folder).map_err(RegistryError::file(&folder, "read"))? {
-            // Held until the end: the row is looked for after the submit is known to have ended, and nobody else judges.
+            // Held until the end: the row is read after the submit is known to have ended, and no other process judges.
             let SubmitState::Dead(entry) = self.submit_state(&id)? else { continue };
             if self.remove_unsubmitted(&id)? {
                 removed.push(id);

@@ -137,15 +137,15 @@ fn lost(world: &World) -> Vec<i32> {
 fn a_sweep_waits_until_a_starting_supervisor_is_recorded() {
     let world = World::new();
     let left = lost(&world);
-    let asked = std::cell::Cell::new(0);
+    let calls = std::cell::Cell::new(0);
     let owner = |_| {
-        asked.set(asked.get() + 1);
-        if asked.get() > 3 * left.len() { Owner::AnotherTask } else { Owner::Undecided }
+        calls.set(calls.get() + 1);
+        if calls.get() > 3 * left.len() { Owner::AnotherTask } else { Owner::Undecided }
     };
     let report = sweep_lost(&world.task, &owner, SweepLimits::default()).unwrap();
     assert_eq!((report.ended, report.survivors), (0, Vec::new()));
     assert!(!left.is_empty() && left.iter().all(|pid| is_alive(*pid)), "{left:?}");
-    assert!(asked.get() > 3 * left.len(), "it did not wait for the decision");
+    assert!(calls.get() > 3 * left.len(), "it did not wait for the decision");
     sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
     world.assert_nothing_is_left();
 }
