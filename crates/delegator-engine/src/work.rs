@@ -214,6 +214,7 @@ fn prepare(
         env_policy: settings.env_policy(),
         marker: task_marker(id, settings.depth),
         resume: settings.resume.clone(),
+        hidden: launch.hidden(&engine.state_dir),
         project_trust: project_trust(&workdir),
     };
     let mut plan = plan(&request, launch.agent.version())?;
@@ -239,7 +240,7 @@ fn prepare(
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before(),
         },
-        verify: launch.check(id, &real),
+        verify: launch.check(id, &real, &engine.state_dir),
     };
     Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify: settings.verify.clone() })
 }
