@@ -21,7 +21,7 @@ use crate::directory::{UnfitDirectory, within};
 use crate::error::EngineError;
 use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
-use crate::launch::{Launch, Limits};
+use crate::launch::{Launch, Limits, Settings};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
 use crate::submit::real_file;
@@ -183,13 +183,8 @@ fn prepare(
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
-    // The agent takes these by name only, so it is given the real path of what was opened. The supervisor compares the
-    // two once more right before it starts the agent; after that only the agent's own sandbox resolves the name.
-    let added = launch.settings.add_dirs.iter().map(|directory| open_dir("add_dirs", directory, roots));
-    let pinned = added.collect::<Result<Vec<_>, _>>()?;
-    let images = launch.settings.images.iter();
-    let images = images.map(|image| real_file("images", image, roots, &engine.state_dir));
-    let images = images.collect::<Result<Vec<_>, _>>()?;
+    let pinned = added_directories(&launch.settings)?;
+    let images = images(engine, &launch.settings)?;
     let output_schema = match &launch.settings.output_schema {
         Some(schema) => {
             dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
@@ -243,6 +238,19 @@ fn prepare(
         verify: launch.check(id, &real, &engine.state_dir),
     };
     Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify: settings.verify.clone() })
+}
+
+/// Further directories the agent may write to. It takes them by name only, so it is given the real path of what was
+/// opened here. The supervisor compares the two once more right before it starts the agent; after that only the agent's
+/// own sandbox resolves the name.
+fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
+    settings.add_dirs.iter().map(open).collect()
+}
+
+fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
+    let real = |image: &PathBuf| real_file("images", image, &settings.allowed_roots, &engine.state_dir);
+    settings.images.iter().map(real).collect()
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent

@@ -237,45 +237,6 @@ fn a_check_in_the_sandbox_has_no_network() {
 }
 
 #[test]
-fn commands_cannot_read_the_state_directory_where_it_is_hidden() {
-    for (mode, setting, is_hidden) in [
-        ("read-only", "read-only", true),
-        ("workspace-write", "read-only", false),
-        ("workspace-write", "always", true),
-        ("read-only", "never", false),
-    ] {
-        let state = "../home/state";
-        let look = format!("cat {state}/http-token; ls {state}; touch inside; touch ../more/added; :");
-        let model = FakeModel::start(vec![
-            Step::Say(vec![command(&look)]),
-            Step::Say(vec![message("Looked.")]),
-            Step::Say(vec![command(&look)]),
-            Step::Say(vec![message("Looked again.")]),
-        ]);
-        let stage = Stage::with(&model.codex_config());
-        let stage = Stage { world: stage.world.variable("MCP_DELEGATOR_HIDE_STATE_DIR", setting) };
-        stage.world.write("home/state/http-token", "the-token-of-the-server");
-        stage.world.write("more/.keep", "");
-        let root = stage.world.home().parent().unwrap().to_owned();
-        let more = root.join("more").display().to_string();
-        let check = format!("sh -c '! cat {state}/http-token'");
-        let data = stage.done(&["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", &check]);
-        assert_eq!(data["state"], "completed", "{mode} {setting}: {data}");
-        let status = if is_hidden { "verified" } else { "verify_failed" };
-        assert_eq!(data["verification"]["status"], status, "{mode} {setting}: {data}");
-        let task = data["task_id"].as_str().unwrap().to_owned();
-        let again = stage.done(&["resume", "again", "--mode", mode, "--add-dirs", &more, "--task-id", &task]);
-        assert_eq!(again["state"], "completed", "{mode} {setting}: {again}");
-        let sent: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
-        let was_read = sent.iter().any(|request| request.contains("the-token-of-the-server"));
-        assert_eq!(was_read, !is_hidden, "{mode} {setting}");
-        for path in ["project/inside", "more/added"] {
-            assert_eq!(root.join(path).exists(), mode != "read-only", "{mode} {setting}: {path}");
-        }
-    }
-}
-
-#[test]
 fn a_project_cannot_open_the_sandbox_of_its_check() {
     for (workdir, trusted) in [("project", "project"), ("project/inner", "project")] {
         let (_model, stage) = idle_stage();
