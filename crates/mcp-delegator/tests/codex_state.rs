@@ -2,8 +2,6 @@
 //!
 //! `scripts/install-codex` puts Codex into `.tools/`; without it this test fails, it does not skip.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
-
 use delegator_testkit::codex::world_with;
 use delegator_testkit::fake_model::{FakeModel, Step, command, message};
 use delegator_testkit::program::World;
