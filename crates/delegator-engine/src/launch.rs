@@ -50,6 +50,9 @@ pub struct Settings {
     /// Whether no control group is wanted.
     #[serde(default)]
     pub without_group: bool,
+    /// Whether the agent's commands must not read the state directory.
+    #[serde(default)]
+    pub hide_state_dir: bool,
     /// What checks the work when the agent has completed.
     #[serde(default)]
     pub verify: Option<Verify>,
@@ -144,6 +147,7 @@ impl Settings {
             sweep_exempt: Vec::new(),
             niceness: 10,
             without_group: false,
+            hide_state_dir: mode == Mode::ReadOnly,
             verify: None,
             depth: 0,
         }

@@ -95,7 +95,7 @@ impl Engine {
         }
         let id = fresh_id()?;
         let mut launch = Engine::launch_of(&submission, &id);
-        launch.place_check(&id)?;
+        launch.place_check(&id, &self.state_dir)?;
         let mut registry = self.open()?;
         registry.also_redact(launch.redactor());
         submission.nesting.check_children(&registry)?;

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, ExitStatus, Mode, TaskId, Verification};
-use delegator_supervisor::agent::{Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan};
+use delegator_supervisor::agent::{
+    Confinement, Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan,
+};
 use delegator_supervisor::run::{Checked, VerifySpec};
 use delegator_transcript::{shell, test_report};
 use serde::{Deserialize, Serialize};
@@ -44,12 +46,12 @@ impl Verify {
 
 impl Launch {
     /// Decides where the check runs, if there is one.
-    pub(crate) fn place_check(&mut self, id: &TaskId) -> Result<(), EngineError> {
+    pub(crate) fn place_check(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
         let Some(verify) = &self.settings.verify else { return Ok(()) };
         if self.confined_to() == Mode::DangerFullAccess {
             return Ok(());
         }
-        let found = self.try_sandbox(id);
+        let found = self.try_sandbox(id, state_dir);
         match (found, verify.may_be_open) {
             (Err(problem), false) => return Err(EngineError::NoSandbox { problem }),
             (found, _) => {
@@ -66,10 +68,16 @@ impl Launch {
         if self.settings.preview { Mode::ReadOnly } else { self.settings.mode() }
     }
 
-    fn sandbox(&self, mode: Mode, workdir: &Path) -> Enclosure {
+    /// The state directory, where its commands must not read it.
+    pub(crate) fn hidden(&self, state_dir: &Path) -> Option<PathBuf> {
+        self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
+    }
+
+    fn sandbox(&self, mode: Mode, workdir: &Path, state_dir: &Path) -> Enclosure {
+        let hidden = self.hidden(state_dir);
         Enclosure::CodexSandbox {
             program: self.agent.program.clone(),
-            mode,
+            confinement: Confinement::of(mode, hidden.as_deref(), self.agent.version()),
             workdir: workdir.to_owned(),
             add_dirs: self.settings.add_dirs.clone(),
             profile: self.settings.profile.clone(),
@@ -77,7 +85,7 @@ impl Launch {
     }
 
     /// Tries to write where nothing may be written.
-    fn try_sandbox(&self, id: &TaskId) -> Result<(), String> {
+    fn try_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
         // One that does not tell its version, or needs words before its own, is another program.
         if self.agent.version.is_none() || !self.agent.leading_args.is_empty() {
             return Err(format!("{} has none", self.agent.program.display()));
@@ -88,7 +96,7 @@ impl Launch {
         let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
         let request = VerifyRequest {
             command: script.chain([forbidden.display().to_string()]).collect(),
-            enclosure: self.sandbox(Mode::ReadOnly, Path::new("/")),
+            enclosure: self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir),
             env_policy: EnvPolicy::InheritNone,
             marker: task_marker(id, self.settings.depth),
         };
@@ -97,10 +105,12 @@ impl Launch {
     }
 
     /// The check as the supervisor takes it.
-    pub(crate) fn check(&self, id: &TaskId, workdir: &Path) -> Option<VerifySpec> {
+    pub(crate) fn check(&self, id: &TaskId, workdir: &Path, state_dir: &Path) -> Option<VerifySpec> {
         let verify = self.settings.verify.as_ref()?;
-        let enclosure =
-            if verify.is_sandboxed { self.sandbox(self.confined_to(), workdir) } else { Enclosure::Open };
+        let enclosure = match verify.is_sandboxed {
+            true => self.sandbox(self.confined_to(), workdir, state_dir),
+            false => Enclosure::Open,
+        };
         let request = VerifyRequest {
             command: verify.command.clone(),
             enclosure,

@@ -199,14 +199,9 @@ fn prepare(
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
-    // The agent takes these by name only, so it is given the real path of what was opened. The supervisor compares the
-    // two once more right before it starts the agent; after that only the agent's own sandbox resolves the name.
-    let added = launch.settings.add_dirs.iter().map(|directory| open_dir("add_dirs", directory, roots));
-    let pinned = added.collect::<Result<Vec<_>, _>>()?;
+    let pinned = added_directories(&launch.settings)?;
     let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
-    let images = launch.settings.images.iter();
-    let images = images.map(|image| real_file("images", image, roots, &engine.state_dir));
-    let images = images.collect::<Result<Vec<_>, _>>()?;
+    let images = images(engine, &launch.settings)?;
     let settings = &launch.settings;
     let request = LaunchRequest {
         program: launch.agent.program.clone(),
@@ -224,6 +219,7 @@ fn prepare(
         env_policy: settings.env_policy(),
         marker: task_marker(id, settings.depth),
         resume: settings.resume.clone(),
+        hidden: launch.hidden(&engine.state_dir),
         project_trust: project_trust(&workdir),
     };
     let mut plan = plan(&request, launch.agent.version())?;
@@ -249,7 +245,7 @@ fn prepare(
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before(),
         },
-        verify: launch.check(id, &real),
+        verify: launch.check(id, &real, &engine.state_dir),
     };
     let verify = settings.verify.clone();
     Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
@@ -260,6 +256,19 @@ fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<Path
     let Some(schema) = &settings.output_schema else { return Ok(None) };
     dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
     Ok(Some(dir.file(TaskFile::OutputSchema)))
+}
+
+/// Further directories the agent may write to. It takes them by name only, so it is given the real path of what was
+/// opened here. The supervisor compares the two once more right before it starts the agent; after that only the agent's
+/// own sandbox resolves the name.
+fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
+    settings.add_dirs.iter().map(open).collect()
+}
+
+fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
+    let real = |image: &PathBuf| real_file("images", image, &settings.allowed_roots, &engine.state_dir);
+    settings.images.iter().map(real).collect()
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use delegator_testkit::stage::{Stage, turn};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 fn tree(stage: &Stage, name: &str, project_file: Option<&str>) -> PathBuf {
     let tree = stage.root().join(name);
     std::fs::create_dir_all(tree.join("deep/er")).unwrap();
-    let made = Command::new("git").args(["init", "--quiet"]).current_dir(&tree).status().unwrap();
-    assert!(made.success());
+    let made = stage.world.run_as(Path::new("git"), ["init", "--quiet", tree.to_str().unwrap()]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
     if let Some(text) = project_file {
         std::fs::write(tree.join(".mcp-delegator.toml"), text).unwrap();
     }

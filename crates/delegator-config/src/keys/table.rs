@@ -71,6 +71,12 @@ pub static KEYS: &[Key] = &[
     ),
     key("allowed_roots", Kind::Paths, List(&[]), "The directories tasks may work in; empty: any."),
     key(
+        "hide_state_dir",
+        Kind::Choice(&["never", "read-only", "always"]),
+        Text("read-only"),
+        "In which modes the agent's commands are kept from reading the state directory, where the HTTP token and the records of all tasks are (Codex 0.166 and newer). `always` includes workspace-write; `[sandbox_workspace_write]` of Codex's own configuration is not used then.",
+    ),
+    key(
         "redact_names",
         Kind::Texts(Form::VariableName),
         List(&[]),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use delegator_domain::task::{EnvPolicy, Mode};
 
 use super::environment::MARKER;
+use super::permissions::Confinement;
 use super::project::{ProjectTrust, projects};
 use super::toml_text;
 use super::version::{Ability, CodexVersion};
@@ -49,6 +50,8 @@ pub struct LaunchRequest {
     pub marker: String,
     /// The thread to go on with.
     pub resume: Option<String>,
+    /// A directory its commands must not read, where this version can see to that.
+    pub hidden: Option<PathBuf>,
     pub project_trust: ProjectTrust,
 }
 
@@ -82,7 +85,11 @@ pub fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<LaunchPlan
         words.plain(&["--skip-git-repo-check"]);
     }
     let mode = if request.preview { Mode::ReadOnly } else { request.mode };
-    words.plain(&["--sandbox", mode.name(), "--cd", "."]);
+    let confinement = Confinement::of(mode, request.hidden.as_deref(), version);
+    if confinement == Confinement::Mode(mode) {
+        words.plain(&["--sandbox", mode.name()]);
+    }
+    words.plain(&["--cd", "."]);
     words.option("--model", request.model.as_deref());
     words.option("--profile", request.profile.as_deref());
     for image in &request.images {
@@ -94,6 +101,7 @@ pub fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<LaunchPlan
     if let Some(schema) = &request.output_schema {
         words.path("--output-schema", schema);
     }
+    confinement.settings(&[], &mut words);
     features(&mut words, version);
     settings(&mut words, request, version);
     if let Some(thread) = &request.resume {

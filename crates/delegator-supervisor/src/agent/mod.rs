@@ -4,6 +4,7 @@ pub mod codex;
 pub mod environment;
 pub mod leftovers;
 pub mod locate;
+mod permissions;
 pub mod probe;
 pub mod project;
 mod toml_text;
@@ -15,6 +16,7 @@ pub use environment::{
     VariableRight, Variables, agent_environment, allowed_variables, task_marker, variable_right,
 };
 pub use locate::{LocateError, Located, locate};
+pub use permissions::Confinement;
 pub use probe::{ProbeError, probe_sandbox, probe_version};
 pub use project::ProjectTrust;
 pub use verification::{Enclosure, VerifyPlan, VerifyRequest, verify_plan};

@@ -14,10 +14,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use delegator_domain::task::{EnvPolicy, Mode};
+use delegator_domain::task::EnvPolicy;
 
 use super::codex::{CORE_NAMES, Words};
 use super::environment::{MARKER, Variables};
+use super::permissions::Confinement;
 use super::project::{ProjectTrust, projects};
 use super::toml_text;
 
@@ -44,7 +45,7 @@ pub enum Enclosure {
     Open,
     CodexSandbox {
         program: PathBuf,
-        mode: Mode,
+        confinement: Confinement,
         /// Where it works, canonical.
         workdir: PathBuf,
         /// Further directories it may write to.
@@ -93,14 +94,19 @@ pub fn verify_plan(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
 
 fn sandbox_words(enclosure: &Enclosure) -> Words {
     let mut words = Words::default();
-    let Enclosure::CodexSandbox { mode, workdir, add_dirs, profile, .. } = enclosure else { return words };
+    let Enclosure::CodexSandbox { confinement, workdir, add_dirs, profile, .. } = enclosure else {
+        return words;
+    };
     words.plain(&["sandbox"]);
     words.option("--profile", profile.as_deref());
-    words.setting("sandbox_mode", &toml_text::string(mode.name()));
-    let roots: Vec<&str> = add_dirs.iter().filter_map(|path| path.to_str()).collect();
-    if !roots.is_empty() {
-        words.setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
+    if let Confinement::Mode(mode) = confinement {
+        words.setting("sandbox_mode", &toml_text::string(mode.name()));
+        let roots: Vec<&str> = add_dirs.iter().filter_map(|path| path.to_str()).collect();
+        if !roots.is_empty() {
+            words.setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
+        }
     }
+    confinement.settings(add_dirs, &mut words);
     words.setting("projects", &projects(workdir, ProjectTrust::Untrusted));
     words
 }
@@ -121,6 +127,8 @@ fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> V
 
 #[cfg(test)]
 mod tests {
+    use delegator_domain::task::Mode;
+
     use super::*;
 
     fn agent() -> Variables {
@@ -142,7 +150,7 @@ mod tests {
     fn sandbox(mode: Mode, add_dirs: &[&str], profile: Option<&str>) -> Enclosure {
         Enclosure::CodexSandbox {
             program: "/opt/codex".into(),
-            mode,
+            confinement: Confinement::Mode(mode),
             workdir: "/work \"here\"".into(),
             add_dirs: add_dirs.iter().map(PathBuf::from).collect(),
             profile: profile.map(str::to_owned),

@@ -26,6 +26,8 @@ pub enum Ability {
     /// The setting that brings back the plan; before it, plans are always told.
     PlanSetting,
     UnboundedRetries,
+    /// Permission profiles that deny reading a directory; earlier versions were not measured.
+    DeniedReads,
 }
 
 impl Ability {
@@ -41,6 +43,7 @@ impl Ability {
             Ability::ShellSnapshots => 67,
             Ability::PlanSetting => 146,
             Ability::UnboundedRetries => 148,
+            Ability::DeniedReads => 166,
         };
         CodexVersion::new(0, minor, 0)
     }
@@ -56,6 +59,7 @@ impl Ability {
             Ability::ShellSnapshots => "shell snapshots",
             Ability::PlanSetting => "the plan setting",
             Ability::UnboundedRetries => "unbounded retries",
+            Ability::DeniedReads => "denied reads",
         }
     }
 }

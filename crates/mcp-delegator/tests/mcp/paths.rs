@@ -90,8 +90,8 @@ fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
     let link = stage.world.project().join("link.jsonl");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
     let fifo = stage.world.project().join("fifo");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
-    assert!(made.success());
+    let made = stage.world.run_as(std::path::Path::new("mkfifo"), [&fifo]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
     let task = stage.exec(&[]);
     stage.wait(&task);
     let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra", "--read-only"], json!({}));

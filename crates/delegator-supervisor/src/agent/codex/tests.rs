@@ -28,6 +28,7 @@ fn request() -> LaunchRequest {
         env_policy: EnvPolicy::InheritNone,
         marker: "T-local-0:0".to_owned(),
         resume: None,
+        hidden: None,
         project_trust: ProjectTrust::Untrusted,
     }
 }

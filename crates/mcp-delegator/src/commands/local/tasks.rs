@@ -198,7 +198,17 @@ fn settings(
         niceness: u8::try_from(config.number("niceness")).unwrap_or_default(),
         depth: outer(context).map_or(0, |(_, depth)| depth + 1),
         without_group: config.word("containment") == Some("subreaper"),
+        hide_state_dir: hides_state(config, mode),
         verify: Verify::asked(&agent.verify, config.flag("verify_unsandboxed")),
+    }
+}
+
+/// Whether commands of this mode are kept from reading the state directory.
+fn hides_state(config: &Config, mode: Mode) -> bool {
+    match config.word("hide_state_dir") {
+        Some("always") => true,
+        Some("read-only") => mode == Mode::ReadOnly,
+        _ => false,
     }
 }
 

@@ -1,0 +1,99 @@
+//! The permission profile under which Codex runs commands that must not read a directory.
+//!
+//! A sandbox mode of Codex lets commands read the whole machine. A permission profile that extends the built-in one of
+//! the same mode can deny a directory (measured with 0.166: same writable places, same network, also after `resume`).
+//! `--sandbox` and `sandbox_mode` on the command line win over a profile and would open the directory again, so a
+//! command line has one or the other. A profile does not read `[sandbox_workspace_write]` of the user's Codex
+//! configuration (neither what it opens nor what it closes), so further writable directories are named in the profile.
+
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::Mode;
+
+use super::codex::Words;
+use super::toml_text;
+use super::version::{Ability, CodexVersion};
+
+const PROFILE: &str = "mcp_delegator";
+
+/// What holds the agent's commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// The sandbox mode alone.
+    Mode(Mode),
+    /// The mode without reading what lies in this directory.
+    Hiding { mode: Mode, hidden: PathBuf },
+}
+
+impl Confinement {
+    /// Hides the directory where this version of Codex and the mode can.
+    pub fn of(mode: Mode, hidden: Option<&Path>, version: CodexVersion) -> Confinement {
+        match hidden {
+            Some(hidden)
+                if version.can(Ability::DeniedReads)
+                    && mode != Mode::DangerFullAccess
+                    && hidden.to_str().is_some() =>
+            {
+                Confinement::Hiding { mode, hidden: hidden.to_owned() }
+            }
+            _ => Confinement::Mode(mode),
+        }
+    }
+
+    /// The settings of a profile; none where the mode says it all. `writable` are further directories.
+    pub(super) fn settings(&self, writable: &[PathBuf], words: &mut Words) {
+        let Confinement::Hiding { mode, hidden } = self else { return };
+        let built_in = if *mode == Mode::ReadOnly { ":read-only" } else { ":workspace" };
+        let writable = if *mode == Mode::ReadOnly { &[] } else { writable };
+        let rights = writable.iter().map(|path| (path, "write")).chain([(hidden, "deny")]);
+        let rights = rights
+            .filter_map(|(path, right)| Some(format!("{}=\"{right}\"", toml_text::string(path.to_str()?))));
+        let rights: Vec<String> = rights.collect();
+        let profile = format!("{{extends=\"{built_in}\",filesystem={{{}}}}}", rights.join(","));
+        words.setting("default_permissions", &toml_text::string(PROFILE));
+        words.setting(&format!("permissions.{PROFILE}"), &profile);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: CodexVersion = CodexVersion::NEWEST_MEASURED;
+
+    fn told(mode: Mode, hidden: Option<&str>, version: CodexVersion) -> Vec<String> {
+        let mut words = Words::default();
+        let confinement = Confinement::of(mode, hidden.map(Path::new), version);
+        confinement.settings(&["/more \"x\"".into()], &mut words);
+        words.0.into_iter().map(|word| word.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_directory_is_denied_by_a_profile_of_the_same_mode() {
+        assert_eq!(
+            told(Mode::ReadOnly, Some("/state"), NEW),
+            [
+                "-c",
+                "default_permissions=\"mcp_delegator\"",
+                "-c",
+                "permissions.mcp_delegator={extends=\":read-only\",filesystem={\"/state\"=\"deny\"}}"
+            ]
+        );
+        assert_eq!(
+            told(Mode::WorkspaceWrite, Some("/state"), NEW)[3],
+            "permissions.mcp_delegator={extends=\":workspace\",filesystem={\"/more \\\"x\\\"\"=\"write\",\"/state\"=\"deny\"}}"
+        );
+    }
+
+    #[test]
+    fn where_nothing_can_be_denied_the_mode_stands_alone() {
+        for (mode, hidden, version) in [
+            (Mode::WorkspaceWrite, None, NEW),
+            (Mode::DangerFullAccess, Some("/state"), NEW),
+            (Mode::ReadOnly, Some("/state"), CodexVersion::new(0, 165, 9)),
+        ] {
+            assert_eq!(Confinement::of(mode, hidden.map(Path::new), version), Confinement::Mode(mode));
+            assert!(told(mode, hidden, version).is_empty());
+        }
+    }
+}
