@@ -6,6 +6,7 @@ use std::path::Path;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{End, FailureKind, Mode, Place, TaskId};
 use delegator_registry::{Finish, Idempotency, NewTask, Past, Submitted, TaskFile};
+use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Outcome, Report, RolloutHead, RolloutReader,
     Summarizer,
@@ -122,6 +123,7 @@ fn end_of(report: &Report) -> End {
 fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
     let text = serde_json::to_string(report).unwrap_or_default();
     Record {
+        refused: RefusedCalls::default(),
         report: serde_json::from_str(&redactor.redact_str(&text)).unwrap_or_default(),
         last_events: serde_json::json!([]),
         last_output: String::new(),

@@ -56,12 +56,12 @@ use shelf::Lent;
 
 pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning};
-pub use delegator_git::{RestoreError, RestorePoint};
+pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
 pub use estimate::Expected;
 pub use evidence::{
-    Artifact, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
+    Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
@@ -70,7 +70,7 @@ pub use overview::{Overview, Queued, Running, Wanted};
 pub use promote::SUPERVISE;
 pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord, Swept};
-pub use restore::{RestoreAsked, Restored};
+pub use restore::{RestoreAsked, RestoreReport, Restored};
 pub use restore_lookup::{DroppedPoint, ListedPoint};
 pub use restore_point::{KeptPoint, PointProblem, restore_command};
 pub use shelf::Shelf;

@@ -116,36 +116,51 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, may_take: Duration) -
     Ok(Git::new(located.program, given, may_take))
 }
 
-/// Creates a restore point of the work tree of each directory the task may write to, the working directory first. The
-/// directories lie in different work trees. Returns, for each, the state to compare with later: `None` outside a work
-/// tree, or the reason why there is none.
-pub(crate) fn keep(
-    task: &TaskId,
-    dir: &TaskDir,
-    directories: &[&Path],
-    environment: &Variables,
-) -> Vec<Result<Option<Baseline>, String>> {
-    let mut kept = KeptPoint::default();
-    let mut baselines = Vec::new();
-    for (number, directory) in directories.iter().enumerate() {
-        baselines.push(match keep_one(dir, directory, &reference(task, number), environment) {
+/// Creates the restore points of one task, a directory at a time, the working directory first.
+#[derive(Debug)]
+pub(crate) struct PointKeeper<'a> {
+    task: &'a TaskId,
+    dir: &'a TaskDir,
+    environment: &'a Variables,
+    directories: usize,
+    kept: KeptPoint,
+}
+
+impl<'a> PointKeeper<'a> {
+    pub(crate) fn new(task: &'a TaskId, dir: &'a TaskDir, environment: &'a Variables) -> PointKeeper<'a> {
+        PointKeeper { task, dir, environment, directories: 0, kept: KeptPoint::default() }
+    }
+
+    /// Creates a restore point of the work tree the directory lies in. Returns the state to compare with later: `None`
+    /// outside a work tree, or the reason why there is none.
+    pub(crate) fn keep(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
+        let reference = reference(self.task, self.directories);
+        self.directories += 1;
+        match keep_one(self.dir, directory, &reference, self.environment) {
             Ok(None) => Ok(None),
             Ok(Some(Kept { point, baseline })) => {
-                kept.points.push(point);
+                self.kept.points.push(point);
                 baseline.map(Some).map_err(|error| first_line(&error.to_string()))
             }
             Err(error) => {
                 let problem = first_line(&error.to_string());
-                kept.problems.push(PointProblem { path: directory.to_path_buf(), problem: problem.clone() });
+                self.skip(directory, &problem);
                 Err(problem)
             }
-        });
+        }
     }
-    if kept != KeptPoint::default() {
-        // A full disk must not stop the task.
-        let _ = kept.write(dir);
+
+    /// Records that a directory has no restore point.
+    pub(crate) fn skip(&mut self, directory: &Path, problem: &str) {
+        self.kept.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
     }
-    baselines
+
+    /// Writes down what was kept. A full disk must not stop the task.
+    pub(crate) fn finish(self) {
+        if self.kept != KeptPoint::default() {
+            let _ = self.kept.write(self.dir);
+        }
+    }
 }
 
 fn keep_one(
@@ -179,5 +194,30 @@ impl Engine {
             dropped += usize::from(gone.map_err(delegator_git::RestoreError::from)?);
         }
         Ok(dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_of_older_versions_is_read() {
+        let point = r#"{"reference":"refs/mcp-delegator/T","commit":"c","tree":"t","index_tree":null,"head":null,
+            "branch":null,"staged":false,"modified":0,"untracked":0,"left_out":[],"top_level":"/p","repository":"/p/.git"}"#;
+        let old = format!(r#"{{"point":{point},"problem":null,"undo":[{point},{point}]}}"#);
+        let read: KeptPoint = serde_json::from_str(&old).unwrap();
+        assert_eq!((read.points.len(), read.undo.len(), read.undo[1].len()), (1, 2, 1));
+        assert_eq!(read.points[0].store, None);
+        let again: KeptPoint = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+        assert_eq!(again, read);
+        let failed: KeptPoint = serde_json::from_str(r#"{"point":null,"problem":"no","undo":[]}"#).unwrap();
+        assert_eq!((failed.points.len(), failed.problems[0].problem.as_str()), (0, "no"));
+    }
+
+    #[test]
+    fn undo_points_keep_the_name_of_their_tree() {
+        assert_eq!(undo_reference("refs/mcp-delegator/T.2", 3), "refs/mcp-delegator/T.2.undo-3");
+        assert_eq!(undo_reference("refs/mcp-delegator/T.undo-1", 2), "refs/mcp-delegator/T.undo-2");
     }
 }

@@ -77,11 +77,12 @@ pub(crate) fn work_under(
     crash_point(CrashPoint::LaunchRead);
     let done = match prepared {
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok(Prepared { spec, mode, limits, verify }) => {
+        Ok(Prepared { spec, mode, limits, verify, add_dirs }) => {
             let around = Circumstances {
                 task: id,
                 dir: &dir,
                 workdir: &spec.workdir,
+                add_dirs: &add_dirs,
                 environment: &spec.environment,
                 writes: mode.writes(),
             };
@@ -167,6 +168,8 @@ struct Prepared {
     mode: Mode,
     limits: Limits,
     verify: Option<Verify>,
+    /// Canonical paths of the additional directories.
+    add_dirs: Vec<PathBuf>,
 }
 
 /// Puts everything the launch file says into the form a run takes.
@@ -179,9 +182,9 @@ fn prepare(
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
-    for directory in &launch.settings.add_dirs {
-        open_dir(directory, roots)?;
-    }
+    let add_dirs: Result<Vec<PathBuf>, EngineError> =
+        launch.settings.add_dirs.iter().map(|directory| Ok(open_dir(directory, roots)?.1)).collect();
+    let add_dirs = add_dirs?;
     let output_schema = match &launch.settings.output_schema {
         Some(schema) => {
             dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
@@ -232,7 +235,8 @@ fn prepare(
         },
         verify: launch.check(id, &real),
     };
-    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify: settings.verify.clone() })
+    let verify = settings.verify.clone();
+    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent

@@ -15,6 +15,7 @@ use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Variables, VerifyPlan};
 use crate::process::{Cgroup, ProcessIdentity, SweepLimits, SweepReport};
+use crate::verdict::RefusedCalls;
 
 /// One run.
 #[derive(Debug)]
@@ -174,7 +175,9 @@ pub struct Ended {
     pub report: Report,
     /// The same as JSON, redacted: for keeping.
     pub report_json: String,
-    /// Odd things that are no failure: refused calls, survivors, what could not be stored. Redacted.
+    /// Redacted.
+    pub refused: RefusedCalls,
+    /// Odd things that are no failure: survivors, what could not be stored. Redacted.
     pub warnings: Vec<String>,
     pub partial: Partial,
     pub stdout: StreamSummary,

@@ -187,6 +187,7 @@ fn told(ended: &Ended) -> Value {
         "thread": ended.thread_id,
         "report": serde_json::from_str::<Value>(&ended.report_json).unwrap(),
         "warnings": ended.warnings,
+        "refused": ended.refused.last,
         "partial": ended.partial,
         "stdout": ended.stdout,
         "stderr": ended.stderr,
