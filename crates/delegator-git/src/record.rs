@@ -220,7 +220,8 @@ pub(crate) fn pack_into(
 fn publish(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
     let repository = &scratch.repository;
     if let Some(head) = &point.head {
-        let command = format!("create {}\0{head}\0", point.reference);
+        // A crash may have left it without the rest.
+        let command = format!("update {}\0{head}\0\0", point.reference);
         repository.update_refs(&scratch.git, command.as_bytes(), WHY)?;
     }
     let created = scratch.store().create(&point.reference, &point.commit);
