@@ -3,7 +3,8 @@
 //! ```text
 //! refs/mcp-delegator/<name> ─▶ tree/        the work tree
 //!   (in the store)             index-tree/  the index, unless it has conflicts
-//!                              state/       the index file, directories, permission bits, files kept off the disk
+//!                              state/       directories, permission bits, files kept off the disk, and the index file
+//!                                           if a tree cannot say it all
 //!                              blobs/       what only the index file names: conflicts, intent to add
 //!                              meta.json    a RestorePoint
 //! refs/mcp-delegator/<name> ─▶ HEAD
@@ -61,6 +62,9 @@ pub struct RestorePoint {
     /// When it was created, in seconds since 1970.
     #[serde(default)]
     pub created_at: i64,
+    /// How the index is stored.
+    #[serde(default)]
+    pub index: StoredIndex,
     /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to trust.
     #[serde(default)]
     pub index_time: Option<(u64, u32)>,
@@ -70,6 +74,19 @@ pub struct RestorePoint {
     /// There were too many directories or unusual permissions to record all.
     #[serde(default)]
     pub is_partial: bool,
+}
+
+/// How a restore point stores an index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredIndex {
+    /// As a tree, which says it all.
+    #[default]
+    Tree,
+    /// As the file itself: it has conflicts, flags or intended entries.
+    File,
+    /// There was none.
+    Missing,
 }
 
 impl RestorePoint {
