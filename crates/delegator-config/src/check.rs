@@ -146,7 +146,13 @@ impl<'a> Checker<'a> {
         if form.accepts(text) {
             return Some(text.to_owned());
         }
-        self.fault(path, at, format!("expected {form}"), None);
+        let problem = match form {
+            Form::PassedVariable if Form::VariableName.accepts(text) => {
+                format!("{text} makes programs run code and is never passed to an agent: remove it here")
+            }
+            _ => format!("expected {form}"),
+        };
+        self.fault(path, at, problem, None);
         None
     }
 

@@ -8,6 +8,7 @@ mod table;
 
 use std::fmt;
 
+use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::names;
 
 pub use table::KEYS;
@@ -29,6 +30,7 @@ pub struct Key {
     pub kind: Kind,
     pub default: DefaultValue,
     pub project: ProjectRight,
+    pub scope: Scope,
     /// The value must never be shown.
     pub secret: bool,
     /// One line, for people.
@@ -71,6 +73,8 @@ pub enum Form {
     ToolPrefix,
     ToolName,
     VariableName,
+    /// A variable that may be passed to an agent.
+    PassedVariable,
     ProgramName,
     DatabaseUrl,
 }
@@ -98,6 +102,15 @@ pub enum ProjectRight {
     Set,
     /// Only a value below the user's takes effect.
     Lower,
+}
+
+/// Whose project file counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// That of the work tree a task runs in, wherever it was submitted from.
+    Task,
+    /// That of the directory a call is made in.
+    Call,
 }
 
 impl Key {
@@ -169,6 +182,7 @@ impl Form {
             Form::VariableName => {
                 text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
             }
+            Form::PassedVariable => Form::VariableName.accepts(text) && !is_loader_variable(text),
             Form::ProgramName => {
                 !matches!(text, "" | "." | "..") && !text.contains(['/', '\0']) && text.len() <= 255
             }
@@ -189,6 +203,9 @@ impl fmt::Display for Form {
             Form::ToolPrefix => "at most 32 letters, digits, `_` or `-`",
             Form::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
             Form::VariableName => "a variable name (letters, digits and `_`, no digit first)",
+            Form::PassedVariable => {
+                "a variable name (letters, digits and `_`, no digit first) that makes no program run code, as LD_PRELOAD would"
+            }
             Form::ProgramName => "a program name without `/`",
             Form::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
         })

@@ -89,7 +89,7 @@ fn with_nothing_set_every_key_has_its_default() {
 codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 interrupt_grace_sec=5
 terminate_grace_sec=5 idle_counts="activity" call_budget_sec=50 max_mode="workspace-write"
 max_stream_bytes=67108864 max_processes=4096 containment="auto" niceness=10 sweep_exempt=[] allowed_roots=[] redact_names=[] agents={}
-retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
+retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
 budget.day_tokens=null max_depth=3 max_children=16 notify.command=null
 notify.on=["completed","failed","timeout"] database_url=null fleet_lease_sec=180 fleet_beat_sec=15
 fleet_cutoff_sec=150 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
@@ -285,7 +285,7 @@ fn the_reference_has_a_row_per_key_and_even_columns() {
     assert_eq!(
         row("hard_timeout_sec"),
         "| `hard_timeout_sec` | a whole number of seconds from 1 to 86400 | `1200` | \
-         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower | A task running for this long is ended. |"
+         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower: tasks there | A task running for this long is ended. |"
     );
     assert!(row("max_concurrent").contains("the number of cores, at least 2"));
     assert!(row("database_url").contains("none: no fleet") && row("database_url").contains("Secret"));

@@ -5,6 +5,8 @@
 //! lets somebody else go first, or ends the actor, there. This room only names the places and passes the news on.
 
 #[cfg(debug_assertions)]
+use std::ffi::OsString;
+#[cfg(debug_assertions)]
 use std::sync::OnceLock;
 
 macro_rules! crash_points {
@@ -31,11 +33,13 @@ macro_rules! crash_points {
 crash_points! {
     RegistryBuilt = "setup: registry built",
     RegistryNamed = "setup: registry in place",
+    SubmitEntered = "submit: entry made",
     DirectoryMade = "submit: directory made",
     TextWritten = "submit: text written",
     LaunchWritten = "submit: launch written",
     DirectorySynced = "submit: directory synced",
     RowCommitted = "submit: row committed",
+    SubmitLeft = "submit: entry removed",
     BeforeAnswer = "submit: before the answer",
     ClaimCommitted = "claim: committed",
     StartLocked = "claim: lock taken",
@@ -69,6 +73,9 @@ crash_points! {
     ForgettingDone = "clean: forgetting done",
     LeftoverRemoved = "clean: leftover removed",
     RetentionTurnTaken = "clean: retention turn taken",
+    RetentionClockNoted = "clean: retention clock noted",
+    RestorePointDropped = "clean: restore point dropped",
+    RestorePointForgotten = "clean: restore point forgotten",
     QueueHeld = "queue: held",
     ImportFilled = "import: files written",
     ImportCommitted = "import: committed",
@@ -94,6 +101,22 @@ static ARMED: OnceLock<WhatHappens> = OnceLock::new();
 #[cfg(debug_assertions)]
 pub fn arm(happens: WhatHappens) {
     let _ = ARMED.set(happens);
+}
+
+#[cfg(debug_assertions)]
+static INHERITED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+
+/// Sets the variables that supervisors started by this process inherit, so that a test can arm them, too; the first
+/// call counts.
+#[cfg(debug_assertions)]
+pub fn set_inherited(variables: Vec<(OsString, OsString)>) {
+    let _ = INHERITED.set(variables);
+}
+
+/// The variables of a test that supervisors inherit.
+#[cfg(debug_assertions)]
+pub fn inherited() -> Vec<(OsString, OsString)> {
+    INHERITED.get().cloned().unwrap_or_default()
 }
 
 /// Says that a durable step has just been made.

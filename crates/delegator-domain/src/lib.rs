@@ -4,6 +4,7 @@
 
 pub mod crash;
 pub mod history_rewriting;
+pub mod loader_variables;
 pub mod names;
 pub mod redact;
 pub mod task;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use delegator_registry::{OpenOptions, StateDir};
-use delegator_supervisor::agent::{Variables, locate, probe_version};
+use delegator_supervisor::agent::{Variables, allowed_variables, locate, probe_version};
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
@@ -58,7 +58,9 @@ impl Engine {
         {
             return Some(probed.version);
         }
-        let version = probe_version(program, environment, PROBE_MAY_TAKE).ok()?;
+        // It gets no more than it would get as an agent.
+        let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let version = probe_version(program, &allowed_variables(given, &[]), PROBE_MAY_TAKE).ok()?;
         let version = (version.major, version.minor, version.patch);
         known.insert(name, Probed { size, modified_ns, version });
         // Only a memory aid: if it cannot be kept, the next submission asks again.

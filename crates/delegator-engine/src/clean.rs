@@ -1,7 +1,10 @@
 //! Cleaning up: ending what is stuck, forgetting what is old, removing what crashes left.
 //!
 //! Nothing that lives is touched: a task is stuck only if nobody holds its lock, and only ended ones are forgotten. A few
-//! at a time, so that nobody waits long for the registry.
+//! at a time, so that nobody waits long for the registry. Restore points with content that no branch has outlive their
+//! task (see [`crate::kept_points`]). After a jump of the clock nothing is deleted unless the caller trusts the clock.
+
+use std::time::{Duration, Instant};
 
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{Leftover, LeftoverKind, Registry};
@@ -10,7 +13,9 @@ use delegator_supervisor::agent::Variables;
 use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::kept_points::{self, Examiner, KeptRestorePoint, Settling};
 use crate::rescue::is_abandoned;
+use crate::retention_clock::ClockVerdict;
 
 /// What counts as stuck, and as old.
 #[derive(Debug, Clone)]
@@ -19,6 +24,10 @@ pub struct Cleaning {
     pub old_after_ms: i64,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// Drop all restore points of forgotten tasks, whatever they hold.
+    pub include_restore_points: bool,
+    /// Delete although the clock jumped.
+    pub trust_clock: bool,
     /// Where git is found, whose refs go with the tasks that made them.
     pub environment: Variables,
 }
@@ -36,23 +45,37 @@ pub struct Cleaned {
     pub leftovers_removed: usize,
     /// Directories with results whose task is not in the registry; they are kept.
     pub unclaimed: Vec<TaskId>,
+    /// Restore points that are, or would be, kept without their task; at most [`POINTS_SHOWN`].
+    pub kept_points: Vec<KeptRestorePoint>,
+    /// How many there are in all.
+    pub kept_points_found: u64,
+    pub points_dropped: usize,
+    /// The clock moved by so much against the boot clock, so nothing is deleted by age.
+    pub clock_jumped_by_ms: Option<i64>,
 }
 
 /// A submit that is under way has a directory and no row for a moment.
-const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
+pub(crate) const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
 const FORGET_AT_ONCE: u32 = 2_000;
-/// How often retention runs by itself, and how much it forgets each time.
-const RETENTION_EVERY_MS: i64 = 60 * 60 * 1000;
-const RETENTION_AT_ONCE: u32 = 1_000;
-/// Where git is looked for when nobody is there to say.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Restore points that are listed.
+pub const POINTS_SHOWN: u32 = 200;
+/// How long git may take in all repositories together.
+const GIT_MAY_TAKE_IN_ALL: Duration = Duration::from_secs(30);
 
 impl Engine {
     pub fn clean(&self, cleaning: &Cleaning) -> Result<Cleaned, EngineError> {
         let Some(mut registry) = self.find()? else { return Ok(Cleaned::default()) };
         let mut cleaned = Cleaned::default();
+        let clock = self.clock_for_cleaning(&mut registry, cleaning)?;
+        if let ClockVerdict::Jumped { by_ms } = clock {
+            cleaned.clock_jumped_by_ms = Some(by_ms);
+            if !cleaning.dry_run {
+                return Err(EngineError::ClockJumped { by_ms });
+            }
+        }
         self.end_stuck(&mut registry, cleaning, &mut cleaned)?;
         self.forget_old(&mut registry, cleaning, &mut cleaned)?;
+        self.settle_points(&mut registry, cleaning, clock, &mut cleaned)?;
         remove_leftovers(&mut registry, cleaning, &mut cleaned)?;
         if !cleaning.dry_run {
             self.promote(&mut registry)?;
@@ -93,41 +116,93 @@ impl Engine {
         cleaned.old_found = registry.count_old(before)?;
         let oldest = registry.old(before, 1)?.into_iter().next();
         let oldest = oldest.map(|id| registry.get(&id)).transpose()?.flatten();
-        cleaned.oldest_age_ms = oldest.and_then(|task| task.ended).map(|ended| now_ms() - ended.at_ms);
+        cleaned.oldest_age_ms =
+            oldest.and_then(|task| task.retained_since_ms()).map(|since| now_ms() - since);
         if cleaning.dry_run {
             return Ok(());
         }
         loop {
-            match self.forget_some(registry, (before, FORGET_AT_ONCE), &cleaning.environment)? {
+            match self.forget_some(registry, before, FORGET_AT_ONCE)? {
                 0 => return Ok(()),
                 forgotten => cleaned.old_forgotten += forgotten,
             }
         }
     }
 
-    /// Forgets some of those that ended before; how many.
-    fn forget_some(
+    /// Forgets some of those that ended before; how many. Runs no git.
+    pub(crate) fn forget_some(
         &self,
         registry: &mut Registry,
-        (before_ms, at_most): (i64, u32),
-        environment: &Variables,
+        before_ms: i64,
+        at_most: u32,
     ) -> Result<u64, EngineError> {
         let ids = registry.old(before_ms, at_most)?;
-        for id in &ids {
-            // A repository that cannot be reached keeps a ref, and no task is kept for it.
-            let _ = self.drop_restore_point(id, environment);
-        }
-        Ok(registry.forget(&ids)?.forgotten.len() as u64)
+        let points = kept_points::to_record(registry, &ids)?;
+        Ok(registry.forget_keeping(&ids, &points)?.forgotten.len() as u64)
     }
 
-    /// Forgets what is older than the retention, if nobody did so lately.
-    pub(crate) fn retain(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        let Some(retention_ms) = self.retention_ms else { return Ok(()) };
-        let now = now_ms();
-        if registry.take_turn("retention", RETENTION_EVERY_MS, now)? {
-            let usual: Variables = vec![("PATH".into(), USUAL_PATH.into())];
-            self.forget_some(registry, (now - retention_ms, RETENTION_AT_ONCE), &usual)?;
-            registry.finish_forgetting()?;
+    /// Drops the restore points of forgotten tasks that may go, and lists the others.
+    fn settle_points(
+        &self,
+        registry: &mut Registry,
+        cleaning: &Cleaning,
+        clock: ClockVerdict,
+        cleaned: &mut Cleaned,
+    ) -> Result<(), EngineError> {
+        let deadline = Instant::now() + GIT_MAY_TAKE_IN_ALL;
+        let retention_ms = self.restore_point_retention_ms;
+        let is_trusted = clock == ClockVerdict::Trusted;
+        if cleaning.dry_run {
+            cleaned.kept_points_found = registry.count_restore_points()?;
+            cleaned.kept_points = kept_points::kept(registry, retention_ms, POINTS_SHOWN)?;
+            if !cleaning.include_restore_points {
+                self.foresee_kept_points(registry, cleaning, deadline, cleaned)?;
+            }
+            return Ok(());
+        }
+        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|kept| now_ms() - kept);
+        let settling = Settling {
+            expired_before_ms,
+            drop_all: cleaning.include_restore_points,
+            deadline,
+            environment: &cleaning.environment,
+        };
+        cleaned.points_dropped = kept_points::settle(registry, &settling)?;
+        cleaned.kept_points_found = registry.count_restore_points()?;
+        cleaned.kept_points = kept_points::kept(registry, retention_ms, POINTS_SHOWN)?;
+        Ok(())
+    }
+
+    /// For a dry run: which restore points of the tasks that would be forgotten would be kept.
+    fn foresee_kept_points(
+        &self,
+        registry: &Registry,
+        cleaning: &Cleaning,
+        deadline: Instant,
+        cleaned: &mut Cleaned,
+    ) -> Result<(), EngineError> {
+        let mut examiner = Examiner::new(&cleaning.environment, deadline);
+        for task in registry.old(now_ms() - cleaning.old_after_ms, FORGET_AT_ONCE)? {
+            let points = kept_points::points_of(registry, &task)?;
+            if points.is_empty() {
+                continue;
+            }
+            let since_ms = registry.get(&task)?.and_then(|task| task.retained_since_ms());
+            for point in points {
+                let Some(reason) = examiner.examine(&point) else { continue };
+                cleaned.kept_points_found += 1;
+                if cleaned.kept_points.len() < POINTS_SHOWN as usize {
+                    cleaned.kept_points.push(KeptRestorePoint {
+                        task: task.clone(),
+                        repository: point.repository.display().to_string(),
+                        reference: point.reference,
+                        reason,
+                        expires_at_ms: since_ms
+                            .zip(self.restore_point_retention_ms)
+                            .map(|(since, kept)| since.saturating_add(kept)),
+                    });
+                }
+            }
         }
         Ok(())
     }

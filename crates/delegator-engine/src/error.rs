@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use delegator_domain::task::{Mode, State, TaskId};
 use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
-use delegator_supervisor::agent::{LocateError, PlanError};
+use delegator_supervisor::agent::{LocateError, PlanError, VariableRight};
 
 use crate::directory::UnfitDirectory;
+use crate::file::UnfitFile;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -28,6 +29,8 @@ pub enum EngineError {
     AlreadyEnded { task: TaskId, state: State },
     #[error("mode {} is not allowed here; the configured max_mode is {}", asked.name(), allowed.name())]
     ModeTooWide { asked: Mode, allowed: Mode },
+    #[error("env_allow_list names {name}, which the agent is not given")]
+    VariableNotAllowed { name: String, right: VariableRight },
     #[error("this would be a task at depth {depth}; the configured max_depth is {allowed}")]
     TooDeep { depth: u32, allowed: u32 },
     #[error(
@@ -36,6 +39,8 @@ pub enum EngineError {
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     Unfit { input: &'static str, path: PathBuf, problem: UnfitDirectory },
+    #[error("{} cannot be used as {input}: it {problem}", path.display())]
+    UnfitFile { input: &'static str, path: PathBuf, problem: UnfitFile },
     #[error("the agent cannot be run: {0}")]
     Agent(#[from] LocateError),
     #[error(transparent)]
@@ -59,6 +64,11 @@ pub enum EngineError {
     },
     #[error("task {busy} may write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
+    #[error(
+        "the clock moved by {} hours against the time since boot, so what is old cannot be told; nothing was deleted",
+        by_ms / (60 * 60 * 1000)
+    )]
+    ClockJumped { by_ms: i64 },
     #[error("git cannot be run: {0}")]
     NoGit(LocateError),
     #[error(transparent)]
@@ -66,7 +76,7 @@ pub enum EngineError {
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
     #[error("tasks cannot be watched: {detail}")]
-    Watching { detail: String },
+    Watching { detail: String, os_error: Option<i32> },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
 }
@@ -82,5 +92,23 @@ fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
 impl EngineError {
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         move |source| EngineError::Io { doing, source }
+    }
+
+    /// The operating system's number of the I/O error that caused this one.
+    pub fn os_error(&self) -> Option<i32> {
+        if let EngineError::Watching { os_error, .. } = self {
+            return *os_error;
+        }
+        let mut link: Option<&(dyn std::error::Error + 'static)> = match self {
+            EngineError::Unfit { problem: UnfitDirectory::Unusable(error), .. } => Some(error),
+            other => Some(other),
+        };
+        while let Some(error) = link {
+            if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+                return Some(number);
+            }
+            link = error.source();
+        }
+        None
     }
 }

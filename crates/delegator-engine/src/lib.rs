@@ -15,14 +15,19 @@ mod cancel;
 mod clean;
 mod clock;
 mod crowd;
+mod detach;
 mod directory;
+mod end_signals;
 mod error;
 mod error_places;
 mod estimate;
 mod evidence;
+mod file;
 mod import;
 mod insist;
+mod kept_points;
 mod launch;
+mod leftovers;
 mod look;
 #[cfg(all(test, debug_assertions))]
 mod model;
@@ -38,6 +43,8 @@ pub mod resident;
 mod restore;
 mod restore_lookup;
 mod restore_point;
+mod retention;
+mod retention_clock;
 mod shelf;
 mod submit;
 mod summary;
@@ -55,24 +62,28 @@ use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 use shelf::Lent;
 
 pub use cancel::Cancelled;
-pub use clean::{Cleaned, Cleaning};
+pub use clean::{Cleaned, Cleaning, POINTS_SHOWN};
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
+pub use delegator_supervisor::agent::{VariableRight, variable_right};
+pub use detach::{LAUNCH, SUPERVISE, launch_supervisor};
 pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
 pub use estimate::Expected;
 pub use evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
+pub use file::{UnfitFile, open_file};
+pub use kept_points::{KeptReason, KeptRestorePoint};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;
 pub use overview::{Overview, Queued, Running, Wanted};
-pub use promote::SUPERVISE;
 pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord, Swept};
 pub use restore::{RestoreAsked, RestoreReport, Restored};
 pub use restore_lookup::{DroppedPoint, ListedPoint};
 pub use restore_point::{KeptPoint, PointProblem, restore_command};
+pub use retention::{PRUNE, prune};
 pub use shelf::Shelf;
 pub use submit::{Submission, Submitted};
 pub use verification::{CheckRecord, Verify};
@@ -86,6 +97,8 @@ pub struct Engine {
     pub max_concurrent: usize,
     /// How long ended tasks are kept; `None`: for ever.
     pub retention_ms: Option<i64>,
+    /// How long after their task's end restore points with unique content are kept; `None`: for ever.
+    pub restore_point_retention_ms: Option<i64>,
     /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
     pub program: PathBuf,
     /// Where connections to the registry are kept, in a process that stays.

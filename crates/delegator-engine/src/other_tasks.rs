@@ -1,57 +1,53 @@
 //! Telling supervisors of other tasks from what an agent left behind.
 //!
-//! An agent may delegate, too: the supervisor of that task then hangs somewhere below the agent, or comes to us when its
-//! parent ends. It is known by the words it was started with, and they are believed only if the registry knows that very
-//! attempt.
+//! An agent may delegate, too: the supervisor of that task comes to us when its launcher ends, because we are the nearest
+//! subreaper. What a process says of itself proves nothing, since an agent can copy it: a supervisor is the process whose
+//! pid, start time, boot and pid namespace the registry has. Its command line only says which row to look at.
+//!
+//! Before its row says `working` a supervisor is not recorded yet. A process that claims to be one is then undecided: the
+//! sweep waits for the decision, for a bounded time.
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{Nonce, Registry};
+use delegator_registry::{Identity, Nonce, Registry};
+use delegator_supervisor::process::{Owner, ProcessIdentity};
 
-use crate::promote::SUPERVISE;
+use crate::detach::{LAUNCH, SUPERVISE};
 
-/// Whether the process supervises a task other than this one.
-pub(crate) fn supervises_another(registry: &Registry, own: &TaskId, pid: i32) -> bool {
-    let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let Some((id, nonce)) = attempt(&line) else { return false };
-    let is_known = |task: &delegator_registry::Task| {
-        matches!(task.state, State::Starting | State::Working) && task.nonce.as_ref() == Some(&nonce)
-    };
-    id != *own && registry.get(&id).ok().flatten().as_ref().is_some_and(is_known)
+/// To which task a process below the supervisor of `own` belongs.
+pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let Some((id, nonce)) = attempt(&line).filter(|(id, _)| id != own) else { return Owner::ThisTask };
+    let Ok(Some(task)) = registry.get(&id) else { return Owner::ThisTask };
+    if task.nonce.as_ref() != Some(&nonce) {
+        return Owner::ThisTask;
+    }
+    match (task.state, &task.supervisor) {
+        (State::Starting, _) => Owner::Undecided,
+        // Also after the end: it has yet to start its successors.
+        (_, Some(supervisor)) if is(pid, supervisor) => Owner::AnotherTask,
+        _ => Owner::ThisTask,
+    }
 }
 
-/// The attempt a command line names, if it is one of ours.
+fn is(pid: i32, recorded: &Identity) -> bool {
+    ProcessIdentity::as_seen_by_itself(pid).is_some_and(|found| {
+        found.pid.unsigned_abs() == recorded.pid
+            && found.start_time == recorded.start_time
+            && found.boot_id == recorded.boot_id
+            && found.pid_namespace == recorded.pid_ns
+    })
+}
+
+/// The attempt a command line names, if it is that of a supervisor or its launcher.
 fn attempt(line: &[u8]) -> Option<(TaskId, Nonce)> {
     let words: Vec<&[u8]> = line.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
     let [_, word, id, nonce] = words.as_slice() else { return None };
     let text = |word| std::str::from_utf8(word).ok();
-    (*word == SUPERVISE.as_bytes())
+    [SUPERVISE, LAUNCH]
+        .contains(&text(word)?)
         .then(|| Some((text(id)?.parse().ok()?, Nonce::from_text(text(nonce)?)?)))
         .flatten()
 }
 
 #[cfg(test)]
-mod tests {
-    use delegator_domain::task::Place;
-
-    use super::*;
-
-    #[test]
-    fn only_our_own_words_name_an_attempt() {
-        let (id, nonce) = (TaskId::from_random(Place::Local, [3; 16]), Nonce::from_random([5; 16]));
-        let line = |words: &[&str]| {
-            words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect::<Vec<u8>>()
-        };
-        let ours = ["/proc/self/exe", SUPERVISE, id.as_str(), nonce.as_str()];
-        assert_eq!(attempt(&line(&ours)), Some((id.clone(), nonce.clone())));
-        for other in [
-            vec!["/proc/self/exe", SUPERVISE, id.as_str()],
-            vec!["/proc/self/exe", "status", id.as_str(), nonce.as_str()],
-            vec!["/proc/self/exe", SUPERVISE, "T-local-1", nonce.as_str()],
-            vec!["/proc/self/exe", SUPERVISE, id.as_str(), "x"],
-            vec!["/proc/self/exe", SUPERVISE, id.as_str(), nonce.as_str(), "more"],
-        ] {
-            assert_eq!(attempt(&line(&other)), None, "{other:?}");
-        }
-        assert_eq!(attempt(b""), None);
-    }
-}
+mod tests;

@@ -13,12 +13,15 @@ use std::path::PathBuf;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
+use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 use delegator_transcript::Report;
 
 use crate::Engine;
+use crate::end_signals::EndSignals;
 use crate::evidence::{Sighting, Watch};
-use crate::other_tasks::supervises_another;
+use crate::leftovers;
+use crate::other_tasks::owner_of;
 use crate::shelf::Lent;
 
 /// A little less than how often each of them would.
@@ -30,6 +33,7 @@ pub(crate) struct TaskPorts {
     pub(crate) attempt: Attempt,
     pub(crate) dir: TaskDir,
     pub(crate) socket: Option<UnixDatagram>,
+    pub(crate) signals: EndSignals,
     pub(crate) engine: Engine,
     /// Where the registry stood when the row was last read.
     pub(crate) looked_at: Cell<Option<ChangeMark>>,
@@ -79,6 +83,9 @@ impl Ports for TaskPorts {
     /// Asked every second by every supervisor: the row is read only if somebody has written since.
     fn cancel_requested(&self) -> Option<CancelRequest> {
         self.drain_socket();
+        if let Some(reason) = self.signals.reason() {
+            return Some(CancelRequest { reason: Some(reason) });
+        }
         let registry = self.registry.borrow();
         let mark = registry.change_mark().ok();
         if mark.is_some() && self.looked_at.get() == mark {
@@ -108,14 +115,17 @@ impl Ports for TaskPorts {
     /// One of all the supervisors looks for all of them. What the look may ask for must not hold up the run.
     fn look_around(&self) {
         let mine = self.registry.borrow_mut().take_turn("rounds", ROUNDS_EVERY_MS, crate::clock::now_ms());
+        if *mine.as_ref().unwrap_or(&false) {
+            leftovers::remove_dead_submits(&mut self.registry.borrow_mut());
+        }
         if mine.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
             let engine = self.engine.clone();
             let _ = std::thread::Builder::new().spawn(move || engine.rescue());
         }
     }
 
-    fn is_another_supervisor(&self, pid: i32) -> bool {
-        supervises_another(&self.registry.borrow(), &self.id, pid)
+    fn owner_of(&self, pid: i32) -> Owner {
+        owner_of(&self.registry.borrow(), &self.id, pid)
     }
 
     fn on_thread(&self, thread_id: &str) {

@@ -1,35 +1,25 @@
 //! Starting what may start: claim in one transaction, then one supervisor process for each claim.
 //!
-//! A supervisor is this very program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from
-//! whoever asked. If it cannot even be spawned, the claim is given back at once; if it dies before it comes to life,
-//! whoever looks next gives it back.
-
-#![expect(
-    clippy::disallowed_methods,
-    reason = "supervisors are started here; agents are started by supervisors only"
-)]
+//! A supervisor is this very program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from the
+//! process that starts it: see [`crate::detach`]. If it cannot be spawned, the claim is given back at once; if it dies
+//! before it begins its work, the next pass over the registry gives it back.
 
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Child;
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{CLAIMED_AT_ONCE, Claimed, LockAttempt, Nonce, Promotion, Registry, TaskDir};
-use delegator_supervisor::agent::environment::MARKER;
 
 use crate::Engine;
 use crate::clock::{fresh_nonces, now_ms};
+use crate::detach::has_failed;
 use crate::error::EngineError;
 use crate::watch::nap;
 
 const JUDGING_ROUND: Duration = Duration::from_millis(5);
 const JUDGING_ROUNDS: u32 = 100;
-
-/// The word by which this program becomes a supervisor.
-pub const SUPERVISE: &str = "supervise";
 
 impl Engine {
     /// Starts as many queued tasks as there are free slots.
@@ -72,59 +62,42 @@ impl Engine {
         let may_be_more = claimed.len() == CLAIMED_AT_ONCE;
         let locks: Vec<_> =
             claimed.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
+        let mut launchers = Vec::new();
         for (Claimed { task, nonce }, lock) in claimed.into_iter().zip(locks) {
             let started = lock.and_then(|lock| {
                 crash_point(CrashPoint::StartLocked);
                 self.start_supervisor(&task.id, &nonce, lock)
             });
-            if started.is_err() {
-                registry.give_back(&task.id, &nonce, now_ms())?;
+            match started {
+                Ok(launcher) => launchers.extend(launcher.map(|launcher| (task.id, nonce, launcher))),
+                Err(_) => {
+                    registry.give_back(&task.id, &nonce, now_ms())?;
+                }
             }
             crash_point(CrashPoint::SupervisorSpawned);
         }
-        reap_started();
+        // The launchers run side by side; each ends as soon as it has spawned its supervisor.
+        for (id, nonce, launcher) in launchers {
+            if has_failed(launcher) {
+                registry.give_back(&id, &nonce, now_ms())?;
+            }
+        }
         Ok(may_be_more)
     }
 
-    fn start_supervisor(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<(), EngineError> {
+    /// Gives the launcher of the supervisor, where there is one to wait for.
+    fn start_supervisor(
+        &self,
+        id: &TaskId,
+        nonce: &Nonce,
+        lock: OwnedFd,
+    ) -> Result<Option<Child>, EngineError> {
         #[cfg(all(test, debug_assertions))]
         if let Some(stage) = crate::model::on_stage(std::sync::Arc::clone) {
-            return stage.start_supervisor(self, id, nonce, lock);
+            return stage.start_supervisor(self, id, nonce, lock).map(|()| None);
         }
-        let child =
-            self.supervisor(id, nonce, lock).spawn().map_err(EngineError::io("start a supervisor"))?;
-        started_here().push(child);
-        Ok(())
+        self.spawn_launcher(id, nonce, lock).map(Some)
     }
-
-    /// It gets the task's lock as its standard input: held before it exists, and until it is gone.
-    fn supervisor(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Command {
-        let mut command = Command::new(&self.program);
-        command
-            .args([SUPERVISE, id.as_str(), nonce.as_str()])
-            .env("MCP_DELEGATOR_HOME", &self.state_dir)
-            .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
-            .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|kept| kept.to_string()).unwrap_or_default())
-            // The task that asks is not the task that is started.
-            .env_remove(MARKER)
-            // A group of its own: a Ctrl-C meant for us must not reach it.
-            .process_group(0)
-            .stdin(lock)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command
-    }
-}
-
-/// Supervisors outlive whoever started them; but while that one lives, it has to bury those that are gone before it.
-static STARTED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
-
-fn started_here() -> MutexGuard<'static, Vec<Child>> {
-    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn reap_started() {
-    started_here().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }
 
 /// Somebody may be judging an earlier attempt: that takes a moment.

@@ -17,7 +17,6 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::promote;
 use crate::rescue::Rounds;
 use crate::watch::Watch;
 
@@ -152,7 +151,6 @@ impl Watcher {
                 self.fail_all(&error);
                 self.pause(Instant::now() + TRY_AGAIN);
             }
-            promote::reap_started();
         }
     }
 
@@ -204,7 +202,9 @@ impl Watcher {
     }
 
     fn fail_all(&mut self, error: &EngineError) {
-        self.tell(|_| Some(Err(EngineError::Watching { detail: error.to_string() })));
+        self.tell(|_| {
+            Some(Err(EngineError::Watching { detail: error.to_string(), os_error: error.os_error() }))
+        });
     }
 
     fn pause(&self, until: Instant) {

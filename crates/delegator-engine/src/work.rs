@@ -11,41 +11,51 @@ use delegator_registry::{
 };
 use delegator_supervisor::agent::codex::{LaunchRequest, plan};
 use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
-use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits, leave_terminal};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ended, RunSpec, supervise};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
 use crate::clock::now_ms;
+use crate::detach::open_session;
 use crate::directory::{UnfitDirectory, within};
+use crate::end_signals::EndSignals;
 use crate::error::EngineError;
 use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
-use crate::launch::{Launch, Limits};
+use crate::launch::{Launch, Limits, Settings};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
+use crate::submit::real_file;
 use crate::verification::{CheckRecord, Verify};
 use crate::{Engine, crowd, error_places, look, wake};
 
 /// Supervises one task to its end. Takes over the process.
 pub fn work(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
-    // Whoever started us may go away and hang up; we stay. Where that cannot be had, we are at least in a group of our own.
-    leave_terminal();
+    open_session();
+    let signals = EndSignals::install().map_err(EngineError::io("handle signals"))?;
     Cgroup::leave_others();
-    work_under(engine, id, nonce, own_input()?)
+    work_under(engine, id, nonce, Inherited { lock: own_input()?, signals })
 }
 
-/// The same, with the lock that whoever started us took for us.
+/// What a supervisor has from the start of its process.
+pub(crate) struct Inherited {
+    /// The task's lock, taken by the process that started it.
+    pub(crate) lock: OwnedFd,
+    pub(crate) signals: EndSignals,
+}
+
+/// Supervises one task to its end.
 pub(crate) fn work_under(
     engine: &Engine,
     id: &TaskId,
     nonce: &Nonce,
-    handed_over: OwnedFd,
+    Inherited { lock, signals }: Inherited,
 ) -> Result<(), EngineError> {
     let mut registry = engine.open()?;
     let dir = registry.dir().task(id);
     // Without it there is nothing here for us to do: somebody judges, or works already.
-    let LockAttempt::Locked(_life) = dir.adopt_lock(handed_over)? else { return Ok(()) };
+    let LockAttempt::Locked(_life) = dir.adopt_lock(lock)? else { return Ok(()) };
     crash_point(CrashPoint::LockAdopted);
     let me = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
     let me = Identity {
@@ -54,9 +64,12 @@ pub(crate) fn work_under(
         start_time: me.start_time,
         pid_ns: me.pid_namespace,
     };
-    let socket = wake::listen(&dir).ok();
+    let socket = wake::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
     let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| launch_of(id, bytes));
+    if let Ok(launch) = &launch {
+        registry.also_redact(launch.redactor());
+    }
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::make(id));
     match registry.begin_work(id, nonce, &me, Some(containment(group.is_some())), now_ms())? {
@@ -76,6 +89,8 @@ pub(crate) fn work_under(
     let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, group));
     crash_point(CrashPoint::LaunchRead);
     let done = match prepared {
+        // The agent was not started yet, and is not started any more.
+        Ok(_) if signals.reason().is_some() => Finish::bare(End::Cancelled { reason: signals.reason() }),
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         Ok(Prepared { spec, mode, limits, verify, add_dirs }) => {
             let around = Circumstances {
@@ -93,6 +108,7 @@ pub(crate) fn work_under(
                 attempt: attempt.clone(),
                 dir: dir.clone(),
                 socket,
+                signals,
                 engine: engine.clone(),
                 looked_at: Cell::new(None),
                 watch,
@@ -123,7 +139,8 @@ pub(crate) fn work_under(
     crash_point(CrashPoint::SocketRemoved);
     finished?;
     // Nobody waits for us any more.
-    engine.retain(&mut registry)
+    engine.retain(&mut registry)?;
+    engine.remove_orphaned_launches(&mut registry)
 }
 
 fn run(spec: RunSpec, ports: &TaskPorts) -> Ended {
@@ -181,17 +198,15 @@ fn prepare(
     group: Option<Cgroup>,
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
-    let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
-    let add_dirs: Result<Vec<PathBuf>, EngineError> =
-        launch.settings.add_dirs.iter().map(|directory| Ok(open_dir(directory, roots)?.1)).collect();
-    let add_dirs = add_dirs?;
-    let output_schema = match &launch.settings.output_schema {
-        Some(schema) => {
-            dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
-            Some(dir.file(TaskFile::OutputSchema))
-        }
-        None => None,
-    };
+    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
+    // The agent takes these by name only, so it is given the real path of what was opened. The supervisor compares the
+    // two once more right before it starts the agent; after that only the agent's own sandbox resolves the name.
+    let added = launch.settings.add_dirs.iter().map(|directory| open_dir("add_dirs", directory, roots));
+    let pinned = added.collect::<Result<Vec<_>, _>>()?;
+    let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
+    let images = launch.settings.images.iter();
+    let images = images.map(|image| real_file("images", image, roots, &engine.state_dir));
+    let images = images.collect::<Result<Vec<_>, _>>()?;
     let settings = &launch.settings;
     let request = LaunchRequest {
         program: launch.agent.program.clone(),
@@ -202,9 +217,9 @@ fn prepare(
         model: settings.model.clone(),
         profile: settings.profile.clone(),
         reasoning_effort: settings.reasoning_effort.clone(),
-        images: settings.images.clone(),
-        add_dirs: settings.add_dirs.clone(),
-        output_schema,
+        images,
+        add_dirs: add_dirs.clone(),
+        output_schema: write_output_schema(dir, settings)?,
         skip_git_repo_check: settings.skip_git_repo_check,
         env_policy: settings.env_policy(),
         marker: task_marker(id, settings.depth),
@@ -220,6 +235,7 @@ fn prepare(
         codex_home: codex_home(&launch.variables),
         environment: launch.variables.clone(),
         workdir,
+        pinned,
         umask: launch.umask,
         limits: settings.run_limits(),
         max_stream_bytes: settings.max_stream_bytes,
@@ -239,10 +255,17 @@ fn prepare(
     Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
 }
 
+/// The agent takes a schema as a file.
+fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
+    let Some(schema) = &settings.output_schema else { return Ok(None) };
+    dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
+    Ok(Some(dir.file(TaskFile::OutputSchema)))
+}
+
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
 /// starts in the one that was checked.
-fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
-    let refuse = |problem| EngineError::Unfit { input: "working_dir", path: path.to_owned(), problem };
+fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+    let refuse = |problem| EngineError::Unfit { input, path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
         .map_err(|error| refuse(std::io::Error::from(error).into()))?;
     let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));

@@ -82,6 +82,18 @@ pub(crate) fn explain(file: &Path, error: rusqlite::Error) -> RegistryError {
             }
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => RegistryError::Busy { file },
             ErrorCode::DiskFull => RegistryError::DiskFull { path: file, available: 0, needed: 0 },
+            // SQLite does not report why. Opening the file as often as SQLite opens files beside it shows the reason,
+            // a full table of descriptors included.
+            ErrorCode::CannotOpen => {
+                match (0..4).map(|_| std::fs::File::open(&file)).collect::<Result<Vec<_>, _>>() {
+                    Err(source) => RegistryError::File { path: file, doing: "open", source },
+                    Ok(_) => RegistryError::Database {
+                        file,
+                        code: Some(failure.extended_code),
+                        detail: error.to_string(),
+                    },
+                }
+            }
             _ => {
                 RegistryError::Database { file, code: Some(failure.extended_code), detail: error.to_string() }
             }

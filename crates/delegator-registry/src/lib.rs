@@ -4,6 +4,7 @@
 //! <state directory>  0700
 //!   registry.db(-wal, -shm)      tasks, their transitions, labels
 //!   setup.lock                   held while a registry is created or set aside
+//!   prune.lock                   held by the process that deletes what is old
 //!   held-back                    real blocks, given up when an end must be recorded on a full disk
 //!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, …
 //! ```
@@ -26,11 +27,13 @@ mod files;
 mod ops;
 mod registry;
 mod row;
+mod sink;
 mod state_dir;
 mod task;
 
 pub use database::aside::{SetAside, set_aside_damaged};
 pub use error::{RegistryError, StateDirError};
+pub use files::durable::make_private_path;
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
 pub use files::task_dir::{TaskDir, TaskFile};
@@ -43,6 +46,7 @@ pub use ops::import::Past;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, Page};
 pub use ops::queries::{Active, Counts, Found, HistoryEntry, PREFIX_MIN, Unread};
+pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
 pub use ops::submit::Submitted;
 pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};
 pub use registry::{ChangeMark, Registry};

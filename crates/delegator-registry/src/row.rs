@@ -37,6 +37,10 @@ pub(crate) fn id_from(row: &Row<'_>) -> rusqlite::Result<TaskId> {
     word(row, "id", |text| text.parse().ok())
 }
 
+pub(crate) fn id_in(row: &Row<'_>, column: &'static str) -> rusqlite::Result<TaskId> {
+    word(row, column, |text| text.parse().ok())
+}
+
 pub(crate) fn state_from(row: &Row<'_>, column: &'static str) -> rusqlite::Result<State> {
     word(row, column, State::named)
 }
@@ -122,6 +126,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         containment: row.get("containment")?,
         cancel: cancel_from(row)?,
         ended: if state.is_terminal() { Some(ended_from(row, state)?) } else { None },
+        imported_at_ms: row.get("imported_at_ms")?,
     })
 }
 

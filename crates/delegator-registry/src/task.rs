@@ -113,6 +113,15 @@ pub struct Task {
     pub containment: Option<String>,
     pub cancel: Option<CancelRequest>,
     pub ended: Option<Ended>,
+    /// When the session was imported; `None` for a task that ran here.
+    pub imported_at_ms: Option<i64>,
+}
+
+impl Task {
+    /// The time retention counts from, once the task has ended.
+    pub fn retained_since_ms(&self) -> Option<i64> {
+        self.ended.as_ref().map(|ended| self.imported_at_ms.unwrap_or(ended.at_ms))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

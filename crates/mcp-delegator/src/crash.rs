@@ -1,24 +1,33 @@
 //! For tests of debug builds: ends this process, or a supervisor it starts, right after a named durable step.
 //!
 //! `MCP_DELEGATOR_CRASH_AT` holds the name of a crash point, and `*3` behind it for the third time in one process.
-//! The environment is inherited by supervisors, so one call decides for all that follows from it; agents never see it.
+//! Supervisors inherit both variables, so one call decides for all that follows from it; agents never see them.
 //! `MCP_DELEGATOR_CRASH_NOTE` names a file that is told of the crash, because nobody waits for a supervisor.
+//!
+//! `MCP_DELEGATOR_TEST_INHERIT` lists further variables that supervisors inherit, separated by commas: a test that
+//! preloads a library needs it there, too.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use delegator_domain::crash::{CrashPoint, arm};
+use delegator_domain::crash::{CrashPoint, arm, set_inherited};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::process::Process;
 
+const CRASH_AT: &str = "MCP_DELEGATOR_CRASH_AT";
+const CRASH_NOTE: &str = "MCP_DELEGATOR_CRASH_NOTE";
+const INHERIT: &str = "MCP_DELEGATOR_TEST_INHERIT";
+
 /// Arms the point that is asked for, if one is.
 pub fn arm_as_asked(process: &Process) {
-    let Some(asked) = process.variable("MCP_DELEGATOR_CRASH_AT") else { return };
+    pass_on(process);
+    let Some(asked) = process.variable(CRASH_AT) else { return };
     let (name, time) = asked.split_once('*').unwrap_or((asked, "1"));
     let (Some(wanted), Ok(time)) = (CrashPoint::named(name), time.parse::<u32>()) else { return };
-    let note = process.variable("MCP_DELEGATOR_CRASH_NOTE").map(PathBuf::from);
+    let note = process.variable(CRASH_NOTE).map(PathBuf::from);
     let met = AtomicU32::new(0);
     arm(Box::new(move |point| {
         if point == wanted && met.fetch_add(1, Ordering::Relaxed) + 1 == time {
@@ -29,4 +38,13 @@ pub fn arm_as_asked(process: &Process) {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }));
+}
+
+fn pass_on(process: &Process) {
+    let listed = process.variable(INHERIT).unwrap_or_default().split(',');
+    let names = listed.chain([CRASH_AT, CRASH_NOTE, INHERIT]);
+    let find = |name: &str| {
+        process.environment.get_key_value(OsStr::new(name)).map(|(name, value)| (name.clone(), value.clone()))
+    };
+    set_inherited(names.filter_map(find).collect());
 }

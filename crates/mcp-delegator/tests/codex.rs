@@ -18,6 +18,8 @@ impl Stage {
     fn with(config: &str) -> Stage {
         let world = world_with(env!("CARGO_BIN_EXE_mcp-delegator"), config);
         let world = world.variable("PATH", "/usr/local/bin:/usr/bin:/bin").variable("MY_FLAG", "up");
+        // The user passes the variable on to the agent; which commands see it depends on the policy.
+        let world = world.variable("MCP_DELEGATOR_AGENTS", r#"{"codex": {"env": ["MY_FLAG"]}}"#);
         Stage { world }
     }
 
@@ -175,7 +177,7 @@ fn commands_work_under_every_environment_policy() {
                 "{policy}: the mark reaches the commands: {output}"
             );
             assert_eq!(output.contains("CODEX_HOME="), policy == "inherit-all", "{policy}: {output}");
-            assert_eq!(output.contains("MY_FLAG=up"), policy == "allow-list", "{policy}: {output}");
+            assert_eq!(output.contains("MY_FLAG=up"), policy != "inherit-none", "{policy}: {output}");
         }
         assert_eq!(data["verification"]["sandboxed"], true, "{policy}: {data}");
     }

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use delegator_domain::crash::CrashPoint;
-use delegator_domain::task::State;
-use delegator_registry::{Filter, OpenOptions, Registry, StateDir, Task};
+use delegator_domain::task::{End, Mode, Place, State, TaskId};
+use delegator_registry::{Filter, Finish, NewTask, OpenOptions, Past, Registry, StateDir, Task, TaskFile};
 use delegator_testkit::program::{World, text_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -53,21 +53,22 @@ fn story(point: CrashPoint) -> Story {
     use CrashPoint as At;
     match point {
         At::RegistryBuilt | At::RegistryNamed => Story::Submit,
-        At::DirectoryMade | At::TextWritten | At::LaunchWritten | At::DirectorySynced => Story::Submit,
-        At::RowCommitted | At::BeforeAnswer => Story::Submit,
+        At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Story::Submit,
+        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Story::Submit,
         At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Story::Submit,
         At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Story::Supervise,
         At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Story::Supervise,
         At::ThreadNoted | At::SnapshotWritten => Story::Supervise,
         At::AgentReaped | At::AgentSwept | At::ReportWritten | At::EndCommitted => Story::Succeed,
         At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Story::Succeed,
-        At::RetentionTurnTaken => Story::Succeed,
+        At::RetentionTurnTaken | At::RetentionClockNoted => Story::Succeed,
         At::CancelCommitted | At::SupervisorWoken => Story::Cancel,
         At::RescueLocked | At::RescueSwept | At::RescueCommitted => Story::Rescue,
         At::AttemptGivenBack => Story::GiveBack,
         At::RowsForgotten | At::DirectoryHalfRemoved | At::DirectoryRemoved | At::ForgettingDone => {
             Story::Forget
         }
+        At::RestorePointDropped | At::RestorePointForgotten => Story::Forget,
         At::LeftoverRemoved => Story::Sweep,
         At::QueueHeld => Story::Hold,
         At::ImportFilled | At::ImportCommitted => Story::Import,
@@ -189,8 +190,12 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
             }
         }
         Story::Forget => {
-            stage.answer(&["import", &session(stage)]);
+            old_task_with_a_restore_point(stage);
             stage.crash(&name, &["cleanup-registry"]);
+            let cleaned = stage.answer(&["cleanup-registry"]);
+            assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
+            assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
+            assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
         }
         Story::Sweep => {
             stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
@@ -267,6 +272,56 @@ fn set_aside(stage: &Stage, name: &str, point: CrashPoint) {
     let _ = std::fs::remove_file(stage.root.join("starts"));
 }
 
+fn git(stage: &Stage, args: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+    let run = stage.world.run_as(&PathBuf::from("/usr/bin/git"), [&identity, args].concat());
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    run.stdout.trim().to_owned()
+}
+
+/// A task that ended two days ago in a repository that was clean: its restore point holds nothing of its own.
+fn old_task_with_a_restore_point(stage: &Stage) {
+    stage.world.write("project/code.txt", "committed\n");
+    git(stage, &["init", "--quiet", "--initial-branch=main"]);
+    git(stage, &["add", "code.txt"]);
+    git(stage, &["commit", "--quiet", "-m", "first"]);
+    let id = TaskId::from_random(Place::Local, [7; 16]);
+    let (head, tree) = (git(stage, &["rev-parse", "HEAD"]), git(stage, &["rev-parse", "HEAD^{tree}"]));
+    let reference = format!("refs/mcp-delegator/{id}");
+    git(stage, &["update-ref", &reference, &head]);
+    let project = stage.world.project();
+    let point = json!({"point": {
+        "reference": reference, "commit": head, "tree": tree, "index_tree": tree, "head": head,
+        "branch": "refs/heads/main", "staged": false, "modified": 0, "untracked": 0, "left_out": [],
+        "top_level": project, "repository": project.join(".git"),
+    }, "problem": null, "undo": []});
+    let days_ago_ms = jiff::Timestamp::now().as_millisecond() - 48 * 60 * 60 * 1000;
+    let task = NewTask {
+        id,
+        working_dir: project.display().to_string(),
+        work_trees: Vec::new(),
+        allow_parallel_writes: true,
+        mode: Mode::WorkspaceWrite,
+        agent: "codex".to_owned(),
+        model: None,
+        title: "before".to_owned(),
+        text: "before".to_owned(),
+        labels: [].into(),
+        input: json!({}),
+        resumed_thread: None,
+        idempotency: None,
+    };
+    let past = Past {
+        thread_id: "a thread".to_owned(),
+        started_at_ms: days_ago_ms,
+        ended_at_ms: days_ago_ms,
+        imported_at_ms: days_ago_ms,
+    };
+    let files = [(TaskFile::RestorePoint, point.to_string())];
+    let files = files.each_ref().map(|(file, text)| (*file, text.as_bytes()));
+    stage.registry().import(&task, &past, &Finish::bare(End::Completed), &files).unwrap();
+}
+
 /// A session that ended long ago.
 fn session(stage: &Stage) -> String {
     let name = "crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl";
@@ -303,7 +358,19 @@ fn come_back(stage: &mut Stage, point: CrashPoint) {
         let left = processes_with(&format!("DELEGATOR_TASK={}:", task.id));
         assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
     }
+    nothing_is_left_of_a_killed_submit(stage, name);
     cleans_to_nothing(stage, name);
+}
+
+/// Ordinary calls have removed what a killed submit or import left: without a row there is no directory, and no entry.
+fn nothing_is_left_of_a_killed_submit(stage: &Stage, name: &str) {
+    let names = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(stage.root.join("home/state").join(folder)).into_iter().flatten();
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let known: Vec<String> = stage.tasks().into_iter().map(|task| task.id.to_string()).collect();
+    let unknown: Vec<String> = names("tasks").into_iter().filter(|name| !known.contains(name)).collect();
+    assert_eq!((unknown, names("submitting")), (Vec::new(), Vec::new()), "{name}");
 }
 
 fn cleans_to_nothing(stage: &Stage, name: &str) {
@@ -379,4 +446,19 @@ fn a_restore_before_its_first_change() {
 fn whoever_sets_a_damaged_registry_aside() {
     play_all(&[Story::SetAside]);
     crash_and_come_back(CrashPoint::DatabaseAside, 2);
+}
+
+/// No call is made after the crash: a server that only waits for requests removes the launch file.
+#[test]
+fn a_server_removes_the_launch_file_of_a_killed_submit() {
+    let stage = Stage::new();
+    stage.answer(&["queue", "pause"]);
+    let mut command = stage.world.command(["serve"]);
+    let mut server =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "a prompt"]);
+    let tasks = stage.root.join("home/state/tasks");
+    until("the directory is gone", || std::fs::read_dir(&tasks).unwrap().next().is_none());
+    drop(server.stdin.take());
+    server.wait().unwrap();
 }

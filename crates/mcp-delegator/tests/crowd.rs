@@ -96,6 +96,8 @@ impl Crowd {
                         stuck_after_ms: 0,
                         old_after_ms: 1 << 40,
                         dry_run: false,
+                        include_restore_points: false,
+                        trust_clock: false,
                         environment: Vec::new(),
                     };
                     self.engine.clean(&stuck_only).unwrap();
@@ -223,6 +225,7 @@ fn play(seed: u64) -> String {
         state_dir,
         max_concurrent: 3,
         retention_ms: None,
+        restore_point_retention_ms: None,
         program: PROGRAM.into(),
         shelf: delegator_engine::Shelf::default(),
     };

@@ -254,6 +254,7 @@ fn engine(stage: &Stage) -> delegator_engine::Engine {
         state_dir: stage.world.home().join("state"),
         max_concurrent: 1,
         retention_ms: None,
+        restore_point_retention_ms: None,
         program: PathBuf::from("/nowhere"),
         shelf: delegator_engine::Shelf::default(),
     }

@@ -28,6 +28,7 @@ fn resident(stage: &Stage) -> Resident {
         state_dir: stage.world.home().join("state"),
         max_concurrent: 8,
         retention_ms: None,
+        restore_point_retention_ms: None,
         program: PROGRAM.into(),
         shelf: delegator_engine::Shelf::default(),
     })

@@ -218,7 +218,12 @@ fn it_sees_what_the_policy_leaves() {
         ("inherit-all", vec![], false),
         ("allow-list", vec!["--env-allow-list", "MY_FLAG"], true),
     ] {
-        let stage = stage().variable("MY_FLAG", "up").variable("NO_PROXY", "here");
+        // Only the user's configuration adds a variable to the agent's; the caller chooses among them.
+        let configured = r#"{"codex": {"env": ["MY_FLAG"]}}"#;
+        let stage = stage()
+            .variable("MCP_DELEGATOR_AGENTS", if seen { configured } else { "{}" })
+            .variable("MY_FLAG", "up")
+            .variable("NO_PROXY", "here");
         let id = stage.exec(&[vec!["--verify", "env", "--env-policy", policy], more].concat());
         let told = stage.wait(&id)["data"]["verification"].take();
         let shown = told["output_tail"].as_str().unwrap();

@@ -31,6 +31,7 @@ impl Door {
             state_dir: setting.state_dir.clone(),
             max_concurrent: setting.slots,
             retention_ms: None,
+            restore_point_retention_ms: None,
             program: setting.program.clone(),
             shelf: delegator_engine::Shelf::default(),
         };
@@ -145,8 +146,12 @@ pub(crate) fn fill(
     let mut made = Vec::with_capacity(ended_at_ms.len());
     for (index, at_ms) in ended_at_ms.iter().enumerate() {
         let id = TaskId::from_random(Place::Local, random.u128(..).to_be_bytes());
-        let past =
-            Past { thread_id: format!("thread-{index}"), started_at_ms: at_ms - 60_000, ended_at_ms: *at_ms };
+        let past = Past {
+            thread_id: format!("thread-{index}"),
+            started_at_ms: at_ms - 60_000,
+            ended_at_ms: *at_ms,
+            imported_at_ms: *at_ms,
+        };
         let summary = Some("Completed: changed 3 files, ran 7 commands".to_owned());
         let finish = Finish { summary, ran_ms: Some(60_000), ..Finish::bare(End::Completed) };
         registry.import(&past_task(id.clone(), project), &past, &finish, &[])?;

@@ -10,7 +10,7 @@ use crate::value::{Value, default_value};
 /// The row "keys" of the interface, with `*` for its open namespaces, and two of our own: `containment` and `niceness`.
 const PROMISED: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
     terminate_grace_sec idle_counts call_budget_sec max_mode max_stream_bytes max_processes containment niceness sweep_exempt \
-    allowed_roots redact_names agents.* retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
+    allowed_roots redact_names agents.* retention_hours restore_point_retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
     max_depth max_children notify.* database_url fleet_lease_sec fleet_beat_sec fleet_cutoff_sec toolsets \
     tools exclude_tools read_only output_schemas default_format tool_prefix envelope log_level labels";
 
@@ -114,7 +114,7 @@ fn other_spellings_lead_to_the_key() {
 
 #[test]
 fn forms_tell_right_from_wrong() {
-    let cases: [(Form, &[&str], &[&str]); 6] = [
+    let cases: [(Form, &[&str], &[&str]); 7] = [
         (Form::Argument, &["", "-x", "a b\n"], &["a\0b"]),
         (
             Form::ToolPrefix,
@@ -123,6 +123,11 @@ fn forms_tell_right_from_wrong() {
         ),
         (Form::ToolName, &["_codex_local_run", "x"], &["", "a b", "a/b"]),
         (Form::VariableName, &["A", "_x9"], &["", "9A", "A=secret", "A-B", "A B"]),
+        (
+            Form::PassedVariable,
+            &["A", "CARGO_HOME", "GIT_AUTHOR_NAME"],
+            &["", "9A", "LD_PRELOAD", "NODE_OPTIONS", "GIT_SSH_COMMAND", "BASH_ENV"],
+        ),
         (Form::ProgramName, &["sccache", "a b"], &["", ".", "..", "a/b", "a\0"]),
         (
             Form::DatabaseUrl,

@@ -96,7 +96,14 @@ fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
 
 fn clean(engine: &Engine, old_after_ms: i64) -> Result<(), EngineError> {
     engine
-        .clean(&Cleaning { stuck_after_ms: 0, old_after_ms, dry_run: false, environment: Vec::new() })
+        .clean(&Cleaning {
+            stuck_after_ms: 0,
+            old_after_ms,
+            dry_run: false,
+            include_restore_points: false,
+            trust_clock: false,
+            environment: Vec::new(),
+        })
         .map(drop)
 }
 

@@ -23,9 +23,10 @@ use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 
 use super::chance::Chance;
 use crate::Engine;
+use crate::end_signals::EndSignals;
 use crate::error::EngineError;
 use crate::ports::TaskPorts;
-use crate::work::work_under;
+use crate::work::{Inherited, work_under};
 
 /// Long before any file of a plan was made, so that none looks old.
 const BEGINNING_MS: i64 = 1_000_000_000_000;
@@ -262,7 +263,9 @@ impl Stage {
         let (engine, id, nonce) = (engine.clone(), id.clone(), nonce.clone());
         let name = format!("supervisor {}:{}", short(&id), &nonce.as_str()[..4]);
         self.enter(name, move |stage| {
-            if let Err(error) = work_under(&engine, &id, &nonce, lock) {
+            if let Err(error) =
+                work_under(&engine, &id, &nonce, Inherited { lock, signals: EndSignals::default() })
+            {
                 stage.scene().problems.push(format!("the supervisor of {} failed: {error}", short(&id)));
             }
         });

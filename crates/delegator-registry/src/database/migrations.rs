@@ -18,6 +18,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("001-tasks.sql"), min_writer: 1 },
     Migration { sql: include_str!("002-usage.sql"), min_writer: 1 },
     Migration { sql: include_str!("003-work-trees.sql"), min_writer: 1 },
+    Migration { sql: include_str!("004-imports.sql"), min_writer: 1 },
+    Migration { sql: include_str!("005-restore-points.sql"), min_writer: 1 },
 ];
 
 /// The newest schema this program knows.
@@ -93,6 +95,8 @@ mod tests {
         "5b28699e5954c1696e57a7592a5cca0e8c6bc5e0e388b767c0a49b8cd7a58ae4",
         "e8d6ff5b0a8d74b129a256a06bfa006adb1ced5bfb3e3ce16775cac774cea8f7",
         "c64e41a51edc71c22a575c5022bcdbef8803e95a5928f115cfbf86d65454f40f",
+        "bbb919e73ab1fc656aa995414b70c6bbc09cb0430989957fa9ecd809114b3e6c",
+        "5b5f610a02c7b93b04a7606dff050cbec7f8ab6929703ae6b21cc14bf62665a6",
     ];
 
     #[test]

@@ -210,6 +210,19 @@ pub(crate) fn setup_lock(dir: &StateDir) -> Result<File, RegistryError> {
     Ok(lock)
 }
 
+/// The lock of the process that prunes; `None` while another one holds it.
+pub(crate) fn try_lock_pruning(dir: &StateDir) -> Result<Option<File>, RegistryError> {
+    let path = dir.path().join("prune.lock");
+    let options = &mut fs::OpenOptions::new();
+    let lock = durable::open_private(&path, options.write(true).create(true).truncate(false));
+    let lock = lock.map_err(RegistryError::file(&path, "open"))?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(RegistryError::file(&path, "lock")(errno.into())),
+    }
+}
+
 /// Creates the registry under the setup lock, when it is known that there is none.
 pub(crate) fn create_alone(dir: &StateDir) -> Result<(), RegistryError> {
     let new = dir.beside_database(".new");

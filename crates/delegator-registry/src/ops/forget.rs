@@ -3,11 +3,14 @@
 //! The rows go first, and their ids are kept in `forgotten` until the directories are gone, too: a crash in between leaves
 //! something that says what it is. A few at a time, so that nobody waits long for the write lock.
 
+use std::collections::BTreeMap;
+
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::Connection;
 
 use super::queries::all;
+use super::restore_points::{self, PointToRecord};
 use crate::error::RegistryError;
 use crate::files::lock::LockAttempt;
 use crate::registry::Registry;
@@ -28,10 +31,19 @@ pub struct Forgotten {
 impl Registry {
     /// Forgets those of the given tasks that have ended, files and all. A living task is never touched.
     pub fn forget(&mut self, ids: &[TaskId]) -> Result<Forgotten, RegistryError> {
+        self.forget_keeping(ids, &BTreeMap::new())
+    }
+
+    /// The same; the given restore points are recorded when their task's row is deleted.
+    pub fn forget_keeping(
+        &mut self,
+        ids: &[TaskId],
+        points: &BTreeMap<TaskId, Vec<PointToRecord>>,
+    ) -> Result<Forgotten, RegistryError> {
         let mut told = Forgotten::default();
         for some in ids.chunks(AT_ONCE) {
             let states: Vec<Option<State>> =
-                self.write(|db| some.iter().map(|id| forget_row(db, id)).collect())?;
+                self.write(|db| some.iter().map(|id| forget_row(db, id, points.get(id))).collect())?;
             crash_point(CrashPoint::RowsForgotten);
             for (id, state) in some.iter().zip(states) {
                 match state {
@@ -50,6 +62,11 @@ impl Registry {
     pub fn finish_forgetting(&mut self) -> Result<usize, RegistryError> {
         let left = self.read(|db| all(db, "SELECT id FROM forgotten", (), row::id_from))?;
         self.remove_forgotten(&left)
+    }
+
+    /// Whether directories of forgotten tasks are left to remove.
+    pub fn is_forgetting(&self) -> Result<bool, RegistryError> {
+        self.read(|db| db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten)", (), |row| row.get(0)))
     }
 
     fn remove_forgotten(&mut self, ids: &[TaskId]) -> Result<usize, RegistryError> {
@@ -77,9 +94,14 @@ impl Registry {
 }
 
 /// Deletes the row of an ended task; gives the state it was found in.
-fn forget_row(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<State>> {
+fn forget_row(
+    db: &Connection,
+    id: &TaskId,
+    points: Option<&Vec<PointToRecord>>,
+) -> rusqlite::Result<Option<State>> {
     let Some(seen) = row::seen(db, id)? else { return Ok(None) };
     if seen.state.is_terminal() {
+        restore_points::record(db, seen.seq, id, points.map_or(&[], Vec::as_slice))?;
         db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
         db.execute("DELETE FROM tasks WHERE seq = ?1", [seen.seq])?;
     }

@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::Connection;
 
 use super::attempt::end_task;
-use super::submit::{Submitted, Taken, answer, before, insert};
+use super::submit::{Submitted, Taken, answer, before, end_submit, insert};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
@@ -20,6 +20,7 @@ pub struct Past {
     pub thread_id: String,
     pub started_at_ms: i64,
     pub ended_at_ms: i64,
+    pub imported_at_ms: i64,
 }
 
 impl Registry {
@@ -37,8 +38,10 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let (asked, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
+        let past = &Past { thread_id: self.sink.text(&past.thread_id), ..past.clone() };
         let dir = self.dir.task(&task.id);
-        dir.create(b"", &task.text)?;
+        let entry = self.begin_submit(task, b"")?;
         let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
         crash_point(CrashPoint::ImportFilled);
         let made = filled.and_then(|()| self.write(|db| take_in(db, task, past, finish)));
@@ -48,7 +51,8 @@ impl Registry {
         } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
             let _ = dir.remove(lock);
         }
-        answer(made?, task)
+        end_submit(entry);
+        answer(made?, asked)
     }
 }
 
@@ -61,8 +65,8 @@ fn take_in(db: &Connection, task: &NewTask, past: &Past, finish: &Finish) -> rus
     for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
         row::apply(db, seq, row::lawful(from, to)?, "imported", past.started_at_ms)?;
     }
-    let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2 WHERE seq = ?3";
-    db.execute(sql, (&past.thread_id, past.started_at_ms, seq))?;
+    let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2, imported_at_ms = ?3 WHERE seq = ?4";
+    db.execute(sql, (&past.thread_id, past.started_at_ms, past.imported_at_ms, seq))?;
     let seen = row::seen(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     end_task(db, &seen, finish, "imported", past.ended_at_ms)?;
     // Whoever imports a session knows of it.

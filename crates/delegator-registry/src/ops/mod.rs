@@ -13,6 +13,7 @@ pub(crate) mod notes;
 #[cfg(test)]
 mod plans;
 pub(crate) mod queries;
+pub(crate) mod restore_points;
 pub(crate) mod submit;
 pub(crate) mod turns;
 pub(crate) mod usage;

@@ -76,10 +76,11 @@ pub(crate) const COUNTS: &str = "SELECT state, count(*) AS number FROM tasks GRO
 pub(crate) const ACTIVE: &str = "SELECT * FROM tasks WHERE state IN ('starting', 'working') ORDER BY seq";
 pub(crate) const BY_THREAD: &str =
     "SELECT * FROM tasks WHERE thread_id = ?1 OR resumed_thread = ?1 ORDER BY seq DESC LIMIT ?2";
-pub(crate) const OLD: &str = "SELECT id FROM tasks INDEXED BY tasks_ended \
-     WHERE ended_order IS NOT NULL AND ended_at_ms < ?1 ORDER BY ended_order LIMIT ?2";
-pub(crate) const COUNT_OLD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_ended \
-     WHERE ended_order IS NOT NULL AND ended_at_ms < ?1";
+pub(crate) const OLD: &str = "SELECT id FROM tasks INDEXED BY tasks_retention \
+     WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1 \
+     ORDER BY coalesce(imported_at_ms, ended_at_ms) LIMIT ?2";
+pub(crate) const COUNT_OLD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_retention \
+     WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1";
 pub(crate) const QUEUE: &str = "SELECT * FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT ?1";
 pub(crate) const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND seq < ?1";
 pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
@@ -174,12 +175,12 @@ impl Registry {
         })
     }
 
-    /// How many tasks ended before a time.
+    /// How many tasks ended, or were imported, before a time.
     pub fn count_old(&self, before_ms: i64) -> Result<u64, RegistryError> {
         self.read(|db| db.query_row(COUNT_OLD, [before_ms], |row| row.get::<_, u32>(0)).map(u64::from))
     }
 
-    /// Tasks that ended before a time, the first to end first.
+    /// Tasks that ended, or were imported, before a time; the oldest first.
     pub fn old(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
         self.read(|db| all(db, OLD, (before_ms, limit), row::id_from))
     }

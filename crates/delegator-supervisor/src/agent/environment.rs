@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
+use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::task::TaskId;
 
 /// Marks everything that belongs to a task: `DELEGATOR_TASK=<id>:<depth>`.
@@ -51,27 +52,58 @@ pub fn task_marker(task: &TaskId, depth: u32) -> String {
     format!("{task}:{depth}")
 }
 
-/// The agent's environment: what the list and the user's configuration (`named`) name, `TERM=dumb`, and the marker.
+/// Those variables that the built-in list or the user's configuration (`named`) allows.
+pub fn allowed_variables<'a>(
+    submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
+    named: &[String],
+) -> Variables {
+    submitted
+        .into_iter()
+        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(name, named)))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The agent's environment: the allowed variables, `TERM=dumb`, and the marker.
 pub fn agent_environment<'a>(
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
     marker: &str,
 ) -> Variables {
-    let mut kept: Variables = submitted
-        .into_iter()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| is_passed_on(name, named)))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
+    let mut kept = allowed_variables(submitted, named);
     kept.push(("TERM".into(), "dumb".into()));
     kept.push((MARKER.into(), marker.into()));
     kept.sort();
     kept
 }
 
-fn is_passed_on(name: &str, named: &[String]) -> bool {
-    let is_listed =
-        PASSED_ON.contains(&name) || name.starts_with("LC_") || named.iter().any(|wanted| wanted == name);
-    is_listed && name != "TERM" && !NEVER.contains(&name)
+/// Whether a variable of the submitter reaches the agent.
+fn is_allowed(name: &str, named: &[String]) -> bool {
+    name != "TERM" && variable_right(name, named) == VariableRight::Given
+}
+
+/// What an agent gets of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VariableRight {
+    /// The built-in list or the user's configuration names it.
+    Given,
+    /// Only the user's configuration could add it.
+    NotListed,
+    /// Nothing can add it.
+    Never,
+}
+
+/// What the agent gets of a variable where the user's configuration names these.
+pub fn variable_right(name: &str, named: &[String]) -> VariableRight {
+    let is_listed = PASSED_ON.contains(&name)
+        || name.starts_with("LC_")
+        || name == "TERM"
+        || named.iter().any(|wanted| wanted == name);
+    match NEVER.contains(&name) || is_loader_variable(name) {
+        true => VariableRight::Never,
+        false if is_listed => VariableRight::Given,
+        false => VariableRight::NotListed,
+    }
 }
 
 /// Where Codex keeps its own things in that environment.
@@ -123,7 +155,16 @@ mod tests {
             ("OPENAI_API_KEY", "k"),
             ("DELEGATOR_TASK", "T-outer:0"),
         ];
-        let kept = environment(&given, &["MY_TOOL", "RUST_BACKTRACE", "TERM"]);
+        let named = [
+            "MY_TOOL",
+            "RUST_BACKTRACE",
+            "TERM",
+            "LD_PRELOAD",
+            "NODE_OPTIONS",
+            "GIT_SSH_COMMAND",
+            "BASH_ENV",
+        ];
+        let kept = environment(&given, &named);
         let expected = ["DELEGATOR_TASK", "HOME", "LC_TIME", "MY_TOOL", "OPENAI_API_KEY", "PATH", "TERM"];
         assert_eq!(names(&kept), expected);
         assert!(kept.contains(&("TERM".into(), "dumb".into())));

@@ -11,7 +11,9 @@ pub mod verification;
 pub mod version;
 
 pub use codex::{LaunchPlan, LaunchRequest, PlanError, plan};
-pub use environment::{Variables, agent_environment, task_marker};
+pub use environment::{
+    VariableRight, Variables, agent_environment, allowed_variables, task_marker, variable_right,
+};
 pub use locate::{LocateError, Located, locate};
 pub use probe::{ProbeError, probe_sandbox, probe_version};
 pub use project::ProjectTrust;

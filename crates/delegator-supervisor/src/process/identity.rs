@@ -32,6 +32,20 @@ impl ProcessIdentity {
         Ok(Some(ProcessIdentity { boot_id, pid, start_time: stat.start, pid_namespace }))
     }
 
+    /// The identity a process gives itself: its number in its own pid namespace. Nothing if there is no such process, or
+    /// it may not be looked at.
+    pub fn as_seen_by_itself(pid: i32) -> Option<ProcessIdentity> {
+        let before = read_stat(pid)?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let own_pid = numbers.split_ascii_whitespace().last()?.parse().ok()?;
+        let pid_namespace = std::fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
+        let (boot_id, _) = here().ok()?;
+        // Read in between, all of it is about the same process.
+        let is_same = read_stat(pid).is_some_and(|after| after.start == before.start);
+        is_same.then_some(ProcessIdentity { boot_id, pid: own_pid, start_time: before.start, pid_namespace })
+    }
+
     pub fn of_self() -> io::Result<ProcessIdentity> {
         let me = rustix::process::getpid().as_raw_nonzero().get();
         ProcessIdentity::of(me)?.ok_or_else(|| io::Error::other("/proc does not show this process"))
@@ -104,6 +118,7 @@ mod tests {
         let me = ProcessIdentity::of_self().unwrap();
         assert!(me.is_alive());
         assert!(me.open().unwrap().is_some());
+        assert_eq!(ProcessIdentity::as_seen_by_itself(me.pid), Some(me.clone()));
         let others = [
             ProcessIdentity { start_time: me.start_time + 1, ..me.clone() },
             ProcessIdentity { boot_id: "another".to_owned(), ..me.clone() },

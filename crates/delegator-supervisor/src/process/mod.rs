@@ -4,13 +4,11 @@ pub mod cgroup;
 pub mod identity;
 pub mod marks;
 pub(crate) mod priority;
-mod session;
 mod stat;
 pub mod sweep;
 pub(crate) mod tree;
 
 pub use cgroup::Cgroup;
 pub use identity::{Handle, ProcessIdentity};
-pub use session::leave_terminal;
 pub use stat::{ProcessStat, read_stat};
-pub use sweep::{Leftover, Spared, SweepLimits, SweepReport, sweep_lost};
+pub use sweep::{Leftover, Owner, OwnerOf, SweepLimits, SweepReport, sweep_lost};

@@ -8,12 +8,8 @@ use std::io::Read;
 pub struct ProcessStat {
     pub pid: i32,
     pub parent: i32,
-    /// The process that leads its group.
-    pub group: i32,
     /// The process that leads its session; 0 if that one is out of sight.
     pub session: i32,
-    /// Whether its session has a terminal.
-    pub has_terminal: bool,
     /// `Z` and `X` are dead.
     pub state: u8,
     /// Ticks between the boot and its start.
@@ -43,9 +39,7 @@ impl ProcessStat {
         Some(ProcessStat {
             pid,
             parent: fields.get(1)?.parse().ok()?,
-            group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
-            has_terminal: *fields.get(4)? != "0",
             state: *fields.first()?.as_bytes().first()?,
             start: number(19)?,
             own_ticks: number(11)? + number(12)?,
@@ -78,7 +72,7 @@ mod tests {
         let line = b"42 (a) R 1 (b) S 7 41 42 0 -1 4194560 1 2 3 4 5 6 70 80 20 0 1 0 999 1 2";
         let stat = ProcessStat::parse(line).unwrap();
         assert_eq!((stat.pid, stat.parent, stat.state, stat.start), (42, 7, b'S', 999));
-        assert_eq!((stat.group, stat.session, stat.has_terminal), (41, 42, false));
+        assert_eq!(stat.session, 42);
         assert_eq!((stat.own_ticks, stat.reaped_ticks, stat.name.as_str()), (11, 150, "a) R 1 (b"));
         assert_eq!(ProcessStat::parse(b"42 (a"), None);
         assert_eq!(ProcessStat::parse(b""), None);

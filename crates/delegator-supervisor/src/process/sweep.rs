@@ -20,6 +20,9 @@ use super::stat::{ProcessStat, read_stat};
 use super::tree::{Sent, Step, signal_checked, walk};
 use crate::run::wait::wait_any;
 
+/// How often a sweep asks again about processes that may be supervisors.
+const DECISION_ROUND: Duration = Duration::from_millis(10);
+
 /// How long a sweep may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SweepLimits {
@@ -65,17 +68,28 @@ pub(crate) struct Scope<'a> {
     /// Everything in this group is meant.
     pub(crate) group: Option<&'a Cgroup>,
     pub(crate) exempt: &'a [String],
-    pub(crate) spared: Spared<'a>,
+    pub(crate) owner: OwnerOf<'a>,
 }
 
-/// Says of a pid whether it supervises another task. That task was handed over to us and has its own end: it is left
-/// alone with everything below it, whoever asked for it and whoever it hangs under by now.
-pub type Spared<'a> = &'a dyn Fn(i32) -> bool;
+/// Which task a process belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    ThisTask,
+    /// It supervises another task, which ends by itself: it is left alone with everything below it.
+    AnotherTask,
+    /// It claims to be a supervisor that is just being started, which only its start can prove. It is left alone for as
+    /// long as a sweep may last anyway; then it is ended like the rest. A supervisor that is killed this early has not
+    /// begun, and its task is started again.
+    Undecided,
+}
+
+/// Says of a pid to which task it belongs.
+pub type OwnerOf<'a> = &'a dyn Fn(i32) -> Owner;
 
 /// Ends what is left of a task whose supervisor is gone: what carries its mark, and what is in its group, which ends.
-pub fn sweep_lost(task: &TaskId, spared: Spared<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
+pub fn sweep_lost(task: &TaskId, owner: OwnerOf<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
     let group = Cgroup::left_by(task);
-    let scope = Scope { root: None, mark: Some(task), group: group.as_ref(), exempt: &[], spared };
+    let scope = Scope { root: None, mark: Some(task), group: group.as_ref(), exempt: &[], owner };
     sweep(scope, limits, &mut |_, _| {})
 }
 
@@ -96,6 +110,7 @@ type OnEnd<'a> = &'a mut dyn FnMut(i32, rustix::process::WaitStatus);
 pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) -> io::Result<SweepReport> {
     let kill_at = Instant::now() + limits.grace;
     let give_up_at = kill_at + limits.longest;
+    let decide_by = kill_at + limits.longest / 2;
     let mut report = SweepReport::default();
     let mut met = HashSet::new();
     let mut termed = HashSet::new();
@@ -110,9 +125,14 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
             // The mark is all there is to go by, and one that was just becoming its program showed none.
             unmarked.clear();
         }
-        let found = Found::look(scope, with_marks.then_some(&mut unmarked));
-        report.exempt = found.exempt;
+        let mut found = Found::look(scope, with_marks.then_some(&mut unmarked));
+        let is_decided = found.decide(decide_by);
+        if found.members.is_empty() && !is_decided {
+            wait_for_one(&found.undecided, decide_by.min(Instant::now() + DECISION_ROUND))?;
+            continue;
+        }
         let members = found.members;
+        report.exempt = found.exempt;
         if members.is_empty() {
             empty_rounds += 1;
             if empty_rounds > 1 || (no_children && look_for_marks) {
@@ -129,7 +149,8 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
             break members;
         }
         let is_time_to_kill = now >= kill_at;
-        if let (Some(group), true, true) = (scope.group, report.killed, report.exempt.is_empty()) {
+        let no_others = report.exempt.is_empty() && is_decided;
+        if let (Some(group), true, true) = (scope.group, report.killed, no_others) {
             // They were killed one by one, and there are still some: all at once, then.
             group.kill();
         }
@@ -158,13 +179,22 @@ pub(crate) fn signal_all_but(pid: i32, scope: Scope<'_>, signal: Signal) -> io::
 
 struct Found {
     members: Vec<ProcessStat>,
+    undecided: Vec<ProcessStat>,
     exempt: Vec<Leftover>,
 }
 
 impl Found {
+    /// Says whether everything is decided; from `decide_by` on, what is not yet is to be ended like the rest.
+    fn decide(&mut self, decide_by: Instant) -> bool {
+        if Instant::now() >= decide_by {
+            self.members.append(&mut self.undecided);
+        }
+        self.undecided.is_empty()
+    }
+
     /// Looks for marks, too, if it is told which processes are known to have none.
     fn look(scope: Scope<'_>, unmarked: Option<&mut HashSet<i32>>) -> Found {
-        let mut found = Found { members: Vec::new(), exempt: Vec::new() };
+        let mut found = Found { members: Vec::new(), undecided: Vec::new(), exempt: Vec::new() };
         let mut known = HashSet::new();
         if let Some(root) = scope.root {
             found.look_below(root, scope, &mut known);
@@ -197,20 +227,21 @@ impl Found {
         if stat.is_dead() {
             return Step::Down;
         }
-        let is_another_task = (scope.spared)(stat.pid);
-        if is_another_task || is_exempt(stat, scope.exempt) {
-            if !is_another_task {
-                self.exempt.push(leftover(stat));
+        match (scope.owner)(stat.pid) {
+            Owner::AnotherTask => {}
+            Owner::Undecided => self.undecided.push(stat.clone()),
+            Owner::ThisTask if is_exempt(stat, scope.exempt) => self.exempt.push(leftover(stat)),
+            Owner::ThisTask => {
+                self.members.push(stat.clone());
+                return Step::Down;
             }
-            // What belongs to it is not ours either, marked or not.
-            walk(stat.pid, |below| {
-                known.insert(below.pid);
-                Step::Down
-            });
-            return Step::Skip;
         }
-        self.members.push(stat.clone());
-        Step::Down
+        // What belongs to it is not ours either, marked or not.
+        walk(stat.pid, |below| {
+            known.insert(below.pid);
+            Step::Down
+        });
+        Step::Skip
     }
 }
 

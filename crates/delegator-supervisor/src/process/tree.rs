@@ -14,7 +14,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::identity::open_pidfd;
 use super::stat::{ProcessStat, read_stat};
-use super::sweep::Spared;
+use super::sweep::{Owner, OwnerOf};
 
 /// Whether to go on below a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,11 +91,11 @@ pub(crate) struct TreeUse {
 }
 
 /// Looks at everything below `me`, of which `agent` is the first child, but for other tasks.
-pub(crate) fn tree_use(me: i32, agent: i32, spared: Spared<'_>) -> TreeUse {
+pub(crate) fn tree_use(me: i32, agent: i32, owner: OwnerOf<'_>) -> TreeUse {
     let reaped_by_us = read_stat(me).map_or(0, |stat| stat.reaped_ticks);
     let mut used = TreeUse { processes: 0, ticks: reaped_by_us };
     walk(me, |stat| {
-        if stat.pid != agent && spared(stat.pid) {
+        if stat.pid != agent && owner(stat.pid) != Owner::ThisTask {
             return Step::Skip;
         }
         used.processes += usize::from(!stat.is_dead());

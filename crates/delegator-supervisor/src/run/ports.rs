@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Variables, VerifyPlan};
-use crate::process::{Cgroup, ProcessIdentity, SweepLimits, SweepReport};
+use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
 /// One run.
@@ -26,6 +26,9 @@ pub struct RunSpec {
     pub environment: Variables,
     /// The directory that was checked. The agent starts in it, whatever its name means by then.
     pub workdir: OwnedFd,
+    /// Other directories that were checked, and the paths under which the agent is given them. A start is refused when
+    /// a path leads to another directory by then.
+    pub pinned: Vec<(OwnedFd, PathBuf)>,
     /// The submitter's.
     pub umask: u32,
     pub limits: Limits,
@@ -113,9 +116,9 @@ pub trait Ports {
     /// Half a minute has passed; others may need looking after.
     fn look_around(&self) {}
 
-    /// Whether that process supervises another task, which is not ours to count or to end.
-    fn is_another_supervisor(&self, _pid: i32) -> bool {
-        false
+    /// Which task a process below us belongs to. One of another task is neither counted nor ended.
+    fn owner_of(&self, _pid: i32) -> Owner {
+        Owner::ThisTask
     }
 }
 

@@ -27,7 +27,7 @@ use crate::process::identity::open_pidfd;
 use crate::process::priority::GivingWay;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{Sent, TreeUse, signal_checked, tree_use};
-use crate::process::{ProcessIdentity, ProcessStat, SweepReport, read_stat};
+use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport, read_stat};
 use crate::verdict::Cause;
 
 mod finish;
@@ -73,7 +73,7 @@ enum Role {
 struct Run<'a> {
     spec: RunSpec,
     ports: &'a dyn Ports,
-    spared: Box<dyn Fn(i32) -> bool + 'a>,
+    owner: Box<dyn Fn(i32) -> Owner + 'a>,
     me: i32,
     agent: ProcessStat,
     pidfd: OwnedFd,
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
             watch: Watch::new(spec.limits),
             sampler: Sampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
             ports,
-            spared: Box::new(|pid| ports.is_another_supervisor(pid)),
+            owner: Box::new(|pid| ports.owner_of(pid)),
             agent,
             pidfd,
             exit: None,
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
     /// Everything that descends from us.
     fn tree(&self) -> Scope<'_> {
         let exempt = &self.spec.sweep_exempt;
-        Scope { root: Some(self.me), mark: None, group: None, exempt, spared: &self.spared }
+        Scope { root: Some(self.me), mark: None, group: None, exempt, owner: &self.owner }
     }
 
     fn now(&self) -> Duration {
@@ -264,13 +264,13 @@ impl<'a> Run<'a> {
             self.last_tick = now;
             self.look_for_cancel();
             self.count_if_needed(now);
+            if let Some(giving_way) = &mut self.giving_way {
+                giving_way.try_again();
+            }
         }
         if now >= self.last_look_around + LOOK_AROUND_EVERY {
             self.last_look_around = now;
             self.ports.look_around();
-            if let Some(giving_way) = &mut self.giving_way {
-                giving_way.try_again();
-            }
         }
         if self.ending.is_none() {
             if let Some(warning) = self.watch.warning(now) {
@@ -329,7 +329,7 @@ impl<'a> Run<'a> {
     fn count(&mut self, now: Duration) {
         self.last_count = now;
         self.tasks_when_counted = machine_tasks();
-        self.counted = tree_use(self.me, self.agent.pid, &self.spared);
+        self.counted = tree_use(self.me, self.agent.pid, &self.owner);
         if self.counted.processes > self.spec.max_processes {
             self.end(Cause::TooManyProcesses { count: self.counted.processes });
         }

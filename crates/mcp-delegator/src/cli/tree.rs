@@ -184,7 +184,11 @@ fn parser(property: &Property) -> AnyOf {
 }
 
 fn positional(property: &Property) -> Arg {
-    let note = if property.stdin { "; - reads standard input" } else { "" };
+    let note = if property.stdin {
+        "; - reads standard input, which is not limited to the 128 KiB of one argument"
+    } else {
+        ""
+    };
     let arg = Arg::new(positional_id(&property.name))
         .value_name(property.name.to_uppercase())
         .help(format!("{}{note}", with_bounds(property)))

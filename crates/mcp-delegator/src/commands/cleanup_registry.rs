@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use delegator_engine::{Cleaned, Cleaning};
+use delegator_engine::{Cleaned, Cleaning, KeptReason, KeptRestorePoint};
 use serde_json::{Value, json};
 
 use super::local::tasks::engine;
@@ -12,6 +12,7 @@ use crate::outcome::{Answer, Warning};
 use crate::registry::{CommandSpec, Danger, FormerName, Shape, Toolset, typed};
 use crate::run::Context;
 use crate::views::document::{Block, Document, scalar};
+use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -26,6 +27,14 @@ pub struct CleanupRegistry {
     /// Only say what would be done
     #[serde(default)]
     pub dry_run: bool,
+    /// Also drop restore points that hold content no branch has; it cannot be brought back then
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub include_restore_points: bool,
+    /// Delete although the clock jumped by more than a day against the time since boot; check the date first
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub trust_clock: bool,
 }
 
 fn one_hour() -> u32 {
@@ -58,6 +67,8 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError
         stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
         old_after_ms: i64::from(input.old_task_max_age_hours) * HOUR_MS,
         dry_run: input.dry_run,
+        include_restore_points: input.include_restore_points,
+        trust_clock: input.trust_clock,
         environment: context.process.environment.clone().into_iter().collect(),
     })?;
     let mut answer = Answer::done(report(&cleaned, input.dry_run))
@@ -70,6 +81,20 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError
             cleaned.unclaimed.len()
         );
         answer.warnings.push(Warning::new("W_CLEANUP_001", words));
+    }
+    if cleaned.kept_points_found > 0 {
+        let words = format!(
+            "{} restore points without a task hold content that may exist nowhere else; they are kept, see restore_points",
+            cleaned.kept_points_found
+        );
+        answer.warnings.push(Warning::new("W_CLEANUP_002", words));
+    }
+    if let Some(by_ms) = cleaned.clock_jumped_by_ms {
+        let words = format!(
+            "the clock moved by {} hours against the time since boot: nothing is deleted without trust_clock",
+            by_ms / HOUR_MS
+        );
+        answer.warnings.push(Warning::new("W_CLEANUP_003", words));
     }
     Ok(answer)
 }
@@ -93,8 +118,32 @@ fn report(cleaned: &Cleaned, dry_run: bool) -> Value {
         },
         "leftovers": {"found": cleaned.leftovers.len(), "removed": cleaned.leftovers_removed},
         "unclaimed": ids(&cleaned.unclaimed),
+        "restore_points": {
+            "kept": cleaned.kept_points_found,
+            "dropped": cleaned.points_dropped,
+            "items": cleaned.kept_points.iter().map(kept_point).collect::<Vec<_>>(),
+        },
         "summary": summary,
     })
+}
+
+fn kept_point(point: &KeptRestorePoint) -> Value {
+    json!({
+        "task_id": point.task.as_str(),
+        "repository": point.repository,
+        "ref": point.reference,
+        "reason": reason(&point.reason),
+        "expires_ts": point.expires_at_ms.map(view::at),
+    })
+}
+
+fn reason(reason: &KeptReason) -> String {
+    match reason {
+        KeptReason::UniqueContent => "holds content that no branch has".to_owned(),
+        KeptReason::Unreachable => "the repository is not there".to_owned(),
+        KeptReason::NotExamined { problem: None } => "not examined yet".to_owned(),
+        KeptReason::NotExamined { problem: Some(problem) } => format!("could not be examined: {problem}"),
+    }
 }
 
 fn counted(count: u64, what: &str) -> String {
@@ -108,8 +157,23 @@ fn describe(data: &Value) -> Document {
         ("leftovers found", &data["leftovers"]["found"]),
         ("leftovers removed", &data["leftovers"]["removed"]),
         ("kept though not in the registry", &data["unclaimed"]),
+        ("restore points kept", &data["restore_points"]["kept"]),
+        ("restore points dropped", &data["restore_points"]["dropped"]),
     ];
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
     let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();
-    Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts))
+    let document = Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts));
+    match data["restore_points"]["items"].as_array() {
+        Some(points) if !points.is_empty() => document.block(kept_points(points)),
+        _ => document,
+    }
+}
+
+fn kept_points(points: &[Value]) -> Block {
+    let columns = ["task_id", "repository", "ref", "reason", "expires_ts"];
+    let rows = points.iter().map(|point| columns.iter().map(|column| scalar(&point[*column])).collect());
+    Block::Table {
+        columns: vec!["kept restore point of", "repository", "ref", "reason", "expires"],
+        rows: rows.collect(),
+    }
 }

@@ -77,6 +77,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
         state_dir: place.path().join("state"),
         max_concurrent: 2,
         retention_ms: None,
+        restore_point_retention_ms: None,
         program: PathBuf::from("/proc/self/exe"),
         shelf: context.shelf.clone(),
     };

@@ -3,14 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
-use delegator_engine::{EngineError, RestoreError, UnfitDirectory};
+use delegator_engine::{EngineError, RestoreError, UnfitDirectory, UnfitFile, VariableRight};
 use delegator_registry::RegistryError;
 
+use super::shortage::shortage;
 use super::{AppError, ErrorCode, Problem, Retry};
+use crate::commands::local::tasks::AGENT;
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
         let message = sentence(&error.to_string());
+        if let Some(error) = shortage(error.os_error(), &message) {
+            return error;
+        }
         match error {
             EngineError::Registry(error) => registry(error),
             EngineError::UnknownTask { given } => AppError::new(ErrorCode::TaskNotFound, message)
@@ -41,12 +46,18 @@ impl From<EngineError> for AppError {
             EngineError::ModeTooWide { asked, allowed } => {
                 AppError::of_problems(vec![mode_too_wide(asked, allowed)])
             }
+            EngineError::VariableNotAllowed { name, right } => {
+                AppError::of_problems(vec![variable_not_allowed("env_allow_list", &name, right)])
+            }
             EngineError::TooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Do it in this task, or raise max_depth in your own configuration."),
             EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Wait for one of them, or raise max_children in your own configuration."),
             EngineError::Unfit { input, path, problem } => {
                 AppError::of_problems(vec![unfit_directory(input, &path, &problem)])
+            }
+            EngineError::UnfitFile { input, path, problem } => {
+                AppError::of_problems(vec![unfit_file(input, &path, &problem)])
             }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
@@ -69,6 +80,14 @@ impl From<EngineError> for AppError {
                     .context("state", state.shown())
                     .context("busy_task_id", busy.as_str())
                     .suggest(format!("Wait for it, or end it: mcp-delegator local cancel {busy}"));
+                AppError { retry: Retry::Later(None), ..error }
+            }
+            EngineError::ClockJumped { by_ms } => {
+                let error = AppError::new(ErrorCode::WrongState, message)
+                    .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
+                    .suggest(
+                        "Check the date. If it is right, repeat the call with trust_clock (--trust-clock).",
+                    );
                 AppError { retry: Retry::Later(None), ..error }
             }
             EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
@@ -99,6 +118,25 @@ pub fn mode_too_wide(asked: Mode, allowed: Mode) -> Problem {
         .suggest(Some("Ask for less, or let the user raise max_mode in their own configuration."))
 }
 
+/// A variable a caller asks for, and the agent is not given.
+pub fn variable_not_allowed(field: &str, name: &str, right: VariableRight) -> Problem {
+    let (words, suggestion) = match right {
+        VariableRight::Never => (
+            format!("names {name}, which is never passed to an agent"),
+            format!("Leave {name} out: variables that make programs run code never pass."),
+        ),
+        VariableRight::Given | VariableRight::NotListed => (
+            format!("names {name}, which the agent is not given"),
+            format!(
+                "Leave {name} out, or let the user add it to agents.{AGENT}.env in their own configuration."
+            ),
+        ),
+    };
+    let mut problem = Problem::new(ErrorCode::PolicyBlocked, field, words).value(name.into());
+    problem.context.insert("variable".into(), name.into());
+    problem.suggest(Some(suggestion))
+}
+
 /// A directory an agent may not work in, or cannot.
 pub fn unfit_directory(field: &str, path: &Path, problem: &UnfitDirectory) -> Problem {
     let (code, suggestion) = match problem {
@@ -111,6 +149,25 @@ pub fn unfit_directory(field: &str, path: &Path, problem: &UnfitDirectory) -> Pr
         UnfitDirectory::OutsideRoots { roots } => {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
             (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+    };
+    Problem::new(code, field, problem.to_string())
+        .value(path.display().to_string().into())
+        .suggest(Some(suggestion))
+}
+
+/// A file a caller may not have read, or that cannot be.
+pub fn unfit_file(field: &str, path: &Path, problem: &UnfitFile) -> Problem {
+    let (code, suggestion) = match problem {
+        UnfitFile::Missing | UnfitFile::NotAFile | UnfitFile::Unreadable(_) => {
+            (ErrorCode::InvalidValue, "Name a regular file that can be read.".to_owned())
+        }
+        UnfitFile::OutsideRoots { roots } => {
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+        UnfitFile::OwnState => {
+            (ErrorCode::PolicyBlocked, "Name a file elsewhere; a task is named by its id.".to_owned())
         }
     };
     Problem::new(code, field, problem.to_string())

@@ -7,6 +7,7 @@ pub mod code;
 pub mod engine;
 pub mod environments;
 pub mod exit;
+mod shortage;
 
 use std::time::Duration;
 
@@ -182,7 +183,9 @@ fn sentence(problem: &Problem) -> String {
 
 /// An I/O error of our own, with what was being done.
 pub fn io_error(doing: &str, error: &std::io::Error) -> AppError {
-    AppError::new(ErrorCode::IoError, format!("{doing}: {error}"))
+    let message = format!("{doing}: {error}");
+    shortage::shortage(error.raw_os_error(), &message)
+        .unwrap_or_else(|| AppError::new(ErrorCode::IoError, message))
 }
 
 impl From<delegator_config::ConfigError> for AppError {

@@ -10,6 +10,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
 use super::audience::somebody_listens;
+use super::backlog::{long_response, without_place};
 use super::call::{Admitted, Refused};
 use super::confirmation::{self, Said};
 use super::server::{Server, aside, bad};
@@ -107,6 +108,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let input = call.input.clone();
+        let mut long = if call.may_be_long() { long_response(context).await } else { None };
         let answered = match call.spec.stay {
             Some(stay) => {
                 let begun = self.work(move |context| (stay.begin)(context, &input));
@@ -115,13 +117,20 @@ impl Server {
                     Ok(Begun::Staying(staying)) if declares_tasks(context) => {
                         return self.handle_of(call, &staying).await;
                     }
-                    Ok(Begun::Staying(staying)) => self.stayed(call, stay, &staying, listener, context).await,
+                    Ok(Begun::Staying(staying)) => {
+                        drop(long.take());
+                        let watched = self.watched(&staying, listener, context).await;
+                        long = if call.may_be_long() { long_response(context).await } else { None };
+                        self.stayed(call, stay, &staying, watched).await
+                    }
                     Err(error) => Err(error),
                 }
             }
             None => self.done(call, listener).await,
         };
-        self.surroundings.render(call, answered).into()
+        let response = self.surroundings.render(call, answered).into();
+        drop(long);
+        response
     }
 
     /// What a command does that does not stay.
@@ -142,10 +151,9 @@ impl Server {
         call: &Admitted,
         how: Stay,
         staying: &Staying,
-        listener: Option<&Listener>,
-        context: &RequestContext<RoleServer>,
+        watched: Result<Watched, AppError>,
     ) -> Result<Answer, AppError> {
-        let watched = self.watched(staying, listener, context).await?;
+        let watched = watched?;
         let input = call.input.clone();
         let mut answer = self.work(move |context| (how.end)(context, &input, watched)).await?;
         answer.facts.extend(staying.facts.clone());
@@ -160,9 +168,12 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<Watched, AppError> {
         let engine = self.work(engine).await?;
-        let watched = stay(&self.resident, engine, staying, listener).await?;
-        somebody_listens(context).await;
-        Ok(watched)
+        without_place(context, async {
+            let watched = stay(&self.resident, engine, staying, listener).await?;
+            somebody_listens(context).await;
+            Ok(watched)
+        })
+        .await
     }
 
     /// The user's word, where it is missing and the host can ask for it.
@@ -174,7 +185,7 @@ impl Server {
         listener: Option<&Listener>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Admitted, CallToolResponse> {
-        let spec = refused.call.spec;
+        let (spec, current_dir) = (refused.call.spec, &self.surroundings.process.current_dir);
         let refuse = |refused: Refused| -> CallToolResponse {
             self.surroundings.render(&refused.call, Err(*refused.error)).into()
         };
@@ -185,14 +196,16 @@ impl Server {
             match confirmation::answered(request.input_responses.as_ref()) {
                 Some(said) => Some(said),
                 None => {
-                    return Err(match confirmation::question(&object) {
+                    return Err(match confirmation::question(&object, current_dir) {
                         Some(question) => question.into(),
                         None => refuse(refused),
                     });
                 }
             }
         } else {
-            telling(listener, "Waiting for the user", confirmation::ask(context, &object)).await
+            let asking =
+                telling(listener, "Waiting for the user", confirmation::ask(context, &object, current_dir));
+            without_place(context, asking).await
         };
         match said {
             Some(Said::Yes) => confirmation::confirm(&mut object),

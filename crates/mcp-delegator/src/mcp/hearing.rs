@@ -35,6 +35,11 @@ pub fn heard(line: &Line<'_>) -> Option<Heard> {
             return Some(wrong(ErrorData::parse_error(words, None), id));
         }
     };
+    heard_text(text)
+}
+
+/// The same, of a whole line without its end.
+pub fn heard_text(text: &[u8]) -> Option<Heard> {
     if has_too_many_values(text) {
         let words = format!("Invalid request: it has more than {MOST_VALUES} values.");
         return Some(wrong(ErrorData::invalid_request(words, None), salvage::id_of(text)));

@@ -19,9 +19,11 @@
 pub mod advice;
 pub mod answering;
 pub mod audience;
+pub mod backlog;
 pub mod call;
 pub mod codex_compat;
 pub mod confirmation;
+mod decision;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
 pub mod handles;

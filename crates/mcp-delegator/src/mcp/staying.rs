@@ -83,7 +83,9 @@ pub async fn stay(
 fn over(how: Result<Result<Watched, EngineError>, oneshot::error::RecvError>) -> Result<Watched, AppError> {
     match how {
         Ok(told) => Ok(told?),
-        Err(_) => Err(EngineError::Watching { detail: "the watcher is gone".to_owned() }.into()),
+        Err(_) => {
+            Err(EngineError::Watching { detail: "the watcher is gone".to_owned(), os_error: None }.into())
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A line is a message. One that is too long is dropped without being held, one that is no message is answered with an
 //! error, and the next one is read as if nothing had been. The end of the input is the end of the server, and so is an
-//! output nobody reads any more; tasks go on.
+//! output nobody reads any more; tasks go on. While a client does not read its responses, no further request is
+//! dispatched (see [`super::backlog`]).
 //!
 //! Where the host gave us pipes, as most do, they are waited for together with everything else the server waits for.
 //! They are opened anew for that, because whether reading waits is a property of what is open, not of our end of it, and
@@ -13,8 +14,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegator_transcript::{Framer, LineLimits};
-use rmcp::model::JsonRpcMessage;
+use delegator_transcript::{Framer, Line, LineBody, LineLimits};
+use rmcp::model::{ClientNotification, GetExtensions, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
@@ -23,13 +24,16 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
-use super::hearing::{Heard, heard};
+use super::backlog::{Backlog, Place};
+use super::hearing::{Heard, heard, heard_text};
 use crate::fault::{AppError, ErrorCode};
 
 /// The longest message that is taken: a task of 100,000 characters fits many times over. Of a longer one enough is kept to
 /// find its id.
 const LINES: LineLimits = LineLimits { whole: 16 << 20, head: 256, tail: 256 };
 const READ_BYTES: usize = 16 << 10;
+/// Bytes of messages that are read before they can be dispatched: a client may write this much before it reads.
+const READ_AHEAD: usize = 1 << 20;
 /// How long calls that are still at work may hold up the end.
 const LAST_ORDERS: Duration = Duration::from_secs(1);
 
@@ -41,6 +45,7 @@ struct Output {
     sink: Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>,
     /// Told when nobody reads any more.
     reader_gone: Arc<Notify>,
+    backlog: Arc<Backlog>,
 }
 
 /// Until the input ends, or nobody reads the output.
@@ -48,7 +53,11 @@ pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
     let runtime = super::runtime()?;
     let served = runtime.block_on(async {
         let (hung_up, reader_gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let output = Output { sink: Arc::new(Mutex::new(output())), reader_gone: Arc::clone(&reader_gone) };
+        let output = Output {
+            sink: Arc::new(Mutex::new(output())),
+            reader_gone: Arc::clone(&reader_gone),
+            backlog: Arc::default(),
+        };
         let transport = Lines::new(input(), output, Arc::clone(&hung_up));
         let serving = async {
             match server.serve(transport).await {
@@ -90,7 +99,9 @@ struct Lines {
     buffer: Vec<u8>,
     framer: Framer,
     /// What was read and not yet handed on.
-    heard: VecDeque<Heard>,
+    unread: VecDeque<Unread>,
+    /// Bytes of it.
+    unread_bytes: usize,
     is_over: bool,
     output: Output,
     /// The answer to the last line that was no message, while it is written. One at a time: somebody who talks nonsense
@@ -101,13 +112,39 @@ struct Lines {
     hung_up: Arc<Notify>,
 }
 
+/// A line that was read. It is parsed when it is handed on: parsed JSON may take a hundred times its length.
+enum Unread {
+    Whole(Vec<u8>),
+    TooLong(Heard),
+}
+
+impl Unread {
+    fn of(line: &Line<'_>) -> Option<Unread> {
+        match line.body {
+            LineBody::Whole(text) => {
+                let text = text.trim_ascii();
+                (!text.is_empty()).then(|| Unread::Whole(text.to_vec()))
+            }
+            LineBody::Cut { .. } => heard(line).map(Unread::TooLong),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Unread::Whole(text) => text.len(),
+            Unread::TooLong(_) => 0,
+        }
+    }
+}
+
 impl Lines {
     fn new(input: Input, output: Output, hung_up: Arc<Notify>) -> Lines {
         Lines {
             input,
             buffer: vec![0; READ_BYTES],
             framer: Framer::new(LINES),
-            heard: VecDeque::new(),
+            unread: VecDeque::new(),
+            unread_bytes: 0,
             is_over: false,
             output,
             refusing: None,
@@ -118,27 +155,109 @@ impl Lines {
 
     /// Reads until there is something to hear, or nothing will come any more.
     async fn listen(&mut self) -> Option<Heard> {
-        while self.heard.is_empty() && !self.is_over {
-            let read = self.input.read(&mut self.buffer).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "standard input cannot be read");
-                0
-            });
-            let note = |line: delegator_transcript::Line<'_>| self.heard.extend(heard(&line));
-            match read {
-                0 => {
-                    self.is_over = true;
-                    self.framer.finish(note);
+        loop {
+            if let Some(unread) = self.unread.pop_front() {
+                self.unread_bytes -= unread.bytes();
+                let heard = match unread {
+                    Unread::Whole(text) => heard_text(&text),
+                    Unread::TooLong(heard) => Some(heard),
+                };
+                match heard {
+                    Some(heard) => return Some(heard),
+                    None => continue,
                 }
-                read => self.framer.push(&self.buffer[..read], note),
+            }
+            if self.is_over {
+                return None;
+            }
+            self.read().await;
+        }
+    }
+
+    async fn read(&mut self) {
+        let read = self.input.read(&mut self.buffer).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "standard input cannot be read");
+            0
+        });
+        let note = |line: Line<'_>| {
+            let unread = Unread::of(&line);
+            self.unread_bytes += unread.as_ref().map_or(0, Unread::bytes);
+            self.unread.extend(unread);
+        };
+        match read {
+            0 => {
+                self.is_over = true;
+                self.framer.finish(note);
+            }
+            read => self.framer.push(&self.buffer[..read], note),
+        }
+    }
+
+    /// Waits until another message may be dispatched, and reads ahead meanwhile. False if that does not happen: the
+    /// client has closed its end and does not read either.
+    async fn room(&mut self) -> bool {
+        let backlog = Arc::clone(&self.output.backlog);
+        loop {
+            let may_read = !self.is_over && self.unread_bytes < READ_AHEAD;
+            let is_over = self.is_over;
+            tokio::select! {
+                biased;
+                () = backlog.room() => return true,
+                () = self.read(), if may_read => {}
+                () = tokio::time::sleep(LAST_ORDERS), if is_over => return false,
             }
         }
-        self.heard.pop_front()
+    }
+
+    /// Counts a request, and tells it where it stands in the backlog.
+    fn dispatch(&self, message: &mut RxJsonRpcMessage<RoleServer>) {
+        let backlog = &self.output.backlog;
+        match message {
+            JsonRpcMessage::Request(request) => {
+                backlog.dispatch(&request.id);
+                let place = Place { backlog: Arc::clone(backlog), id: request.id.clone() };
+                request.request.extensions_mut().insert(place);
+            }
+            // The library drops the response of a cancelled request.
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
+                    cancelled.params.request_id.iter().for_each(|id| backlog.leave(id));
+                }
+            }
+            _ => {}
+        }
     }
 }
 
-async fn write(output: Output, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&message)?;
-    line.push(b'\n');
+/// Serialises a message at once, so that what waits for the client is its bytes alone, and are counted.
+fn write(
+    output: Output,
+    message: TxJsonRpcMessage<RoleServer>,
+) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    let line = serde_json::to_vec(&message).map(|mut line| {
+        line.push(b'\n');
+        line
+    });
+    let bytes = line.as_ref().map_or(0, Vec::len);
+    output.backlog.queue(answered(&message), bytes);
+    drop(message);
+    async move {
+        let written = write_line(&output, line?).await;
+        output.backlog.written(bytes);
+        written
+    }
+}
+
+/// The request a message responds to.
+fn answered(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    }
+}
+
+async fn write_line(output: &Output, line: Vec<u8>) -> io::Result<()> {
     let written = {
         let mut sink = output.sink.lock().await;
         match sink.write_all(&line).await {
@@ -172,7 +291,8 @@ impl Transport<RoleServer> for Lines {
                 let _ = refusing.await;
                 self.refusing = None;
             }
-            match self.listen().await {
+            let heard = if self.room().await { self.listen().await } else { None };
+            match heard {
                 None => {
                     self.hung_up.notify_one();
                     return None;
@@ -180,10 +300,11 @@ impl Transport<RoleServer> for Lines {
                 Some(Heard::Wrong(answer)) => {
                     self.refusing = Some(tokio::spawn(write(self.output.clone(), *answer)));
                 }
-                Some(Heard::Message(message)) => {
+                Some(Heard::Message(mut message)) => {
                     // The library gives up when the first message is no request.
                     self.is_greeted |= matches!(*message, JsonRpcMessage::Request(_));
                     if self.is_greeted {
+                        self.dispatch(&mut message);
                         return Some(*message);
                     }
                 }

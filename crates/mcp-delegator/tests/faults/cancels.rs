@@ -20,6 +20,7 @@ fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
         state_dir: stage.world.home().join("state"),
         max_concurrent,
         retention_ms: None,
+        restore_point_retention_ms: None,
         program: Path::new(PROGRAM).to_owned(),
         shelf: delegator_engine::Shelf::default(),
     }

@@ -16,6 +16,14 @@ fn f15_a_shortage_of_descriptors_is_an_error_and_not_a_loss() {
         assert!(run.exit.is_some(), "{most}: it dies of nothing: {run:?}");
         assert_eq!(run.json()["ok"], run.exit == Some(0), "{most}: {run:?}");
     }
+    let limited =
+        stage.program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile=6 {PROGRAM} \"$@\"\n"));
+    for command in [&["local", "status"][..], &["local", "run", "x"]] {
+        let error = stage.world.run_as(&limited, command).json()["error"].clone();
+        assert_eq!(error["retryable"], true, "{command:?}: {error}");
+        assert!(error["retry_after"].is_number(), "{command:?}: {error}");
+        assert!(error["suggestion"].as_str().unwrap().contains("ulimit -n"), "{command:?}: {error}");
+    }
     // What stayed in the queue is started by whoever comes next, and all of it ends.
     let listed = stage.answer(&["local", "status", "--limit", "100"])["data"].clone();
     let waiting = ["tasks", "queue"].map(|key| listed[key].as_array().unwrap().clone()).concat();
@@ -48,4 +56,16 @@ fn f15_a_shortage_of_processes_keeps_the_task() {
     assert_eq!(status["data"]["summary"]["queued"], 1, "{status}");
     let answer = stage.world.run_as(&free, ["local", "wait", &id]).json();
     assert_eq!(answer["data"]["state"], "completed", "{answer}");
+}
+
+/// The system refuses a longer argument before the program runs, so only help and documentation can name the way.
+#[test]
+fn a_task_longer_than_an_argument_may_be_comes_on_standard_input() {
+    let stage = playing(turn(&[]));
+    let text = "\u{20ac}".repeat(100_000);
+    assert!(text.len() > 128 << 10);
+    let run = stage.world.run_with_input(["local", "run", "-"], text.as_bytes());
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let help = stage.world.run(["local", "run", "--help"]);
+    assert!(help.stdout.contains("128 KiB"), "{help:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use delegator_testkit::stage::until;
+use delegator_testkit::stage::{Stage, turn, until};
 use serde_json::{Value, json};
 
 use crate::host::{Host, NEW, OLD, quick, result, waiting};
@@ -151,4 +151,92 @@ fn a_host_that_is_gone_does_not_keep_the_server() {
     }
     drop(input);
     assert!(child.wait().unwrap().code().is_some(), "no signal ended it");
+}
+
+/// A number of KiB out of `/proc/PID/status`.
+fn memory(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Until the process has used no processor time in many looks in a row.
+fn until_idle(pid: u32) {
+    let (mut last, mut looks) = (String::new(), 0);
+    until("the server is idle", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let used: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let used = used[11..13].join(" ");
+        looks = if used == last { looks + 1 } else { 0 };
+        last = used;
+        looks > 100
+    });
+}
+
+const UNREAD_REQUESTS: u64 = 1_500;
+
+/// F27: the client sends requests with large responses and reads none of them for a while.
+#[test]
+fn f27_responses_a_client_does_not_read_cost_bounded_memory_and_none_is_lost() {
+    use std::io::{BufRead, BufReader, Write};
+    let stage = Stage::playing(crate::PROGRAM, turn(&[json!({"message": "long ".repeat(8_000)})]));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let mut command = stage.world.command(["serve"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
+    }});
+    writeln!(input, "{hello}").unwrap();
+    output.next().unwrap().unwrap();
+    let call = |number: u64| {
+        json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {
+            "name": "_codex_local_results", "arguments": {"task_id": id, "include_output": true, "format": "json"},
+        }})
+    };
+    writeln!(input, "{}", call(1)).unwrap();
+    let length = output.next().unwrap().unwrap().len() as u64;
+    assert!(length * UNREAD_REQUESTS > 64 << 20, "{length} bytes are not large");
+    let before = memory(child.id(), "VmRSS");
+    let requests: Vec<String> = (2..2 + UNREAD_REQUESTS).map(|number| call(number).to_string()).collect();
+    let sending = std::thread::spawn(move || {
+        requests.iter().for_each(|request| writeln!(input, "{request}").unwrap());
+        input
+    });
+    until_idle(child.id());
+    let mut ids: Vec<u64> = Vec::new();
+    for _ in 0..UNREAD_REQUESTS {
+        let response: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+        assert!(response["result"]["structuredContent"]["status"] == "ok", "{response}");
+        ids.push(response["id"].as_u64().unwrap());
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (2..2 + UNREAD_REQUESTS).collect::<Vec<_>>());
+    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
+    assert!(grown < 32 << 10, "the server grew by {grown} KiB");
+    drop(sending.join().unwrap());
+    assert!(child.wait().unwrap().success());
+}
+
+/// Calls that wait for a task do not keep other requests from being dispatched.
+#[test]
+fn many_waits_leave_room_for_other_requests() {
+    let stage = waiting();
+    let mut host = Host::of(&stage, NEW);
+    let id = host.exec();
+    let waits: Vec<u64> = (0..100)
+        .map(|_| {
+            host.begin("_codex_local_wait", json!({"task_id": id, "timeout_sec": 600, "format": "json"}))
+        })
+        .collect();
+    let status = host.envelope("_codex_local_status", json!({}));
+    assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
+    crate::host::go(&stage);
+    for wait in waits {
+        let ended = result(host.reply(wait));
+        assert_eq!(ended["structuredContent"]["data"]["state"], "completed", "{ended}");
+    }
 }

@@ -11,6 +11,7 @@ mod cleanup;
 mod damage;
 mod disk_errors;
 mod hostile_ids;
+mod kept_points;
 mod leaks;
 mod long_reader;
 mod past;

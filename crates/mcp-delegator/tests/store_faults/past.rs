@@ -63,10 +63,33 @@ pub(crate) fn abandoned(registry: &mut Registry, at_ms: i64) -> Claimed {
 
 /// A task that ended at that time and left something. It was never seen alive, so nobody can take it for stuck.
 pub(crate) fn ended(registry: &mut Registry, at_ms: i64) -> TaskId {
-    let past = Past { thread_id: "a thread".to_owned(), started_at_ms: at_ms, ended_at_ms: at_ms };
+    let past = Past {
+        thread_id: "a thread".to_owned(),
+        started_at_ms: at_ms,
+        ended_at_ms: at_ms,
+        imported_at_ms: at_ms,
+    };
     let task = registry.import(&new_task(), &past, &Finish::bare(End::Completed), &[]).unwrap().task;
     let dir = registry.dir().task(&task.id);
     // One who cleans may be faster.
     let _ = dir.write(TaskFile::Events, b"{}\n");
     task.id
+}
+
+/// The same, with a restore point in a repository.
+pub(crate) fn ended_with_restore_point(
+    registry: &mut Registry,
+    at_ms: i64,
+    repository: &std::path::Path,
+) -> TaskId {
+    let id = ended(registry, at_ms);
+    let commit = "0123456789012345678901234567890123456789";
+    let point = serde_json::json!({"point": {
+        "reference": format!("refs/mcp-delegator/{id}"), "commit": commit, "tree": commit,
+        "index_tree": commit, "head": null, "branch": null, "staged": false, "modified": 0,
+        "untracked": 0, "left_out": [], "top_level": repository, "repository": repository,
+    }, "problem": null, "undo": []});
+    let dir = registry.dir().task(&id);
+    dir.write(TaskFile::RestorePoint, point.to_string().as_bytes()).unwrap();
+    id
 }

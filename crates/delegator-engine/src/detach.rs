@@ -1,0 +1,83 @@
+//! Starting a supervisor so that it outlives the process that starts it, however that process ends.
+//!
+//! A double fork: this program starts itself as a *launcher* ([`LAUNCH`]) in a process group of its own, the launcher
+//! spawns the supervisor ([`SUPERVISE`]) and exits, and the supervisor opens a session of its own. It is then no
+//! descendant of the starting process, and in neither its process group nor its session: a client that ends the process
+//! tree of its server does not reach it. The launcher is a program that is executed, because forking without an exec is
+//! not safe in a process with threads.
+//!
+//! Both get an environment made here, with nothing of the starting process but what is listed: an agent can read the
+//! environment of every process of its user. What a task needs of its submitter's environment is in its launch file.
+//!
+//! The task's lock is passed on as standard input: the starting process takes it, and it is held until the supervisor ends.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "supervisors are started here; agents are started by supervisors only"
+)]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use delegator_domain::task::TaskId;
+use delegator_registry::Nonce;
+
+use crate::Engine;
+use crate::error::EngineError;
+
+/// The argument that makes this program the supervisor of a task.
+pub const SUPERVISE: &str = "supervise";
+/// The argument that makes this program the launcher of a supervisor.
+pub const LAUNCH: &str = "launch-supervisor";
+
+/// The exit code of a launcher that could not spawn its supervisor.
+const NOT_SPAWNED: u8 = 71;
+
+impl Engine {
+    pub(crate) fn spawn_launcher(
+        &self,
+        id: &TaskId,
+        nonce: &Nonce,
+        lock: OwnedFd,
+    ) -> Result<Child, EngineError> {
+        let mut command = Command::new(&self.program);
+        command.args([LAUNCH, id.as_str(), nonce.as_str()]).env_clear();
+        #[cfg(debug_assertions)]
+        command.envs(delegator_domain::crash::inherited());
+        command
+            .env("MCP_DELEGATOR_HOME", &self.state_dir)
+            .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
+            .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|kept| kept.to_string()).unwrap_or_default())
+            .env(
+                "MCP_DELEGATOR_KEEP_POINTS_MS",
+                self.restore_point_retention_ms.map(|kept| kept.to_string()).unwrap_or_default(),
+            )
+            // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the supervisor.
+            .process_group(0)
+            .stdin(lock)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn().map_err(EngineError::io("start a supervisor"))
+    }
+}
+
+/// Waits for a launcher; true if it provably spawned no supervisor. One that was ended by a signal may have spawned it:
+/// then the lock of the task decides, at the next pass over the registry.
+pub(crate) fn has_failed(mut launcher: Child) -> bool {
+    // An error means that the status is gone: a supervisor that starts another one reaps all of its children.
+    launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(NOT_SPAWNED)))
+}
+
+/// What a launcher does: spawns the supervisor from `program`, with its own standard input and environment.
+pub fn launch_supervisor(program: &Path, id: &TaskId, nonce: &Nonce) -> ExitCode {
+    let spawned = Command::new(program).args([SUPERVISE, id.as_str(), nonce.as_str()]).spawn();
+    if spawned.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(NOT_SPAWNED) }
+}
+
+/// What a supervisor does first: leaves the session of the process it was started for. It leads no process group, so it
+/// may; one that was started by hand may not, and stays.
+pub(crate) fn open_session() {
+    let _ = rustix::process::setsid();
+}

@@ -1,0 +1,52 @@
+//! Signals to a supervisor: SIGTERM and SIGINT end its task in order, SIGHUP does nothing.
+//!
+//! The handler of a signal only sets a flag and wakes the loop of the run through its own socket. The loop then treats
+//! the flag like a cancel request, so the agent gets its usual ending, is swept, and the end is recorded. A signal that
+//! arrives after the agent's own end changes nothing.
+//!
+//! Handlers are installed, dispositions are never set to "ignore": the agent would inherit that.
+
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+/// Whether this process was sent a signal that ends its task. By default none is handled.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EndSignals {
+    is_installed: bool,
+    terminate: Arc<AtomicBool>,
+    interrupt: Arc<AtomicBool>,
+}
+
+impl EndSignals {
+    /// Installs the handlers of this process.
+    pub(crate) fn install() -> io::Result<EndSignals> {
+        let signals = EndSignals { is_installed: true, ..EndSignals::default() };
+        flag::register(SIGTERM, Arc::clone(&signals.terminate))?;
+        flag::register(SIGINT, Arc::clone(&signals.interrupt))?;
+        flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
+        Ok(signals)
+    }
+
+    /// Lets every handled signal send a datagram to the socket at `path`. Without it a signal is noticed within a second.
+    pub(crate) fn wake(&self, path: &Path) -> io::Result<()> {
+        for signal in [SIGTERM, SIGINT].into_iter().filter(|_| self.is_installed) {
+            let socket = UnixDatagram::unbound()?;
+            socket.connect(path)?;
+            low_level::pipe::register(signal, socket)?;
+        }
+        Ok(())
+    }
+
+    /// Why the task is to be ended, if a signal says so.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let received = [(&self.terminate, "SIGTERM"), (&self.interrupt, "SIGINT")];
+        let (_, name) = received.into_iter().find(|(flag, _)| flag.load(Ordering::SeqCst))?;
+        Some(format!("ended by a signal: its supervisor received {name}"))
+    }
+}

@@ -1,0 +1,180 @@
+//! Retention: deletes what is older than its retention time, about once an hour, without delaying anything else.
+//!
+//! Servers, waiting callers and supervisors at their end decide whether it is due; that reads the registry and the
+//! clocks and runs no git. What is due is done by a process of its own, this program under the word [`PRUNE`]: git in a
+//! repository may hang, and removing directories waits for the disk. One such process works in a state directory at a
+//! time. It may be ended at any moment; the next one continues.
+
+#![expect(clippy::disallowed_methods, reason = "the pruning process is started here")]
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use delegator_registry::Registry;
+use delegator_supervisor::agent::Variables;
+use delegator_supervisor::process::ProcessIdentity;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::Engine;
+use crate::clean::Cleaning;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+use crate::kept_points::{Settling, settle};
+use crate::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
+
+/// The word by which this program becomes the pruning process.
+pub const PRUNE: &str = "prune";
+
+const EVERY_MS: i64 = 60 * 60 * 1000;
+/// Tasks that one pass forgets.
+const AT_ONCE: u32 = 1_000;
+/// How long git may take in all repositories together.
+const GIT_MAY_TAKE_IN_ALL: Duration = Duration::from_secs(5 * 60);
+/// Where git is found without a caller's PATH.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The pruning process this one has started, to be reaped when it has ended.
+static STARTED: Mutex<Option<Child>> = Mutex::new(None);
+
+impl Engine {
+    /// Starts the deletion of what is older than its retention time, if no process did so in the last hour.
+    pub(crate) fn retain(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        reap();
+        let Some(retention_ms) = self.retention_ms else { return Ok(()) };
+        let now = now_ms();
+        if !registry.take_turn("retention", EVERY_MS, now)? {
+            return Ok(());
+        }
+        let verdict = observe_clock(registry)?;
+        let points_before_ms = self.restore_point_retention_ms.map(|kept| now - kept);
+        if verdict != ClockVerdict::Trusted || !is_due(registry, now - retention_ms, points_before_ms)? {
+            return Ok(());
+        }
+        #[cfg(all(test, debug_assertions))]
+        if crate::model::on_stage(|_| ()).is_some() {
+            return prune_in(self, registry, now - retention_ms, points_before_ms);
+        }
+        self.start_pruning(now - retention_ms, points_before_ms)
+    }
+
+    /// What a cleaning by hand may rely on. One that trusts the clock makes the following passes trust it, too.
+    pub(crate) fn clock_for_cleaning(
+        &self,
+        registry: &mut Registry,
+        cleaning: &Cleaning,
+    ) -> Result<ClockVerdict, EngineError> {
+        let now = read_clocks()?;
+        if cleaning.trust_clock {
+            if !cleaning.dry_run {
+                note(registry, &ClockRecord::trusting(now))?;
+            }
+            return Ok(ClockVerdict::Trusted);
+        }
+        Ok(believed(judge(noted(registry)?.as_ref(), now).0))
+    }
+
+    fn start_pruning(&self, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<(), EngineError> {
+        let mut started = started();
+        if started.is_some() {
+            return Ok(());
+        }
+        let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
+        let mut command = Command::new(&self.program);
+        command
+            .args([PRUNE, &tasks_before_ms.to_string(), &points_before])
+            .env_clear()
+            .env("MCP_DELEGATOR_HOME", &self.state_dir)
+            .env("PATH", USUAL_PATH)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        *started = Some(command.spawn().map_err(EngineError::io("start the pruning process"))?);
+        Ok(())
+    }
+}
+
+fn started() -> MutexGuard<'static, Option<Child>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn reap() {
+    let mut started = started();
+    if started.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
+        *started = None;
+    }
+}
+
+/// The life of the pruning process.
+pub fn prune(
+    engine: &Engine,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<(), EngineError> {
+    let Some(mut registry) = engine.find()? else { return Ok(()) };
+    let Some(_alone) = registry.dir().try_lock_pruning()? else { return Ok(()) };
+    prune_in(engine, &mut registry, tasks_before_ms, points_before_ms)
+}
+
+fn prune_in(
+    engine: &Engine,
+    registry: &mut Registry,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<(), EngineError> {
+    engine.forget_some(registry, tasks_before_ms, AT_ONCE)?;
+    registry.finish_forgetting()?;
+    let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
+    let settling = Settling {
+        expired_before_ms: points_before_ms,
+        drop_all: false,
+        deadline: Instant::now() + GIT_MAY_TAKE_IN_ALL,
+        environment: &environment,
+    };
+    settle(registry, &settling).map(drop)
+}
+
+fn is_due(
+    registry: &Registry,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<bool, EngineError> {
+    Ok(!registry.old(tasks_before_ms, 1)?.is_empty()
+        || registry.is_forgetting()?
+        || !registry.due_restore_points(points_before_ms.unwrap_or(i64::MIN), 1)?.is_empty())
+}
+
+fn observe_clock(registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
+    let (verdict, record) = judge(noted(registry)?.as_ref(), read_clocks()?);
+    note(registry, &record)?;
+    Ok(believed(verdict))
+}
+
+/// The model has a clock of its own, which no boot clock goes with.
+fn believed(verdict: ClockVerdict) -> ClockVerdict {
+    #[cfg(all(test, debug_assertions))]
+    if crate::model::on_stage(|_| ()).is_some() {
+        return ClockVerdict::Trusted;
+    }
+    verdict
+}
+
+/// A record that cannot be read is none.
+fn noted(registry: &Registry) -> Result<Option<ClockRecord>, EngineError> {
+    Ok(registry.retention_clock()?.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+fn note(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
+    let text = serde_json::to_string(record)
+        .map_err(|error| EngineError::Io { doing: "note the clocks", source: error.into() })?;
+    Ok(registry.set_retention_clock(&text)?)
+}
+
+fn read_clocks() -> Result<Reading, EngineError> {
+    let me = ProcessIdentity::of_self().map_err(EngineError::io("read the boot's identity"))?;
+    let since_boot = clock_gettime(ClockId::Boottime);
+    let boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
+    Ok(Reading { boot_id: me.boot_id, boot_ms, wall_ms: now_ms() })
+}

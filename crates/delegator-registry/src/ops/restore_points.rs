@@ -1,0 +1,130 @@
+//! Restore points that outlive the row of their task.
+//!
+//! They are recorded in the transaction that deletes the row, so that a crash never leaves a restore point that nothing
+//! knows of. What a restore point is, and whether it may go, is decided elsewhere: here it is a text.
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::queries::all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+
+/// A restore point that is recorded when its task's row is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointToRecord {
+    pub repository: String,
+    pub reference: String,
+    pub point: String,
+}
+
+/// A restore point whose task's row is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedPoint {
+    pub task: TaskId,
+    pub repository: String,
+    pub reference: String,
+    pub point: String,
+    pub task_ended_at_ms: i64,
+    /// Why it is kept; `None` until it has been examined.
+    pub reason: Option<String>,
+}
+
+/// The reason that is final until the restore point expires; with any other it is examined again.
+pub const HOLDS_UNIQUE_CONTENT: &str = "unique";
+
+pub(crate) const DUE: &str = "SELECT * FROM restore_points INDEXED BY restore_points_tried \
+     WHERE reason IS NULL OR reason <> 'unique' OR task_ended_at_ms < ?1 ORDER BY tried_at_ms LIMIT ?2";
+
+impl Registry {
+    /// Restore points to examine or, if their task ended before the time, to drop; the longest untried first.
+    pub fn due_restore_points(
+        &self,
+        ended_before_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<RecordedPoint>, RegistryError> {
+        self.read(|db| all(db, DUE, (ended_before_ms, limit), point_from))
+    }
+
+    /// All of them, the longest untried first.
+    pub fn restore_points(&self, limit: u32) -> Result<Vec<RecordedPoint>, RegistryError> {
+        let sql = "SELECT * FROM restore_points ORDER BY tried_at_ms LIMIT ?1";
+        self.read(|db| all(db, sql, [limit], point_from))
+    }
+
+    /// Those of one task.
+    pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>, RegistryError> {
+        let sql = "SELECT * FROM restore_points WHERE task = ?1 ORDER BY repository, reference";
+        self.read(|db| all(db, sql, [task.as_str()], point_from))
+    }
+
+    pub fn count_restore_points(&self) -> Result<u64, RegistryError> {
+        let sql = "SELECT count(*) FROM restore_points";
+        self.read(|db| db.query_row(sql, (), |row| row.get::<_, u32>(0)).map(u64::from))
+    }
+
+    /// Notes why a restore point is kept.
+    pub fn keep_restore_point(
+        &mut self,
+        point: &RecordedPoint,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<(), RegistryError> {
+        let sql = "UPDATE restore_points SET reason = ?1, tried_at_ms = ?2 \
+                   WHERE task = ?3 AND repository = ?4 AND reference = ?5";
+        let key = (point.task.as_str(), &point.repository, &point.reference);
+        self.write(|db| db.execute(sql, (reason, now_ms, key.0, key.1, key.2)).map(drop))
+    }
+
+    /// Deletes the record of a restore point that has been dropped.
+    pub fn forget_restore_point(&mut self, point: &RecordedPoint) -> Result<(), RegistryError> {
+        let sql = "DELETE FROM restore_points WHERE task = ?1 AND repository = ?2 AND reference = ?3";
+        let key = (point.task.as_str(), &point.repository, &point.reference);
+        self.write(|db| db.execute(sql, key).map(drop))?;
+        crash_point(CrashPoint::RestorePointForgotten);
+        Ok(())
+    }
+
+    /// What the last retention pass noted of the clocks.
+    pub fn retention_clock(&self) -> Result<Option<String>, RegistryError> {
+        let sql = "SELECT value FROM meta WHERE key = 'retention_clock'";
+        self.read(|db| db.query_row(sql, (), |row| row.get(0)).optional())
+    }
+
+    pub fn set_retention_clock(&mut self, noted: &str) -> Result<(), RegistryError> {
+        let sql = "INSERT INTO meta (key, value) VALUES ('retention_clock', ?1) \
+                   ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        self.write(|db| db.execute(sql, [noted]).map(drop))?;
+        crash_point(CrashPoint::RetentionClockNoted);
+        Ok(())
+    }
+}
+
+/// Records the restore points of a task whose row is about to be deleted.
+pub(crate) fn record(
+    db: &Connection,
+    seq: i64,
+    task: &TaskId,
+    points: &[PointToRecord],
+) -> rusqlite::Result<()> {
+    let sql = "INSERT OR IGNORE INTO restore_points (task, repository, reference, point, task_ended_at_ms) \
+               SELECT ?1, ?2, ?3, ?4, coalesce(imported_at_ms, ended_at_ms) FROM tasks WHERE seq = ?5";
+    let mut insert = db.prepare_cached(sql)?;
+    for point in points {
+        insert.execute((task.as_str(), &point.repository, &point.reference, &point.point, seq))?;
+    }
+    Ok(())
+}
+
+fn point_from(row: &Row<'_>) -> rusqlite::Result<RecordedPoint> {
+    Ok(RecordedPoint {
+        task: row::id_in(row, "task")?,
+        repository: row.get("repository")?,
+        reference: row.get("reference")?,
+        point: row.get("point")?,
+        task_ended_at_ms: row.get("task_ended_at_ms")?,
+        reason: row.get("reason")?,
+    })
+}

@@ -1,0 +1,189 @@
+//! Bounds the memory of responses that a client on stdio does not read.
+//!
+//! Two things are counted: requests at work (dispatched, response not yet serialised) and bytes that wait to be
+//! written. The transport dispatches the next request only while both are below their bound; what the client sends
+//! meanwhile stays in the pipe, cancellations included. A call that waits for a task or for its user is not at work: it
+//! leaves its place and takes one again before it produces its response. Nothing is ever dropped.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::RoleServer;
+use rmcp::model::RequestId;
+use rmcp::service::RequestContext;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+
+/// Requests at work at the same time. Each may hold several copies of its response, on a thread of its own.
+const MAX_AT_WORK: usize = 16;
+/// Bytes that wait to be written. One more response may exceed it.
+const MAX_UNWRITTEN: usize = 4 << 20;
+/// Responses above the usual length that are produced at the same time. Each costs several times its length.
+const MAX_LONG: usize = 1;
+
+/// The state of one client.
+#[derive(Debug)]
+pub struct Backlog {
+    state: Mutex<State>,
+    changed: Notify,
+    long: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many requests at work have this id; more than one only if the client repeats an id.
+    at_work: HashMap<RequestId, usize>,
+    at_work_in_all: usize,
+    unwritten: usize,
+}
+
+impl State {
+    fn has_room(&self) -> bool {
+        self.at_work_in_all < MAX_AT_WORK && self.is_below_bytes()
+    }
+
+    fn is_below_bytes(&self) -> bool {
+        self.unwritten < MAX_UNWRITTEN
+    }
+
+    fn enter(&mut self, id: &RequestId) {
+        *self.at_work.entry(id.clone()).or_default() += 1;
+        self.at_work_in_all += 1;
+    }
+
+    fn leave(&mut self, id: &RequestId) {
+        self.at_work_in_all -= self.at_work.remove(id).unwrap_or_default();
+    }
+}
+
+impl Default for Backlog {
+    fn default() -> Backlog {
+        Backlog { state: Mutex::default(), changed: Notify::new(), long: Semaphore::new(MAX_LONG) }
+    }
+}
+
+impl Backlog {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when another request may be dispatched. May be dropped and called again.
+    pub async fn room(&self) {
+        self.when(State::has_room, |_| ()).await;
+    }
+
+    /// Waits until the condition holds; then `take` changes the state before anything else can.
+    async fn when<T>(&self, holds: fn(&State) -> bool, mut take: impl FnMut(&mut State) -> T) -> T {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before the look, or a change between the two would be missed.
+            changed.as_mut().enable();
+            {
+                let mut state = self.state();
+                if holds(&state) {
+                    return take(&mut state);
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// A request is dispatched.
+    pub fn dispatch(&self, id: &RequestId) {
+        self.state().enter(id);
+    }
+
+    /// A request ends without a response, or begins to wait.
+    pub fn leave(&self, id: &RequestId) {
+        self.state().leave(id);
+        self.changed.notify_waiters();
+    }
+
+    /// A message is serialised; `id` if it is the response to a request.
+    pub fn queue(&self, id: Option<&RequestId>, bytes: usize) {
+        {
+            let mut state = self.state();
+            id.into_iter().for_each(|id| state.leave(id));
+            state.unwritten += bytes;
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub fn written(&self, bytes: usize) {
+        {
+            let mut state = self.state();
+            state.unwritten = state.unwritten.saturating_sub(bytes);
+        }
+        self.changed.notify_waiters();
+    }
+}
+
+/// The place of one request in the backlog of its client; comes with the request, over stdio only.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub backlog: Arc<Backlog>,
+    pub id: RequestId,
+}
+
+/// Awaits something that does not depend on this server, without a place among the requests at work.
+pub async fn without_place<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
+    let Some(place) = context.extensions.get::<Place>() else { return work.await };
+    place.backlog.leave(&place.id);
+    let done = work.await;
+    place.backlog.when(State::has_room, |state| state.enter(&place.id)).await;
+    done
+}
+
+/// Waits until a long response may be produced. Keep the permit until it is.
+pub async fn long_response(context: &RequestContext<RoleServer>) -> Option<SemaphorePermit<'_>> {
+    let place = context.extensions.get::<Place>()?;
+    let permit = place.backlog.long.acquire().await.ok()?;
+    place.backlog.when(State::is_below_bytes, |_| ()).await;
+    Some(permit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn id(number: i64) -> RequestId {
+        RequestId::Number(number)
+    }
+
+    fn is_ready(future: std::pin::Pin<&mut impl Future<Output = ()>>) -> bool {
+        matches!(future.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
+    }
+
+    #[test]
+    fn requests_at_work_are_bounded_and_waiting_ones_do_not_count() {
+        let backlog = Backlog::default();
+        (0..16).for_each(|number| backlog.dispatch(&id(number)));
+        let mut room = pin!(backlog.room());
+        assert!(!is_ready(room.as_mut()));
+        backlog.leave(&id(7));
+        assert!(is_ready(room.as_mut()));
+    }
+
+    #[test]
+    fn unwritten_bytes_are_bounded() {
+        let backlog = Backlog::default();
+        backlog.dispatch(&id(1));
+        backlog.queue(Some(&id(1)), MAX_UNWRITTEN);
+        let mut room = pin!(backlog.room());
+        assert!(!is_ready(room.as_mut()));
+        backlog.written(MAX_UNWRITTEN);
+        assert!(is_ready(room.as_mut()));
+        assert_eq!(backlog.state().at_work_in_all, 0);
+    }
+
+    #[test]
+    fn a_repeated_id_counts_as_often_as_it_comes_and_ends_at_once() {
+        let backlog = Backlog::default();
+        (0..16).for_each(|_| backlog.dispatch(&id(1)));
+        assert!(!is_ready(pin!(backlog.room())));
+        backlog.queue(Some(&id(1)), 1);
+        assert!(is_ready(pin!(backlog.room())));
+    }
+}

@@ -1,0 +1,263 @@
+//! Supervisors as processes: what they inherit, who can end them, and which processes a sweep leaves alone.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use delegator_testkit::stage::{Stage, is_alive, pids, processes_of, turn, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+const SECRET: &str = "hunter2-and-more-of-it";
+
+fn waiting() -> Stage {
+    Stage::playing(PROGRAM, turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+}
+
+fn send(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// The names of the variables of a process.
+fn variables_of(pid: i32) -> BTreeSet<String> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let entries = environ.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    entries.map(|entry| String::from_utf8_lossy(entry).split('=').next().unwrap().to_owned()).collect()
+}
+
+fn file_holds(path: PathBuf, text: &str) -> bool {
+    std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .contains(text)
+}
+
+/// Parent, process group and session.
+fn relations_of(pid: i32) -> Option<[i32; 3]> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    Some([fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?])
+}
+
+#[test]
+fn a_supervisor_inherits_only_the_listed_variables() {
+    let stage = waiting()
+        .variable("MY_PASSWORD", SECRET)
+        .variable("AWS_SECRET_ACCESS_KEY", SECRET)
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let first = stage.exec(&[]);
+    stage.until_there("ready");
+    let expected = ["MCP_DELEGATOR_HOME", "MCP_DELEGATOR_KEEP_MS", "MCP_DELEGATOR_SLOTS"];
+    let expected: BTreeSet<String> = expected.map(str::to_owned).into();
+    assert_eq!(variables_of(stage.supervisor_of(&first)), expected);
+    // The successor is started by the first one's supervisor.
+    stage.play(turn(&[json!({"touch_file": "second"}), json!({"wait_for_file": "go on"})]));
+    let second = stage.exec(&[]);
+    stage.world.write("project/go", "");
+    stage.until_there("second");
+    assert_eq!(variables_of(stage.supervisor_of(&second)), expected);
+    stage.world.write("project/go on", "");
+    assert_eq!(stage.wait(&second)["data"]["state"], "completed");
+}
+
+#[test]
+fn agent_check_and_version_probe_see_no_secret_of_the_caller() {
+    let note = "env > \"$(dirname \"$0\")/seen-by-$([ \"$1\" = --version ] && echo probe || echo agent)\"";
+    let stage = Stage::acting(PROGRAM, "")
+        .variable("MY_PASSWORD", SECRET)
+        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let version = "if [ \"$1\" = --version ]; then echo codex-cli 0.166.0; exit 0; fi";
+    let turn = "cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
+                echo '{\"type\":\"turn.started\"}'; \
+                echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'";
+    stage.program("bin/codex", &format!("#!/bin/sh\n{note}\n{version}\n{turn}\n"));
+    let seen = stage.root().join("bin");
+    let check = format!("[\"/bin/sh\",\"-c\",\"env > {}/seen-by-check\"]", seen.display());
+    for policy in ["inherit-none", "inherit-all"] {
+        let id = stage.exec(&["--env-policy", policy, "--verify", &check]);
+        let data = stage.wait(&id)["data"].clone();
+        assert_eq!(data["state"], "completed", "{data}");
+        for file in ["seen-by-probe", "seen-by-agent", "seen-by-check"] {
+            assert!(file_holds(seen.join(file), "PATH="), "{file} is not an environment");
+            assert!(!file_holds(seen.join(file), SECRET), "{policy}: {file} holds the caller's secret");
+        }
+    }
+}
+
+/// A server in a session of its own, as a client starts it.
+fn serve(stage: &Stage) -> Child {
+    let mut command = stage.world.command_as("setsid".as_ref(), [PROGRAM, "serve"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Calls a tool of a server over its standard streams.
+struct Client {
+    server: Child,
+    answers: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+}
+
+impl Client {
+    fn start(stage: &Stage) -> Client {
+        let mut server = serve(stage);
+        let stdout = server.stdout.take().unwrap();
+        let answers = std::io::BufRead::lines(std::io::BufReader::new(stdout));
+        let mut client = Client { server, answers };
+        client.request(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}));
+        client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn write(&mut self, message: &Value) {
+        use std::io::Write;
+        let input = self.server.stdin.as_mut().unwrap();
+        input.write_all(format!("{message}\n").as_bytes()).unwrap();
+        input.flush().unwrap();
+    }
+
+    fn request(&mut self, message: Value) -> Value {
+        self.write(&message);
+        loop {
+            let line = self.answers.next().unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == message["id"] {
+                return answer;
+            }
+        }
+    }
+
+    fn submit(&mut self, stage: &Stage) -> String {
+        let arguments = json!({"task": "do it", "working_dir": stage.world.project()});
+        let answer = self.request(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "_codex_local_exec", "arguments": arguments}}));
+        let text = answer.to_string();
+        let at = text.find("T-local-").unwrap_or_else(|| panic!("{answer}"));
+        text[at..at + "T-local-".len() + 32].to_owned()
+    }
+}
+
+/// All processes a client reaches from a server: descendants, and members of any process group or session that one of
+/// them leads or is in.
+fn tree_of(root: i32) -> BTreeSet<i32> {
+    let mut found = BTreeSet::from([root]);
+    loop {
+        let groups: BTreeSet<i32> = found
+            .iter()
+            .filter_map(|pid| relations_of(*pid))
+            .flat_map(|[_, group, session]| [group, session])
+            .collect();
+        let before = found.len();
+        for pid in pids() {
+            if let Some([parent, group, session]) = relations_of(pid)
+                && (found.contains(&parent) || groups.contains(&group) || groups.contains(&session))
+            {
+                found.insert(pid);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn a_task_survives_the_end_of_its_servers_process_tree() {
+    let stage = waiting();
+    let mut client = Client::start(&stage);
+    let id = client.submit(&stage);
+    stage.until_there("ready");
+    let server = client.server.id().cast_signed();
+    let supervisor = stage.supervisor_of(&id);
+    let tree = tree_of(server);
+    assert!(!tree.contains(&std::process::id().cast_signed()), "the server is in a session of its own");
+    assert!(!tree.contains(&supervisor), "the supervisor is still in reach: {tree:?}");
+    let [_, _, session] = relations_of(supervisor).unwrap();
+    assert_eq!(session, supervisor, "the supervisor leads its own session");
+    for signal in [Signal::TERM, Signal::KILL] {
+        for pid in tree.iter().filter(|pid| is_alive(**pid)) {
+            let _ = kill_process(Pid::from_raw(*pid).unwrap(), signal);
+        }
+    }
+    client.server.wait().unwrap();
+    assert!(is_alive(supervisor));
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn a_signal_to_the_supervisor_ends_its_task_and_records_it() {
+    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+        let stage = Stage::playing(
+            PROGRAM,
+            turn(&[
+                json!({"message": "so far"}),
+                json!({"child": {"session": "own", "orphan": true, "ignore": ["TERM", "INT"]}}),
+                json!({"touch_file": "ready"}),
+                json!({"wait_for_file": "go"}),
+            ]),
+        );
+        let id = stage.exec(&[]);
+        stage.until_there("ready");
+        let supervisor = stage.supervisor_of(&id);
+        send(supervisor, signal);
+        let data = stage.wait(&id)["data"].clone();
+        assert_eq!(data["state"], "cancelled", "{data}");
+        let words = format!("ended by a signal: its supervisor received {name}");
+        assert!(data.to_string().contains(&words), "{data}");
+        assert_eq!(processes_of(&id), Vec::<i32>::new(), "the tree was swept");
+        let report = std::fs::read_to_string(stage.task_dir(&id).join("report.json")).unwrap();
+        assert!(report.contains("so far") && report.contains("SIGINT"), "the usual ending: {report}");
+        assert!(!stage.task_dir(&id).join("launch").exists());
+        until("the supervisor has ended", || !is_alive(supervisor));
+    }
+}
+
+#[test]
+fn a_hangup_does_not_end_a_task() {
+    let stage = waiting();
+    let id = stage.exec(&[]);
+    stage.until_there("ready");
+    send(stage.supervisor_of(&id), Signal::HUP);
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn a_signal_during_the_check_ends_the_task() {
+    let stage = Stage::playing(PROGRAM, turn(&[])).variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let id = stage.exec(&["--verify", "[\"/bin/sh\",\"-c\",\"touch checking; exec sleep 300\"]"]);
+    stage.until_there("checking");
+    send(stage.supervisor_of(&id), Signal::TERM);
+    let data = stage.wait(&id)["data"].clone();
+    assert_eq!(data["state"], "cancelled", "{data}");
+    assert_eq!(processes_of(&id), Vec::<i32>::new());
+}
+
+/// An agent that copies the command line of another task's supervisor is swept like every other process.
+#[test]
+fn a_copied_command_line_does_not_survive_the_sweep() {
+    let stage = waiting().variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
+    let other = stage.exec(&[]);
+    stage.until_there("ready");
+    let supervisor = stage.supervisor_of(&other);
+    let line = std::fs::read(format!("/proc/{supervisor}/cmdline")).unwrap();
+    let words = String::from_utf8(line).unwrap();
+    let words: Vec<&str> = words.trim_end_matches('\0').split('\0').skip(1).collect();
+    // `cat` blocks on a pipe that has the name of the first word, and has no word of its own.
+    let run = format!(
+        "mkfifo {}; env -i setsid cat {} >/dev/null 2>&1 & echo $! > copy; \
+         until [ \"$(head -c 3 /proc/$!/cmdline)\" = cat ]; do :; done",
+        words[0],
+        words.join(" ")
+    );
+    stage.play(turn(&[json!({"command": {"run": run}})]));
+    let id = stage.exec(&[]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    let copy = std::fs::read_to_string(stage.world.project().join("copy")).unwrap();
+    assert!(!is_alive(copy.trim().parse().unwrap()), "the copy is alive");
+    assert!(is_alive(supervisor), "the real one is alive");
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&other)["data"]["state"], "completed");
+}
