@@ -80,7 +80,7 @@ pub use nesting::Nesting;
 pub use overview::{Overview, Queued, Running, Wanted};
 pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord, Swept};
-pub use restore::{RestoreAsked, Restored};
+pub use restore::{RestoreAsked, RestoreReport, Restored};
 pub use restore_lookup::{DroppedPoint, ListedPoint};
 pub use restore_point::{KeptPoint, PointProblem, restore_command};
 pub use retention::{PRUNE, prune};

@@ -44,6 +44,14 @@ pub struct Restored {
     pub head_restored: bool,
 }
 
+/// What became of all work trees of a task.
+#[derive(Debug, Default)]
+pub struct RestoreReport {
+    pub trees: Vec<Restored>,
+    /// Work trees whose repository or restore point is gone, with the reason.
+    pub unavailable: Vec<(PathBuf, String)>,
+}
+
 impl Restored {
     fn unchanged(prospect: &Prospect, point: RestorePoint) -> Restored {
         Restored { plan: prospect.plan.clone(), point, undo: None, head_restored: false }
@@ -71,7 +79,7 @@ impl Engine {
         task: &TaskId,
         asked: RestoreAsked,
         (environment, here): (&Variables, &Path),
-    ) -> Result<Vec<Restored>, EngineError> {
+    ) -> Result<RestoreReport, EngineError> {
         let mut registry = self.find()?;
         if let Some(registry) = &mut registry {
             self.rescue_in(registry)?;
@@ -80,27 +88,51 @@ impl Engine {
         let mut found = source.find(task)?;
         let points = wanted(task, &found, asked.undo)?;
         refuse_while_busy(registry.as_deref(), &points)?;
-        let mut checked = Vec::new();
-        for point in points {
-            let git = git(environment, &point.top_level, MAY_TAKE)?;
-            let prospect = look(&git, &point, found.place.path())?;
-            let and_head = asked.and_head && prospect.plan.head_moved;
-            if and_head {
-                prospect.check_head()?;
-            }
-            checked.push(Checked { point, prospect, and_head });
-        }
+        let (mut checked, unavailable) = check_all(points, asked.and_head, environment, &found)?;
+        let report = |trees| RestoreReport { trees, unavailable };
         if asked.dry_run || checked.iter().all(Checked::changes_nothing) {
-            return Ok(checked
-                .into_iter()
-                .map(|one| Restored::unchanged(&one.prospect, one.point))
-                .collect());
+            let unchanged = checked.into_iter().map(|one| Restored::unchanged(&one.prospect, one.point));
+            return Ok(report(unchanged.collect()));
         }
         // Looking may have taken a while.
         let points: Vec<RestorePoint> = checked.iter().map(|one| one.point.clone()).collect();
         refuse_while_busy(registry.as_deref(), &points)?;
         let undo = keep_undo(&mut checked, &mut found)?;
-        apply(checked, undo)
+        apply(checked, undo).map(report)
+    }
+}
+
+type Unavailable = Vec<(PathBuf, String)>;
+
+/// Checks every tree. One whose repository is gone does not keep the others from being restored, unless there is no other.
+fn check_all(
+    points: Vec<RestorePoint>,
+    and_head: bool,
+    environment: &Variables,
+    found: &Found,
+) -> Result<(Vec<Checked>, Unavailable), EngineError> {
+    let (mut checked, mut gone) = (Vec::new(), Vec::new());
+    for point in points {
+        let git = git(environment, &point.top_level, MAY_TAKE)?;
+        let prospect = match look(&git, &point, found.place.path()) {
+            Err(error @ (RestoreError::OtherRepository { .. } | RestoreError::Gone { .. })) => {
+                gone.push((point.top_level, error));
+                continue;
+            }
+            prospect => prospect?,
+        };
+        let and_head = and_head && prospect.plan.head_moved;
+        if and_head {
+            prospect.check_head()?;
+        }
+        checked.push(Checked { point, prospect, and_head });
+    }
+    match checked.is_empty() {
+        true => Err(gone.into_iter().next().map_or(
+            EngineError::Io { doing: "restore", source: std::io::ErrorKind::NotFound.into() },
+            |(_, error)| error.into(),
+        )),
+        false => Ok((checked, gone.into_iter().map(|(path, error)| (path, error.to_string())).collect())),
     }
 }
 

@@ -196,3 +196,28 @@ impl Engine {
         Ok(dropped)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_of_older_versions_is_read() {
+        let point = r#"{"reference":"refs/mcp-delegator/T","commit":"c","tree":"t","index_tree":null,"head":null,
+            "branch":null,"staged":false,"modified":0,"untracked":0,"left_out":[],"top_level":"/p","repository":"/p/.git"}"#;
+        let old = format!(r#"{{"point":{point},"problem":null,"undo":[{point},{point}]}}"#);
+        let read: KeptPoint = serde_json::from_str(&old).unwrap();
+        assert_eq!((read.points.len(), read.undo.len(), read.undo[1].len()), (1, 2, 1));
+        assert_eq!(read.points[0].store, None);
+        let again: KeptPoint = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+        assert_eq!(again, read);
+        let failed: KeptPoint = serde_json::from_str(r#"{"point":null,"problem":"no","undo":[]}"#).unwrap();
+        assert_eq!((failed.points.len(), failed.problems[0].problem.as_str()), (0, "no"));
+    }
+
+    #[test]
+    fn undo_points_keep_the_name_of_their_tree() {
+        assert_eq!(undo_reference("refs/mcp-delegator/T.2", 3), "refs/mcp-delegator/T.2.undo-3");
+        assert_eq!(undo_reference("refs/mcp-delegator/T.undo-1", 2), "refs/mcp-delegator/T.undo-2");
+    }
+}

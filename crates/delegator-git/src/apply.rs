@@ -13,10 +13,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::capture::{RAW, WORK};
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
-use crate::kept::KeptState;
 use crate::listing::{RepoPath, changes, joined, on_disk, shown};
 use crate::look::{Prospect, TARGET, file_mode};
-use crate::point::RestorePoint;
+use crate::point::{RestorePoint, StoredIndex};
 use crate::record::{existing, pack_into};
 use crate::survey::ancestors;
 
@@ -154,32 +153,41 @@ impl Prospect {
         if !self.plan.index_differs {
             return Ok(());
         }
-        let (scratch, place) = (&self.scratch, self.scratch.repository.index());
-        let written = match (&self.kept, &self.point.index_tree) {
-            (Some(kept), _) => match &kept.index.bytes {
-                Some(bytes) => {
-                    self.copy_index_objects(kept)?;
-                    lock.commit(bytes, &place, self.point.index_time)
-                }
-                None => lock.remove(&place),
-            },
-            (None, Some(tree)) => {
-                scratch.copy_index("new")?;
-                scratch.run("new", ["read-tree", "--reset", tree], b"")?;
-                let bytes =
-                    fs::read(scratch.path("new")).map_err(GitError::io("read", scratch.path("new")))?;
+        let (point, place) = (&self.point, self.scratch.repository.index());
+        let written = match (&self.kept, point.index, &point.index_tree) {
+            (Some(_), StoredIndex::Missing, _) => lock.remove(&place),
+            (Some(kept), StoredIndex::File, _) => {
+                self.copy_index_objects(&kept.index)?;
+                lock.commit(kept.index.bytes.as_deref().unwrap_or_default(), &place, point.index_time)
+            }
+            (_, _, Some(tree)) => {
+                let bytes = self.index_of_tree(tree)?;
+                self.copy_index_objects(&IndexFile::parse(bytes.clone(), self.scratch.id_bytes())?)?;
                 lock.commit(&bytes, &place, None)
             }
-            (None, None) => return Ok(()),
+            (_, _, None) => return Ok(()),
         };
         written.map_err(GitError::io("write", &place))
     }
 
+    /// The present index with the entries of a tree: what git knows of unchanged files stays.
+    fn index_of_tree(&self, tree: &str) -> Result<Vec<u8>, GitError> {
+        let (scratch, name) = (&self.scratch, "new");
+        scratch.copy_index(name)?;
+        let special = self.present.index.entries.iter().filter(|entry| entry.is_special());
+        let special = joined(special.map(|entry| entry.path.as_slice()));
+        if !special.is_empty() {
+            scratch.run(name, ["update-index", "-z", "--force-remove", "--stdin"], &special)?;
+        }
+        scratch.run(name, ["read-tree", "--reset", tree], b"")?;
+        fs::read(scratch.path(name)).map_err(GitError::io("read", scratch.path(name)))
+    }
+
     /// The user's git does not read our store: what the index names and only the store has goes to the repository.
-    fn copy_index_objects(&self, kept: &KeptState) -> Result<(), GitError> {
+    fn copy_index_objects(&self, index: &IndexFile) -> Result<(), GitError> {
         let scratch = &self.scratch;
         let repository_objects = scratch.repository_objects();
-        let ids: String = kept.index.objects().into_iter().map(|id| format!("{id}\n")).collect();
+        let ids: String = index.objects().into_iter().map(|id| format!("{id}\n")).collect();
         let check = ["cat-file", "--buffer", "--batch-check"];
         let answer = scratch.run_in_objects((&repository_objects, &[]), check, ids.as_bytes())?;
         let answer = String::from_utf8_lossy(&answer);

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use crate::error::GitError;
 use crate::listing::RepoPath;
 use crate::scratch::Scratch;
+use crate::state::TreeFiles;
 
 /// One entry, without what is only a cache of the file's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) path: RepoPath,
     pub(crate) mode: u32,
-    pub(crate) id: String,
+    id: Vec<u8>,
     pub(crate) stage: u8,
     pub(crate) assume_unchanged: bool,
     pub(crate) skip_worktree: bool,
@@ -23,6 +24,15 @@ const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
 
 impl Entry {
+    pub(crate) fn id(&self) -> String {
+        hex(&self.id)
+    }
+
+    /// Whether it says more than an entry of a tree can.
+    pub(crate) fn is_special(&self) -> bool {
+        self.stage != 0 || self.assume_unchanged || self.skip_worktree || self.intent_to_add
+    }
+
     pub(crate) fn is_submodule(&self) -> bool {
         self.mode == GITLINK
     }
@@ -41,7 +51,7 @@ pub(crate) struct IndexFile {
     pub(crate) modified: Option<(u64, u32)>,
     pub(crate) entries: Vec<Entry>,
     /// Trees the cache names.
-    trees: Vec<String>,
+    trees: Vec<Vec<u8>>,
     is_split: bool,
 }
 
@@ -75,18 +85,47 @@ impl IndexFile {
         Ok(IndexFile { bytes: Some(bytes), modified: None, entries, trees, is_split })
     }
 
+    /// An index that has the files of a tree and nothing else.
+    pub(crate) fn of_tree(files: &TreeFiles) -> Result<IndexFile, GitError> {
+        let entry = |(path, (mode, id)): (&RepoPath, &(String, String))| {
+            let mode = u32::from_str_radix(mode, 8).ok()?;
+            let bytes = (0..id.len()).step_by(2).map(|at| u8::from_str_radix(id.get(at..at + 2)?, 16).ok());
+            Some(Entry {
+                path: path.clone(),
+                mode,
+                id: bytes.collect::<Option<_>>()?,
+                stage: 0,
+                assume_unchanged: false,
+                skip_worktree: false,
+                intent_to_add: false,
+            })
+        };
+        let entries = files.iter().map(entry).collect::<Option<_>>();
+        let entries = entries.ok_or(GitError::Unreadable { command: "ls-tree" })?;
+        Ok(IndexFile { entries, ..IndexFile::default() })
+    }
+
+    /// Whether a tree cannot hold all that it says.
+    pub(crate) fn is_special(&self) -> bool {
+        self.entries.iter().any(Entry::is_special)
+    }
+
     pub(crate) fn has_conflicts(&self) -> bool {
         self.entries.iter().any(|entry| entry.stage != 0)
     }
 
     /// Every object the index needs; submodule commits live elsewhere.
-    pub(crate) fn objects(&self) -> BTreeSet<&str> {
+    pub(crate) fn objects(&self) -> BTreeSet<String> {
         let entries = self.entries.iter().filter(|entry| !entry.is_submodule());
-        entries.map(|entry| entry.id.as_str()).chain(self.trees.iter().map(String::as_str)).collect()
+        entries.map(Entry::id).chain(self.trees.iter().map(|id| hex(id))).collect()
     }
 }
 
-type Parsed = (Vec<Entry>, Vec<String>, bool);
+type Parsed = (Vec<Entry>, Vec<Vec<u8>>, bool);
+
+fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -109,9 +148,8 @@ impl<'a> Reader<'a> {
         Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
     }
 
-    fn id(&mut self) -> Option<String> {
-        let bytes = self.take(self.id_bytes)?;
-        Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    fn id(&mut self) -> Option<Vec<u8>> {
+        self.take(self.id_bytes).map(<[u8]>::to_vec)
     }
 
     fn until(&mut self, end: u8) -> Option<&'a [u8]> {
@@ -190,7 +228,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `path NUL entries SP subtrees LF [id]`; a negative count means "not known".
-    fn trees(&mut self) -> Option<Vec<String>> {
+    fn trees(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         while self.at < self.bytes.len() {
             self.until(0)?;

@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::GitError;
-use crate::index_file::IndexFile;
+use crate::index_file::{Entry, IndexFile};
 use crate::listing::{RepoPath, on_disk, records};
 use crate::look::{Sorted, only_holds};
-use crate::point::RestorePoint;
+use crate::point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
+use crate::state::tree_files;
 use crate::survey::Survey;
 
 #[derive(Debug)]
@@ -42,23 +43,26 @@ impl KeptState {
             <[_; 5]>::try_from(files).map_err(|_| UNREADABLE)?;
         let (Some(directories), Some(modes)) = (directories, modes) else { return Err(UNREADABLE) };
         let (Some(absent), Some(written)) = (absent, written) else { return Err(UNREADABLE) };
-        let index = match index {
-            Some(bytes) => IndexFile::parse(bytes.to_vec(), scratch.id_bytes())?,
-            None => IndexFile::default(),
+        let index = match (point.index, index, &point.index_tree) {
+            (StoredIndex::File, Some(bytes), _) => IndexFile::parse(bytes.to_vec(), scratch.id_bytes())?,
+            (StoredIndex::Tree, _, Some(tree)) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
+            (StoredIndex::Missing, ..) => IndexFile::default(),
+            _ => return Err(UNREADABLE),
         };
         let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
         let paths = |listed| records(listed).map(<[u8]>::to_vec).collect();
         Ok(Some(KeptState { index, survey, absent: paths(absent), written: paths(written) }))
     }
 
-    pub(crate) fn index_differs(&self, present: &IndexFile) -> bool {
-        self.index.entries != present.entries || self.index.bytes.is_some() != present.bytes.is_some()
+    pub(crate) fn index_differs(&self, point: &RestorePoint, present: &IndexFile) -> bool {
+        let was_missing = point.index == StoredIndex::Missing;
+        self.index.entries != present.entries || was_missing != present.bytes.is_none()
     }
 
     /// Objects of the index that no tree of the point names.
     pub(crate) fn own_objects(&self) -> impl Iterator<Item = String> {
         let own = self.index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
-        own.filter(|entry| !entry.is_submodule()).map(|entry| entry.id.clone())
+        own.filter(|entry| !entry.is_submodule()).map(Entry::id)
     }
 }
 

@@ -49,7 +49,9 @@ pub use diff::{ChangeKind, FileChange};
 pub use error::{GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
 pub use look::{Plan, Prospect, look};
-pub use point::{Kept, RestorePoint, StoredPoint, drop_point, keep_restore_point, stored_points};
+pub use point::{
+    Kept, RestorePoint, StoredIndex, StoredPoint, drop_point, keep_restore_point, stored_points,
+};
 pub use repository::{Head, Repository, find, top_level};
 pub use run::Git;
 pub use unique::holds_unique_content;

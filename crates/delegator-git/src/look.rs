@@ -147,7 +147,7 @@ fn plan(
         remove_directories: names(&directories.remove),
         keep,
         index_differs: match kept {
-            Some(kept) => kept.index_differs(&present.index),
+            Some(kept) => kept.index_differs(point, &present.index),
             None => point.index_tree.is_some() && point.index_tree != present.captured.index_tree,
         },
         index_is_left: kept.is_none() && point.index_tree.is_none(),

@@ -3,7 +3,8 @@
 //! ```text
 //! refs/mcp-delegator/<name> ─▶ tree/        the work tree
 //!   (in the store)             index-tree/  the index, unless it has conflicts
-//!                              state/       the index file, directories, permission bits, files kept off the disk
+//!                              state/       directories, permission bits, files kept off the disk, and the index file
+//!                                           if a tree cannot say it all
 //!                              blobs/       what only the index file names: conflicts, intent to add
 //!                              meta.json    a RestorePoint
 //! refs/mcp-delegator/<name> ─▶ HEAD
@@ -26,7 +27,7 @@ use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::line;
 use crate::record::record;
-use crate::repository::find;
+use crate::repository::{Repository, find};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
@@ -61,6 +62,9 @@ pub struct RestorePoint {
     /// When it was created, in seconds since 1970.
     #[serde(default)]
     pub created_at: i64,
+    /// How the index is stored.
+    #[serde(default)]
+    pub index: StoredIndex,
     /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to trust.
     #[serde(default)]
     pub index_time: Option<(u64, u32)>,
@@ -70,6 +74,19 @@ pub struct RestorePoint {
     /// There were too many directories or unusual permissions to record all.
     #[serde(default)]
     pub is_partial: bool,
+}
+
+/// How a restore point stores an index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredIndex {
+    /// As a tree, which says it all.
+    #[default]
+    Tree,
+    /// As the file itself: it has conflicts, flags or intended entries.
+    File,
+    /// There was none.
+    Missing,
 }
 
 impl RestorePoint {
@@ -92,7 +109,8 @@ pub struct Kept {
 }
 
 /// Keeps the state of the work tree `dir` lies in; `None` where there is none. `place` is a directory of ours for
-/// passing files, which has to stay as long as the baseline; `reference` a name that is not taken.
+/// passing files, which has to stay as long as the baseline. A restore point that has the name already stays as it is: it
+/// was made by an earlier attempt at the same task, and may be the only copy of what was there before.
 pub fn keep_restore_point(
     git: &Git,
     dir: &Path,
@@ -109,7 +127,10 @@ pub fn keep_restore_point(
     let unread = std::mem::take(&mut captured.unread);
     let known = directories_of(&scratch, &captured.tree)?;
     let mut state = State::of(&scratch, captured, index, &known, limits.time);
-    let point = record(&scratch, &mut state, head.clone(), reference)?;
+    let point = match read_point(git, &repository, scratch.store(), reference)? {
+        Some(point) => point,
+        None => record(&scratch, &mut state, head.clone(), reference)?,
+    };
     let baseline = Baseline::of(scratch, &state.captured, unread, (head, stamp));
     Ok(Some(Kept { point, baseline }))
 }
@@ -128,25 +149,35 @@ pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, 
     let store = Store::of(&repository.common_dir);
     let mut found = Vec::new();
     for reference in store.references() {
-        let Some(commit) = store.read(&reference) else { continue };
-        let mut option = OsString::from("--git-dir=");
-        option.push(store.path());
-        let meta = format!("{commit}:meta.json");
-        let call = Call { options: vec![option], ..Call::new(["cat-file", "blob", &meta]) };
-        let bytes = git.run(&repository.top_level, &call)?;
-        let unreadable = |_| GitError::Unreadable { command: "cat-file" };
-        let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
-        // The repository may have been moved since, or be seen by another path.
-        let point = RestorePoint {
-            commit,
-            reference: reference.clone(),
-            repository: repository.common_dir.clone(),
-            store: Some(store.path().to_owned()),
-            ..point
-        };
-        found.push(StoredPoint { point, bytes: store.size(&reference) });
+        if let Some(point) = read_point(git, &repository, &store, &reference)? {
+            found.push(StoredPoint { point, bytes: store.size(&reference) });
+        }
     }
     Ok(Some(found))
+}
+
+fn read_point(
+    git: &Git,
+    repository: &Repository,
+    store: &Store,
+    reference: &str,
+) -> Result<Option<RestorePoint>, GitError> {
+    let Some(commit) = store.read(reference) else { return Ok(None) };
+    let mut option = OsString::from("--git-dir=");
+    option.push(store.path());
+    let meta = format!("{commit}:meta.json");
+    let call = Call { options: vec![option], ..Call::new(["cat-file", "blob", &meta]) };
+    let bytes = git.run(&repository.top_level, &call)?;
+    let unreadable = |_| GitError::Unreadable { command: "cat-file" };
+    let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    // The repository may have been moved since, or be seen by another path.
+    Ok(Some(RestorePoint {
+        commit,
+        reference: reference.to_owned(),
+        repository: repository.common_dir.clone(),
+        store: Some(store.path().to_owned()),
+        ..point
+    }))
 }
 
 /// Deletes a restore point with its objects, if it is still the one that was created. True if it was there.

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::GitError;
-use crate::index_file::IndexFile;
+use crate::index_file::{Entry, IndexFile};
 use crate::listing::{GITLINK, joined, line, records};
 use crate::look::under_way;
-use crate::point::{RestorePoint, drop_ref};
+use crate::point::{RestorePoint, StoredIndex, drop_ref};
 use crate::repository::Head;
 use crate::scratch::Scratch;
 use crate::state::State;
@@ -50,6 +50,11 @@ pub(crate) fn record(
         repository: repository.common_dir.clone(),
         store: Some(store.path().to_owned()),
         created_at: now(),
+        index: match &state.index.bytes {
+            None => StoredIndex::Missing,
+            Some(_) if state.index.is_special() || captured.index_tree.is_none() => StoredIndex::File,
+            Some(_) => StoredIndex::Tree,
+        },
         index_time: state.index.modified,
         under_way: under_way(repository).into_iter().map(str::to_owned).collect(),
         is_partial: state.survey.is_partial,
@@ -67,6 +72,7 @@ pub(crate) fn record(
     packed.map(|()| point)
 }
 
+#[expect(clippy::disallowed_methods, reason = "a restore point says itself when it was created")]
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
@@ -76,7 +82,7 @@ fn now() -> i64 {
 fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
     let only_here = index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
     let only_here = only_here.filter(|entry| !entry.is_submodule());
-    let mut found: BTreeSet<String> = only_here.map(|entry| entry.id.clone()).collect();
+    let mut found: BTreeSet<String> = only_here.map(Entry::id).collect();
     if index.has_conflicts() {
         let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
         scratch.copy_index("conflicts")?;
@@ -120,7 +126,9 @@ fn write_commit(
         ("state/written", &written),
         ("meta.json", &meta),
     ];
-    files.extend(state.index.bytes.as_deref().map(|bytes| ("state/index", bytes)));
+    if point.index == StoredIndex::File {
+        files.extend(state.index.bytes.as_deref().map(|bytes| ("state/index", bytes)));
+    }
     let mut script = Vec::new();
     for (mark, (_, bytes)) in files.iter().enumerate() {
         script.extend(format!("blob\nmark :{}\ndata {}\n", mark + 1, bytes.len()).into_bytes());
@@ -220,7 +228,8 @@ pub(crate) fn pack_into(
 fn publish(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
     let repository = &scratch.repository;
     if let Some(head) = &point.head {
-        let command = format!("create {}\0{head}\0", point.reference);
+        // A crash may have left it without the rest.
+        let command = format!("update {}\0{head}\0\0", point.reference);
         repository.update_refs(&scratch.git, command.as_bytes(), WHY)?;
     }
     let created = scratch.store().create(&point.reference, &point.commit);

@@ -136,7 +136,9 @@ impl Scratch {
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&[self.repository_objects(), self.store.objects()])),
         ];
         let mut options = self.options.clone();
-        for setting in ["core.fsync=none", "core.looseCompression=0", "fastimport.unpackLimit=0"] {
+        for setting in
+            ["core.fsync=none", "core.looseCompression=0", "pack.compression=1", "fastimport.unpackLimit=0"]
+        {
             options.extend(["-c", setting].map(OsString::from));
         }
         Call { options, variables, ..Call::new(args) }

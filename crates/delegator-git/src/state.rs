@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -86,7 +87,10 @@ impl State {
         time: Duration,
     ) -> State {
         let top = &scratch.repository.top_level;
-        let survey = Survey::take(top, known, time);
+        // git makes its own files by the same rules as those of a work tree.
+        let usual = fs::metadata(scratch.repository.git_dir.join("HEAD"));
+        let usual = usual.map_or(0o644, |found| found.permissions().mode() & 0o666);
+        let survey = Survey::take(top, known, usual, time);
         let absent = absent(top, &index);
         State { captured, index, survey, absent, about_to_write: Vec::new() }
     }

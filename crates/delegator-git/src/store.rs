@@ -98,7 +98,7 @@ impl Store {
     /// Makes the ref of a restore point whose pack is complete; fails if the name is taken.
     pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<(), GitError> {
         let path = self.ref_path(reference);
-        let path = path.ok_or_else(|| GitError::Unreadable { command: "restore point name" })?;
+        let path = path.ok_or(GitError::Unreadable { command: "restore point name" })?;
         let packs = self.objects().join("pack");
         let made = fs::File::open(&packs).and_then(|packs| packs.sync_all());
         made.and_then(|()| write_whole(&path, format!("{commit}\n").as_bytes(), false))

@@ -13,7 +13,7 @@ use crate::listing::{RepoPath, records};
 
 /// Directories without captured files that are recorded. Beyond this the survey is partial.
 const MOST_OTHER_DIRECTORIES: usize = 20_000;
-/// Files whose permissions differ from the most frequent ones.
+/// Files whose permissions differ from the usual ones.
 const MOST_MODES: usize = 200_000;
 const MODE_BITS: u32 = 0o7777;
 
@@ -27,7 +27,7 @@ pub(crate) struct Directory {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
     pub(crate) directories: BTreeMap<RepoPath, Directory>,
-    /// The most frequent permission bits of files, and the files that have others.
+    /// The permission bits most files have, and the files that have others.
     usual_mode: u32,
     other_modes: BTreeMap<RepoPath, u32>,
     /// A bound was hit; what is not listed is unknown.
@@ -43,16 +43,17 @@ pub(crate) struct KnownDirectories {
 }
 
 impl Survey {
-    pub(crate) fn take(top_level: &Path, known: &KnownDirectories, time: Duration) -> Survey {
-        let mut walk = Walk {
-            known,
-            until: Instant::now() + time,
-            survey: Survey::default(),
-            modes: BTreeMap::new(),
-            others: 0,
-        };
+    /// `usual_mode` is a guess at the permission bits most files have.
+    pub(crate) fn take(
+        top_level: &Path,
+        known: &KnownDirectories,
+        usual_mode: u32,
+        time: Duration,
+    ) -> Survey {
+        let survey = Survey { usual_mode, ..Survey::default() };
+        let mut walk = Walk { known, until: Instant::now() + time, survey, others: 0 };
         walk.directory(top_level, Vec::new(), true);
-        walk.finish()
+        walk.survey
     }
 
     /// The permission bits a file had; `None` when they are not known.
@@ -127,8 +128,6 @@ struct Walk<'a> {
     known: &'a KnownDirectories,
     until: Instant,
     survey: Survey,
-    /// Files by their permission bits.
-    modes: BTreeMap<u32, Vec<RepoPath>>,
     others: usize,
 }
 
@@ -157,14 +156,20 @@ impl Walk<'_> {
                 kind = FileType::from_raw_mode(found.st_mode);
                 mode = Some(found.st_mode & MODE_BITS);
             }
-            let inner = if path.is_empty() { name.to_vec() } else { [&path, b"/".as_slice(), name].concat() };
+            let inner =
+                || if path.is_empty() { name.to_vec() } else { [&path, b"/".as_slice(), name].concat() };
             match (kind, mode) {
-                (FileType::Directory, Some(mode)) => below.push((inner, mode)),
+                (FileType::Directory, Some(mode)) => below.push((inner(), mode)),
                 _ if !has_files => {
                     self.close(&path);
                     return;
                 }
-                (FileType::RegularFile, Some(mode)) => self.modes.entry(mode).or_default().push(inner),
+                (FileType::RegularFile, Some(mode)) if mode != self.survey.usual_mode => {
+                    self.survey.is_partial |= self.survey.other_modes.len() >= MOST_MODES;
+                    if !self.survey.is_partial {
+                        self.survey.other_modes.insert(inner(), mode);
+                    }
+                }
                 _ => {}
             }
         }
@@ -195,18 +200,6 @@ impl Walk<'_> {
             found.is_closed = true;
         }
     }
-
-    fn finish(mut self) -> Survey {
-        let usual = self.modes.iter().max_by_key(|(_, files)| files.len()).map(|(mode, _)| *mode);
-        self.survey.usual_mode = usual.unwrap_or_default();
-        let others = self.modes.into_iter().filter(|(mode, _)| Some(*mode) != usual);
-        for (mode, files) in others {
-            let room = MOST_MODES.saturating_sub(self.survey.other_modes.len());
-            self.survey.is_partial |= files.len() > room;
-            self.survey.other_modes.extend(files.into_iter().take(room).map(|path| (path, mode)));
-        }
-        self.survey
-    }
 }
 
 #[cfg(test)]
@@ -228,7 +221,7 @@ mod tests {
         }
         fs::set_permissions(top.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
         let known = KnownDirectories { with_files: [b"src".to_vec()].into(), repositories: BTreeSet::new() };
-        let survey = Survey::take(top, &known, Duration::from_secs(60));
+        let survey = Survey::take(top, &known, 0o644, Duration::from_secs(60));
         let names: Vec<&[u8]> = survey.directories.keys().map(Vec::as_slice).collect();
         assert_eq!(names, [b"empty".as_slice(), b"empty/deep", b"ignored", b"src"]);
         assert_eq!(survey.directories[b"empty".as_slice()], Directory { mode: 0o700, is_closed: false });

@@ -358,6 +358,13 @@ fn every_work_tree_of_a_task_is_restored() {
     assert_eq!((stage.read("code.txt"), side_text()), ("mine\n".into(), "mine, too\n".into()));
     stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
+    // A tree that is gone does not keep the others from coming back.
+    stage.git(&["worktree", "remove", "--force", "../side"]);
+    let rest = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!((rest["data"]["restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
+    let unavailable = &rest["data"]["unavailable_work_trees"][0]["work_tree"];
+    assert_eq!(unavailable, &json!(side.display().to_string()), "{rest}");
+    assert!(rest["warnings"].to_string().contains("W_RESTORE_007"), "{rest}");
 }
 
 #[test]

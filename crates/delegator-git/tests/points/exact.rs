@@ -264,6 +264,7 @@ fn heads(world: &World) -> (String, String) {
     (ask(&["rev-parse", "--verify", "--quiet", "HEAD"]), ask(&["symbolic-ref", "--quiet", "HEAD"]))
 }
 
+#[expect(clippy::disallowed_methods, reason = "proptest is set up by variables")]
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
 }

@@ -193,3 +193,15 @@ fn a_store_in_a_moved_repository_is_found() {
     let stored = stored_points(&world.runner(), &moved).unwrap().unwrap();
     assert_eq!(stored[0].point.repository, moved.join(".git"));
 }
+
+#[test]
+fn a_second_attempt_at_a_task_keeps_the_first_restore_point() {
+    let (world, _) = with_secrets();
+    let point = world.keep();
+    world.write("secret.txt", "changed since\n");
+    assert_eq!(world.try_keep(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
+    // A crash between the two refs.
+    assert!(drop_point(&world.runner(), &point).unwrap());
+    world.git(&["update-ref", REFERENCE, "HEAD"]);
+    assert_ne!(world.keep().tree, point.tree);
+}

@@ -145,7 +145,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<Answer, AppError> {
     }
     let asked = RestoreAsked { dry_run: input.dry_run, and_head: input.force, undo: input.undo };
     let restored = engine.restore(&id, asked, (&environment, &here))?;
-    let (message, warnings) = (sentence(&restored, input.dry_run), warnings(&restored));
+    let (message, warnings) = (sentence(&restored.trees, input.dry_run), warnings(&restored));
     let answer = answer(RestoreOutput::restored(&id, restored, input.dry_run), message);
     Ok(Answer { warnings, ..answer })
 }

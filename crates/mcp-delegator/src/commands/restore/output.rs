@@ -1,7 +1,7 @@
 //! What `restore` answers, as JSON, as sentences and for people.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DroppedPoint, ListedPoint, Restored};
+use delegator_engine::{DroppedPoint, ListedPoint, RestoreReport, Restored};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,6 +25,9 @@ pub(super) struct RestoreOutput {
     /// Further work trees the task could write to
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_work_trees: Vec<TreeOutput>,
+    /// Work trees that could not be restored, because their repository or restore point is gone
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_work_trees: Vec<UnavailableTree>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_command: Option<String>,
     /// With drop: the restore points that were deleted, or would be
@@ -33,6 +36,12 @@ pub(super) struct RestoreOutput {
     /// With list: the restore points of the repository
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_points: Option<Vec<PointOutput>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct UnavailableTree {
+    pub work_tree: String,
+    pub problem: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -85,15 +94,20 @@ pub(super) struct PointOutput {
 }
 
 impl RestoreOutput {
-    pub(super) fn restored(task: &TaskId, trees: Vec<Restored>, dry_run: bool) -> RestoreOutput {
-        let restored = trees.iter().any(|tree| tree.undo.is_some());
-        let mut trees = trees.into_iter().map(TreeOutput::of);
+    pub(super) fn restored(task: &TaskId, report: RestoreReport, dry_run: bool) -> RestoreOutput {
+        let restored = report.trees.iter().any(|tree| tree.undo.is_some());
+        let unavailable = report
+            .unavailable
+            .into_iter()
+            .map(|(path, problem)| UnavailableTree { work_tree: path.display().to_string(), problem });
+        let mut trees = report.trees.into_iter().map(TreeOutput::of);
         RestoreOutput {
             task_id: Some(task.to_string()),
             restored,
             dry_run,
             tree: trees.next(),
             other_work_trees: trees.collect(),
+            unavailable_work_trees: unavailable.collect(),
             undo_command: restored.then(|| format!("{} --undo", view::command(task))),
             ..RestoreOutput::default()
         }
@@ -177,8 +191,16 @@ pub(super) fn sentence(trees: &[Restored], dry_run: bool) -> String {
     }
 }
 
-pub(super) fn warnings(trees: &[Restored]) -> Vec<Warning> {
-    trees.iter().flat_map(of_tree).collect()
+pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = report.trees.iter().flat_map(of_tree).collect();
+    if !report.unavailable.is_empty() {
+        let words = format!(
+            "{} work trees could not be restored; see unavailable_work_trees",
+            report.unavailable.len()
+        );
+        warnings.push(Warning::new("W_RESTORE_007", words));
+    }
+    warnings
 }
 
 fn of_tree(restored: &Restored) -> Vec<Warning> {
