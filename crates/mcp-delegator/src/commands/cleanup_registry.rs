@@ -29,11 +29,11 @@ pub struct CleanupRegistry {
     pub dry_run: bool,
     /// Also drop restore points that hold content no branch has; it cannot be brought back then
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-unlisted" = true))]
     pub include_restore_points: bool,
     /// Delete although the clock jumped by more than a day against the time since boot; check the date first
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-unlisted" = true))]
     pub trust_clock: bool,
 }
 

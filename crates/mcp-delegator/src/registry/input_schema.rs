@@ -9,6 +9,7 @@
 //! | `x-positional` | on the command line it may also be given by position |
 //! | `x-stdin` | the value `-` means standard input |
 //! | `x-advanced` | rarely needed: in the MCP tool it lives in the `options` object |
+//! | `x-unlisted` | for people: the MCP tool takes it, but does not list it |
 //! | `x-length` | callers make it up, so they are told how long it may be |
 //! | `x-words` | a list that is a command: on the command line also as one text |
 //! | `x-unbuilt` | settled, but not served yet |
@@ -54,6 +55,7 @@ pub struct Property {
     pub stdin: bool,
     pub advanced: bool,
     pub unbuilt: bool,
+    pub unlisted: bool,
     /// One text with spaces is split into words.
     pub words: bool,
     /// Its length stands beside its description.
@@ -165,7 +167,7 @@ fn property(name: &str, mut schema: Value, required: bool) -> Property {
     };
     let (positional, stdin) = (marker("x-positional"), marker("x-stdin"));
     let (advanced, unbuilt, words) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
-    let told_length = marker("x-length");
+    let (told_length, unlisted) = (marker("x-length"), marker("x-unlisted"));
     let usual = schema.as_object_mut().and_then(|object| object.shift_remove("x-default"));
     let description = schema
         .as_object_mut()
@@ -183,6 +185,7 @@ fn property(name: &str, mut schema: Value, required: bool) -> Property {
         stdin,
         advanced,
         unbuilt,
+        unlisted,
         words,
         told_length,
         usual,

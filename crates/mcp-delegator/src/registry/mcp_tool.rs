@@ -42,7 +42,7 @@ fn description(spec: &CommandSpec) -> String {
 }
 
 fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
-    let built = || inputs.properties.iter().filter(|property| !property.unbuilt);
+    let built = || inputs.properties.iter().filter(|property| !property.unbuilt && !property.unlisted);
     let mut properties: Map<String, Value> = built()
         .filter(|property| !property.advanced)
         .map(|property| (property.name.clone(), property_schema(property)))
