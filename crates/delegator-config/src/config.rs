@@ -1,10 +1,12 @@
 //! The configuration as the rest of the program sees it: every key with its value and where that is from.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::keys::Key;
 use crate::layers::Layers;
+use crate::locations::UserFile;
 use crate::origin::{Origin, Source};
 use crate::problem::ConfigWarning;
 use crate::resolve::resolve;
@@ -19,6 +21,9 @@ pub struct Config {
     pub user_file: Option<PathBuf>,
     /// The project's file, if there is one.
     pub project_file: Option<PathBuf>,
+    /// Where the user's file would be, whether or not it exists.
+    pub(crate) located: Option<UserFile>,
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// One key as it stands.
@@ -35,7 +40,7 @@ impl Config {
     /// What holds when nobody has configured anything.
     pub fn defaults(cores: usize) -> Config {
         let (settings, warnings) = resolve(Layers::default(), cores);
-        Config { settings, warnings, user_file: None, project_file: None }
+        Config { settings, warnings, user_file: None, project_file: None, located: None, home: None }
     }
 
     /// Every key, set or not, in table order. The agents are one setting, `agents`.
@@ -71,6 +76,14 @@ impl Config {
         let Some(Value::Agents(agents)) = self.value("agents") else { return &[] };
         let fields = agents.get(agent);
         fields.and_then(|fields| fields.get("env")).and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// Labels of every task submitted.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        match self.value("labels") {
+            Some(Value::Labels(labels)) => labels.clone(),
+            _ => BTreeMap::new(),
+        }
     }
 
     /// A setting that is a number; 0 for one that has no value.

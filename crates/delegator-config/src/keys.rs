@@ -30,6 +30,7 @@ pub struct Key {
     pub kind: Kind,
     pub default: DefaultValue,
     pub project: ProjectRight,
+    pub scope: Scope,
     /// The value must never be shown.
     pub secret: bool,
     /// One line, for people.
@@ -101,6 +102,15 @@ pub enum ProjectRight {
     Set,
     /// Only a value below the user's takes effect.
     Lower,
+}
+
+/// Whose project file counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// That of the work tree a task runs in, wherever it was submitted from.
+    Task,
+    /// That of the directory a call is made in.
+    Call,
 }
 
 impl Key {

@@ -16,7 +16,7 @@ pub(crate) struct Given {
 pub(crate) type Layer = BTreeMap<&'static str, Given>;
 
 /// All sources above the defaults.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) user: Layer,
     pub(crate) project: Layer,

@@ -40,7 +40,7 @@ use locations::UserFile;
 
 pub use config::{Config, Setting};
 pub use files::replace_text;
-pub use keys::{DefaultValue, Form, KEYS, Key, Kind, ProjectRight, VARIABLE_PREFIX};
+pub use keys::{DefaultValue, Form, KEYS, Key, Kind, ProjectRight, Scope, VARIABLE_PREFIX};
 pub use locations::{environments_file, state_dir};
 pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
@@ -48,12 +48,54 @@ pub use reference::reference;
 pub use sources::Sources;
 pub use value::{Agent, Value};
 
-/// Reads every source and decides every key.
+/// A broken project file beside a call that starts no task there.
+const BROKEN_PROJECT: &str = "W_CONFIG_004";
+
+/// All sources, read.
+struct Read {
+    layers: Layers,
+    problems: Vec<Problem>,
+    located: Option<UserFile>,
+    user_file: Option<PathBuf>,
+    project_file: Option<PathBuf>,
+}
+
+/// Reads every source and decides every key, as for a task in the current directory.
 pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
+    decided(sources, read(sources))
+}
+
+/// The configuration of a call in the current directory. The limits a project sets belong to the tasks in its work
+/// tree, see [`Config::for_work_tree`]; a broken project file is a warning here.
+pub fn load_for_call(sources: &Sources) -> Result<Config, ConfigError> {
+    let mut read = read(sources);
+    let is_project = |problem: &Problem| problem.source == ProblemSource::Project;
+    let (broken, problems) = read.problems.into_iter().partition(is_project);
+    read.problems = problems;
+    let mut warnings: Vec<ConfigWarning> = broken.iter().map(broken_project).collect();
+    if broken.is_empty() {
+        // Values that are not lower are reported where they stand, whichever task they would be for.
+        warnings.extend(resolve::resolve(read.layers.clone(), sources.cores).1);
+        read.layers.project.retain(|name, _| keys::find(name).is_some_and(|key| key.scope == Scope::Call));
+    } else {
+        read.layers.project.clear();
+    }
+    let mut config = decided(sources, read)?;
+    warnings.retain(|warning| !config.warnings.contains(warning));
+    config.warnings.extend(warnings);
+    Ok(config)
+}
+
+fn broken_project(problem: &Problem) -> ConfigWarning {
+    let message = format!("{problem}. The file is ignored here, and no task is started in its work tree.");
+    ConfigWarning { code: BROKEN_PROJECT, message }
+}
+
+fn read(sources: &Sources) -> Read {
     let mut problems = Vec::new();
     let located = told(locations::user_file(sources), &mut problems);
     let project_file = told(locations::project_file(&sources.current_dir, located.as_ref()), &mut problems);
-    let user_file = located.filter(|file| file.is_named || !files::is_missing(&file.path));
+    let user_file = located.clone().filter(|file| file.is_named || !files::is_missing(&file.path));
     let home = sources.home();
     let read_user = |file: &UserFile| read_file(&file.path, Owner::User, file.blamed(), home);
     let read_project = |path: &PathBuf| read_file(path, Owner::Project, ProblemSource::Project, home);
@@ -67,6 +109,11 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
         environment: told_of(words::read_environment(sources)),
         flags: told_of(words::read_flags(sources)),
     };
+    Read { layers, problems, located, user_file: user_file.map(|file| file.path), project_file }
+}
+
+fn decided(sources: &Sources, read: Read) -> Result<Config, ConfigError> {
+    let Read { layers, mut problems, located, user_file, project_file } = read;
     let (settings, mut warnings) = resolve::resolve(layers, sources.cores);
     // With a value missing because it is wrong, a contradiction may be one with a value nobody wrote.
     if problems.is_empty() {
@@ -76,7 +123,25 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
         return Err(ConfigError { problems });
     }
     warnings.extend(words::unknown_variables(sources));
-    Ok(Config { settings, warnings, user_file: user_file.map(|file| file.path), project_file })
+    let home = sources.home().map(Path::to_owned);
+    Ok(Config { settings, warnings, user_file, project_file, located, home })
+}
+
+impl Config {
+    /// The configuration of a task in this directory: this one, with what the project file of the directory's work tree
+    /// sets for tasks. An error if that file is broken. The directory is given by its real path.
+    pub fn for_work_tree(&self, directory: &Path) -> Result<Config, ConfigError> {
+        let found = locations::project_file(directory, self.located.as_ref())?;
+        let Some(path) = found else { return Ok(Config { project_file: None, ..self.clone() }) };
+        let (layer, problems) =
+            read_file(&path, Owner::Project, ProblemSource::Project, self.home.as_deref());
+        if !problems.is_empty() {
+            return Err(ConfigError { problems });
+        }
+        let mut config = Config { project_file: Some(path), ..self.clone() };
+        config.warnings = resolve::lower_for_tasks(&mut config.settings, layer);
+        Ok(config)
+    }
 }
 
 /// The file that was found, with what went wrong told among the rest.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::keys::{DefaultValue, KEYS, Key, Kind, ProjectRight};
+use crate::keys::{DefaultValue, KEYS, Key, Kind, ProjectRight, Scope};
 
 /// A Markdown table of every key. The caller decides where it is written.
 pub fn reference() -> String {
@@ -15,7 +15,7 @@ pub fn reference() -> String {
             key.kind.to_string(),
             default_cell(key),
             variable_cell(key),
-            project_cell(key.project).to_owned(),
+            project_cell(key),
             meaning_cell(key),
         ];
         let row = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
@@ -55,12 +55,17 @@ fn variable_cell(key: &Key) -> String {
     }
 }
 
-fn project_cell(right: ProjectRight) -> &'static str {
-    match right {
-        ProjectRight::None => "no",
+fn project_cell(key: &Key) -> String {
+    let right = match key.project {
+        ProjectRight::None => return "no".to_owned(),
         ProjectRight::Set => "yes",
         ProjectRight::Lower => "may lower",
-    }
+    };
+    let scope = match key.scope {
+        Scope::Task => "tasks there",
+        Scope::Call => "calls made there",
+    };
+    format!("{right}: {scope}")
 }
 
 fn meaning_cell(key: &Key) -> String {

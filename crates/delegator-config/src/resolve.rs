@@ -6,9 +6,9 @@
 use std::cmp::Ordering;
 
 use crate::config::Setting;
-use crate::keys::{self, Key, ProjectRight};
-use crate::layers::{Given, Layers};
-use crate::origin::Origin;
+use crate::keys::{self, Key, ProjectRight, Scope};
+use crate::layers::{Given, Layer, Layers};
+use crate::origin::{Origin, Source};
 use crate::problem::{ConfigWarning, Problem, ProblemSource};
 use crate::value::{Value, default_value};
 
@@ -44,6 +44,22 @@ pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<Co
         })
         .collect();
     (settings, warnings)
+}
+
+/// Applies what a project sets for the tasks in its work tree to settings that hold without it. Variables and flags win
+/// over it either way.
+pub(crate) fn lower_for_tasks(settings: &mut [Setting], mut project: Layer) -> Vec<ConfigWarning> {
+    let mut warnings = Vec::new();
+    for setting in settings.iter_mut().filter(|setting| setting.key.scope == Scope::Task) {
+        let Some(given) = project.remove(setting.key.name) else { continue };
+        let is_users_own = setting.source() > Source::Project;
+        match admit(setting.key, &given, setting.value.as_ref()) {
+            Verdict::Refused => warnings.push(not_lower(setting.key, &given, setting)),
+            Verdict::Taken if !is_users_own => setting.replace(Some(given)),
+            Verdict::Taken | Verdict::Idle => {}
+        }
+    }
+    warnings
 }
 
 impl Setting {

@@ -33,11 +33,13 @@ macro_rules! crash_points {
 crash_points! {
     RegistryBuilt = "setup: registry built",
     RegistryNamed = "setup: registry in place",
+    SubmitEntered = "submit: entry made",
     DirectoryMade = "submit: directory made",
     TextWritten = "submit: text written",
     LaunchWritten = "submit: launch written",
     DirectorySynced = "submit: directory synced",
     RowCommitted = "submit: row committed",
+    SubmitLeft = "submit: entry removed",
     BeforeAnswer = "submit: before the answer",
     ClaimCommitted = "claim: committed",
     StartLocked = "claim: lock taken",
@@ -79,6 +81,7 @@ crash_points! {
     ImportCommitted = "import: committed",
     DatabaseAside = "aside: a file renamed",
     DatabaseReplaced = "aside: registry replaced",
+    UndoNoted = "restore: undo points noted",
 }
 
 impl CrashPoint {

@@ -55,7 +55,7 @@ pub struct Cleaned {
 }
 
 /// A submit that is under way has a directory and no row for a moment.
-const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
+pub(crate) const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
 const FORGET_AT_ONCE: u32 = 2_000;
 /// Restore points that are listed.
 pub const POINTS_SHOWN: u32 = 200;

@@ -42,9 +42,14 @@ pub fn real_directory(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, UnfitDi
 
 /// Without roots every directory will do. Roots are compared by what they really are.
 pub(crate) fn within(real: &Path, roots: &[PathBuf]) -> Result<(), UnfitDirectory> {
-    let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
-    match roots.is_empty() || roots.iter().any(is_below) {
+    match is_within(real, roots) {
         true => Ok(()),
         false => Err(UnfitDirectory::OutsideRoots { roots: roots.to_vec() }),
     }
+}
+
+/// Whether a resolved path lies in one of the roots; without roots every path does.
+pub(crate) fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
+    let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    roots.is_empty() || roots.iter().any(is_below)
 }

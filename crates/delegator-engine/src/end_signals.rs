@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Whether this process was sent a signal that ends its task.
+/// Whether this process was sent a signal that ends its task. By default none is handled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndSignals {
+    is_installed: bool,
     terminate: Arc<AtomicBool>,
     interrupt: Arc<AtomicBool>,
 }
@@ -25,16 +26,16 @@ pub(crate) struct EndSignals {
 impl EndSignals {
     /// Installs the handlers of this process.
     pub(crate) fn install() -> io::Result<EndSignals> {
-        let signals = EndSignals::default();
+        let signals = EndSignals { is_installed: true, ..EndSignals::default() };
         flag::register(SIGTERM, Arc::clone(&signals.terminate))?;
         flag::register(SIGINT, Arc::clone(&signals.interrupt))?;
         flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
         Ok(signals)
     }
 
-    /// Lets every signal send a datagram to the socket at `path`. Without it a signal is noticed within a second.
-    pub(crate) fn wake(path: &Path) -> io::Result<()> {
-        for signal in [SIGTERM, SIGINT] {
+    /// Lets every handled signal send a datagram to the socket at `path`. Without it a signal is noticed within a second.
+    pub(crate) fn wake(&self, path: &Path) -> io::Result<()> {
+        for signal in [SIGTERM, SIGINT].into_iter().filter(|_| self.is_installed) {
             let socket = UnixDatagram::unbound()?;
             socket.connect(path)?;
             low_level::pipe::register(signal, socket)?;

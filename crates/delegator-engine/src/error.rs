@@ -9,6 +9,7 @@ use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableRight};
 
 use crate::directory::UnfitDirectory;
+use crate::file::UnfitFile;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -38,6 +39,8 @@ pub enum EngineError {
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     Unfit { input: &'static str, path: PathBuf, problem: UnfitDirectory },
+    #[error("{} cannot be used as {input}: it {problem}", path.display())]
+    UnfitFile { input: &'static str, path: PathBuf, problem: UnfitFile },
     #[error("the agent cannot be run: {0}")]
     Agent(#[from] LocateError),
     #[error(transparent)]
@@ -50,6 +53,15 @@ pub enum EngineError {
     NoSession { path: PathBuf, problem: String },
     #[error("no restore point was kept for task {task}{}", problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NoRestorePoint { task: TaskId, problem: Option<String> },
+    #[error("task {task} is unknown here, and the repository of {} has no restore point of it", place.display())]
+    NoStoredPoint { task: TaskId, place: PathBuf },
+    #[error("{} could not be restored: {source}{}", failed.display(), other_trees(restored, untouched))]
+    RestoreIncomplete {
+        restored: Vec<PathBuf>,
+        failed: PathBuf,
+        untouched: Vec<PathBuf>,
+        source: RestoreError,
+    },
     #[error("task {busy} may write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
     #[error(
@@ -67,6 +79,14 @@ pub enum EngineError {
     Watching { detail: String, os_error: Option<i32> },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
+}
+
+fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
+    let list = |trees: &[PathBuf]| {
+        let names: Vec<String> = trees.iter().map(|tree| tree.display().to_string()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    format!("; restored before that: {}; not touched: {}", list(restored), list(untouched))
 }
 
 impl EngineError {

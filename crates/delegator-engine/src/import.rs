@@ -6,6 +6,7 @@ use std::path::Path;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{End, FailureKind, Mode, Place, TaskId};
 use delegator_registry::{Finish, Idempotency, NewTask, Past, Submitted, TaskFile};
+use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Outcome, Report, RolloutHead, RolloutReader,
     Summarizer,
@@ -21,16 +22,16 @@ use crate::record::{Record, StreamRecord, Swept};
 const HEAD_BYTES: usize = 4 << 20;
 
 impl Engine {
-    /// Imports one session file. The same session gives the same task.
+    /// Imports one session file, which was opened by its path. The same session gives the same task.
     pub fn import(
         &self,
+        file: std::fs::File,
         path: &Path,
         redactor: &Redactor,
         to_ms: impl Fn(&str) -> Option<i64>,
     ) -> Result<Submitted, EngineError> {
         let refuse =
             |problem: &str| EngineError::NoSession { path: path.to_owned(), problem: problem.to_owned() };
-        let file = std::fs::File::open(path).map_err(|error| refuse(&error.to_string()))?;
         let (head, report, events) = read(file, redactor).map_err(|error| refuse(&error.to_string()))?;
         let head = head.ok_or_else(|| refuse("it is not a session of Codex's"))?;
         let imported_at_ms = crate::clock::now_ms();
@@ -46,6 +47,7 @@ impl Engine {
             ..Finish::bare(end)
         };
         let mut registry = self.open()?;
+        registry.also_redact(redactor.clone());
         let task = task_of(fresh_id()?, &head, redactor);
         let past = Past { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();
@@ -81,16 +83,9 @@ fn read(mut file: std::fs::File, redactor: &Redactor) -> std::io::Result<Session
 
 fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     debug_assert_eq!(id.place(), Place::Local);
-    let first = head
-        .prompt
-        .as_deref()
-        .unwrap_or("Imported session")
-        .trim()
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let short: String = first.chars().take(120).collect();
+    // Redacted as a whole: a secret that is cut in two is not recognised.
+    let prompt = redactor.redact_str(head.prompt.as_deref().unwrap_or("Imported session").trim());
+    let title: String = prompt.lines().next().unwrap_or_default().chars().take(120).collect();
     NewTask {
         id,
         working_dir: head.cwd.clone().unwrap_or_else(|| "/".to_owned()),
@@ -99,7 +94,7 @@ fn task_of(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         mode: Mode::ReadOnly,
         agent: "codex".to_owned(),
         model: head.model.clone(),
-        title: redactor.redact_str(&short).into_owned(),
+        title,
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
         labels: [("imported".to_owned(), "true".to_owned())].into(),
         input: serde_json::json!({}),
@@ -123,6 +118,7 @@ fn end_of(report: &Report) -> End {
 fn record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
     let text = serde_json::to_string(report).unwrap_or_default();
     Record {
+        refused: RefusedCalls::default(),
         report: serde_json::from_str(&redactor.redact_str(&text)).unwrap_or_default(),
         last_events: serde_json::json!([]),
         last_output: String::new(),

@@ -95,6 +95,9 @@ pub(crate) struct Launch {
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
+    /// Values of variables the user named: hidden whatever they look like.
+    #[serde(default)]
+    pub(crate) named_secrets: Vec<String>,
 }
 
 impl Launch {
@@ -105,7 +108,8 @@ impl Launch {
 
     /// Hides what the submitter keeps secret.
     pub(crate) fn redactor(&self) -> Redactor {
-        self.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret)).build()
+        let builder = self.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret));
+        self.named_secrets.iter().fold(builder, |builder, secret| builder.named_secret(secret)).build()
     }
 
     pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch, EngineError> {

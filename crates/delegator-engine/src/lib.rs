@@ -22,10 +22,12 @@ mod error;
 mod error_places;
 mod estimate;
 mod evidence;
+mod file;
 mod import;
 mod insist;
 mod kept_points;
 mod launch;
+mod leftovers;
 mod look;
 #[cfg(all(test, debug_assertions))]
 mod model;
@@ -39,6 +41,7 @@ mod record;
 mod rescue;
 pub mod resident;
 mod restore;
+mod restore_lookup;
 mod restore_point;
 mod retention;
 mod retention_clock;
@@ -60,15 +63,16 @@ use shelf::Lent;
 
 pub use cancel::Cancelled;
 pub use clean::{Cleaned, Cleaning, POINTS_SHOWN};
-pub use delegator_git::RestoreError;
+pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::{VariableRight, variable_right};
 pub use detach::{LAUNCH, SUPERVISE, launch_supervisor};
 pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
 pub use estimate::Expected;
 pub use evidence::{
-    Artifact, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
+    Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
 };
+pub use file::{UnfitFile, open_file};
 pub use kept_points::{KeptReason, KeptRestorePoint};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
 pub use look::{LongLog, TaskFiles};
@@ -77,6 +81,7 @@ pub use overview::{Overview, Queued, Running, Wanted};
 pub use queue::QueueHeld;
 pub use record::{Record, StreamRecord, Swept};
 pub use restore::{RestoreAsked, Restored};
+pub use restore_lookup::{DroppedPoint, ListedPoint};
 pub use restore_point::{KeptPoint, PointProblem, restore_command};
 pub use retention::{PRUNE, prune};
 pub use shelf::Shelf;

@@ -20,6 +20,7 @@ use delegator_transcript::Report;
 use crate::Engine;
 use crate::end_signals::EndSignals;
 use crate::evidence::{Sighting, Watch};
+use crate::leftovers;
 use crate::other_tasks::owner_of;
 use crate::shelf::Lent;
 
@@ -114,6 +115,9 @@ impl Ports for TaskPorts {
     /// One of all the supervisors looks for all of them. What the look may ask for must not hold up the run.
     fn look_around(&self) {
         let mine = self.registry.borrow_mut().take_turn("rounds", ROUNDS_EVERY_MS, crate::clock::now_ms());
+        if *mine.as_ref().unwrap_or(&false) {
+            leftovers::remove_dead_submits(&mut self.registry.borrow_mut());
+        }
         if mine.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
             let engine = self.engine.clone();
             let _ = std::thread::Builder::new().spawn(move || engine.rescue());

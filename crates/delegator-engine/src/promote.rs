@@ -70,7 +70,9 @@ impl Engine {
             });
             match started {
                 Ok(launcher) => launchers.extend(launcher.map(|launcher| (task.id, nonce, launcher))),
-                Err(_) => drop(registry.give_back(&task.id, &nonce, now_ms())?),
+                Err(_) => {
+                    registry.give_back(&task.id, &nonce, now_ms())?;
+                }
             }
             crash_point(CrashPoint::SupervisorSpawned);
         }

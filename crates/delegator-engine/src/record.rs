@@ -3,6 +3,7 @@
 use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
 use delegator_supervisor::run::{Ended, StreamSummary};
+use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +23,8 @@ pub struct Record {
     pub stdout: StreamRecord,
     pub stderr: StreamRecord,
     pub warnings: Vec<String>,
+    #[serde(default)]
+    pub refused: RefusedCalls,
     /// What was sent to end it, in order; empty when it ended by itself.
     pub signals: Vec<String>,
     pub survivors: Vec<i32>,
@@ -84,6 +87,7 @@ impl Record {
             stdout: (&ended.stdout).into(),
             stderr: (&ended.stderr).into(),
             warnings: ended.warnings.clone(),
+            refused: ended.refused.clone(),
             signals: ended.signals.iter().map(|signal| signal.name().to_owned()).collect(),
             survivors: ended.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
             swept: Swept { processes: ended.sweep.ended, killed: ended.sweep.killed },

@@ -19,7 +19,7 @@ use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::other_tasks::owner_of;
 use crate::watch::Watch;
-use crate::{Engine, evidence, wake};
+use crate::{Engine, evidence, leftovers, wake};
 
 /// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
 const LOCKING_MAY_TAKE_MS: i64 = 2_000;
@@ -54,6 +54,7 @@ impl Engine {
 
     /// Ends what nobody supervises, and starts what may start. One cheap read when nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        leftovers::remove_dead_submits(registry);
         for active in registry.active()? {
             self.rescue_one(registry, &active)?;
         }
@@ -199,6 +200,7 @@ impl Rounds {
         engine.rescue_in(&mut watch.registry)?;
         self.place.get_or_insert_with(|| RoundsPlace::take(&engine.state_dir));
         engine.retain(&mut watch.registry)?;
+        engine.remove_orphaned_launches_on_a_thread(&mut watch.registry)?;
         let now = Instant::now();
         (self.next, self.next_if_one_is_missed) = (now + EVERY, now + MISSED_AGAIN);
         Ok(true)

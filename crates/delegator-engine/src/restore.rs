@@ -1,19 +1,22 @@
-//! Bringing a work tree back to what it was before a task.
+//! Bringing work trees back to what they were before a task.
 //!
-//! Files and index come back; HEAD and its branch only if asked. The present state is kept first, so a restore can be
-//! undone like a task. All that can be checked is checked before the first change.
+//! Files and index come back; HEAD and its branch only if asked. A task has one restore point per work tree it could write
+//! to, and all are checked before the first change. The present state of each is kept first, so a restore can be undone
+//! like a task. A restore never starts while another task may write to one of the trees.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::task::{State, TaskId};
-use delegator_git::{Plan, RestorePoint, look};
-use delegator_registry::{Registry, TaskDir};
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use delegator_git::{Plan, Prospect, RestoreError, RestorePoint, look};
+use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::restore_point::{KeptPoint, git, reference};
+use crate::restore_lookup::{Found, PointSource};
+use crate::restore_point::{git, undo_reference};
 
 /// A restore copies what it is about to overwrite, whatever its size.
 const MAY_TAKE: Duration = Duration::from_secs(300);
@@ -29,7 +32,7 @@ pub struct RestoreAsked {
     pub undo: bool,
 }
 
-/// What was done, or would be.
+/// What was done to one work tree, or would be.
 #[derive(Debug)]
 pub struct Restored {
     pub plan: Plan,
@@ -41,73 +44,157 @@ pub struct Restored {
     pub head_restored: bool,
 }
 
+impl Restored {
+    fn unchanged(prospect: &Prospect, point: RestorePoint) -> Restored {
+        Restored { plan: prospect.plan.clone(), point, undo: None, head_restored: false }
+    }
+}
+
+/// A checked restore of one work tree.
+struct Checked {
+    point: RestorePoint,
+    prospect: Prospect,
+    and_head: bool,
+}
+
+impl Checked {
+    fn changes_nothing(&self) -> bool {
+        self.prospect.plan.is_empty() && !self.and_head
+    }
+}
+
 impl Engine {
+    /// Restores every work tree of a task, that of its working directory first. A task that is no longer in the registry
+    /// is looked up in the repository `here` lies in.
     pub fn restore(
         &self,
         task: &TaskId,
         asked: RestoreAsked,
-        environment: &Variables,
-    ) -> Result<Restored, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: task.to_string() };
-        let mut registry = self.find()?.ok_or_else(unknown)?;
-        self.rescue_in(&mut registry)?;
-        registry.get(task)?.ok_or_else(unknown)?;
-        let dir = registry.dir().task(task);
-        let mut kept = KeptPoint::read(&dir)?.unwrap_or_default();
-        let point = wanted(task, &kept, asked.undo)?;
-        refuse_while_busy(&registry, &point.top_level)?;
-        let git = git(environment, &point.top_level, MAY_TAKE)?;
-        let mut prospect = look(&git, &point, dir.path())?;
-        let plan = prospect.plan.clone();
-        let and_head = asked.and_head && plan.head_moved;
-        if and_head {
-            prospect.check_head()?;
+        (environment, here): (&Variables, &Path),
+    ) -> Result<Vec<Restored>, EngineError> {
+        let mut registry = self.find()?;
+        if let Some(registry) = &mut registry {
+            self.rescue_in(registry)?;
         }
-        if asked.dry_run || (plan.is_empty() && !and_head) {
-            return Ok(Restored { plan, point, undo: None, head_restored: false });
+        let source = PointSource { registry: registry.as_deref(), environment, here };
+        let mut found = source.find(task)?;
+        let points = wanted(task, &found, asked.undo)?;
+        refuse_while_busy(registry.as_deref(), &points)?;
+        let mut checked = Vec::new();
+        for point in points {
+            let git = git(environment, &point.top_level, MAY_TAKE)?;
+            let prospect = look(&git, &point, found.place.path())?;
+            let and_head = asked.and_head && prospect.plan.head_moved;
+            if and_head {
+                prospect.check_head()?;
+            }
+            checked.push(Checked { point, prospect, and_head });
+        }
+        if asked.dry_run || checked.iter().all(Checked::changes_nothing) {
+            return Ok(checked
+                .into_iter()
+                .map(|one| Restored::unchanged(&one.prospect, one.point))
+                .collect());
         }
         // Looking may have taken a while.
-        refuse_while_busy(&registry, &point.top_level)?;
-        let name = format!("{}.undo-{}", reference(task, 0), kept.undo.len() + 1);
-        let undo = prospect.keep_undo(&name).map_err(delegator_git::RestoreError::from)?;
-        note(&mut kept, &undo, &dir)?;
-        prospect.apply(&undo, and_head)?;
-        Ok(Restored { plan, point, undo: Some(undo), head_restored: and_head })
+        let points: Vec<RestorePoint> = checked.iter().map(|one| one.point.clone()).collect();
+        refuse_while_busy(registry.as_deref(), &points)?;
+        let undo = keep_undo(&mut checked, &mut found)?;
+        apply(checked, undo)
     }
 }
 
-fn wanted(task: &TaskId, kept: &KeptPoint, undo: bool) -> Result<RestorePoint, EngineError> {
-    let found = if undo { kept.undo.last().and_then(|undo| undo.first()) } else { kept.points.first() };
-    let problem = if undo {
-        Some("it was never restored".to_owned())
-    } else {
-        kept.problems.first().map(|one| one.problem.clone())
+fn wanted(task: &TaskId, found: &Found, undo: bool) -> Result<Vec<RestorePoint>, EngineError> {
+    let kept = &found.kept;
+    let points = if undo { kept.undo.last().cloned().unwrap_or_default() } else { kept.points.clone() };
+    let problem = match undo {
+        true => Some("it was never restored".to_owned()),
+        false => kept.problems.first().map(|one| one.problem.clone()),
     };
-    found.cloned().ok_or_else(|| EngineError::NoRestorePoint { task: task.clone(), problem })
+    match points.is_empty() {
+        true => Err(EngineError::NoRestorePoint { task: task.clone(), problem }),
+        false => Ok(points),
+    }
 }
 
-/// Durable before anything changes: whoever dies half-way leaves the way back.
-fn note(kept: &mut KeptPoint, undo: &RestorePoint, dir: &TaskDir) -> Result<(), EngineError> {
-    kept.undo.push(vec![undo.clone()]);
-    kept.write(dir)
+/// Keeps the present state of every tree that will change, and notes it durably before the first change: a crash half-way
+/// leaves the way back.
+fn keep_undo(checked: &mut [Checked], found: &mut Found) -> Result<Vec<Option<RestorePoint>>, EngineError> {
+    let mut number = found.kept.undo.len() + 1;
+    // A crash may have left undo points that were never noted.
+    loop {
+        let mut is_free = true;
+        for one in checked.iter() {
+            let reference = undo_reference(&one.point.reference, number);
+            is_free &= one.prospect.is_free(&reference).map_err(RestoreError::from)?;
+        }
+        if is_free {
+            break;
+        }
+        number += 1;
+    }
+    let mut undo = Vec::new();
+    for one in checked {
+        undo.push(match one.changes_nothing() {
+            true => None,
+            false => {
+                let reference = undo_reference(&one.point.reference, number);
+                Some(one.prospect.keep_undo(&reference).map_err(RestoreError::from)?)
+            }
+        });
+    }
+    found.kept.undo.push(undo.iter().flatten().cloned().collect());
+    found.note()?;
+    crash_point(CrashPoint::UndoNoted);
+    Ok(undo)
+}
+
+fn apply(checked: Vec<Checked>, undo: Vec<Option<RestorePoint>>) -> Result<Vec<Restored>, EngineError> {
+    let trees: Vec<PathBuf> = checked.iter().map(|one| one.point.top_level.clone()).collect();
+    let mut done = Vec::new();
+    for (number, (one, undo)) in checked.into_iter().zip(undo).enumerate() {
+        let Some(undo) = undo else {
+            done.push(Restored::unchanged(&one.prospect, one.point));
+            continue;
+        };
+        let plan = one.prospect.plan.clone();
+        if let Err(source) = one.prospect.apply(&undo, one.and_head) {
+            if trees.len() == 1 {
+                return Err(source.into());
+            }
+            let (before, rest) = trees.split_at(number);
+            let after = rest.get(1..).unwrap_or_default();
+            return Err(EngineError::RestoreIncomplete {
+                restored: before.to_vec(),
+                failed: one.point.top_level,
+                untouched: after.to_vec(),
+                source,
+            });
+        }
+        done.push(Restored { plan, point: one.point, undo: Some(undo), head_restored: one.and_head });
+    }
+    Ok(done)
 }
 
 /// A task that writes, or is about to, would write into what is being restored.
-fn refuse_while_busy(registry: &Registry, top_level: &Path) -> Result<(), EngineError> {
+fn refuse_while_busy(registry: Option<&Registry>, points: &[RestorePoint]) -> Result<(), EngineError> {
+    let Some(registry) = registry else { return Ok(()) };
     let mut unfinished = registry.queue(u32::MAX)?;
     for active in registry.active()? {
         unfinished.extend(registry.get(&active.id)?);
     }
-    let writes_there = |working_dir: &str| {
-        let dir = Path::new(working_dir);
-        dir.starts_with(top_level) || top_level.starts_with(dir)
-    };
-    let unfinished = unfinished.into_iter().filter(|task| !task.state.is_terminal() && task.mode.writes());
-    match unfinished.into_iter().find(|task| writes_there(&task.working_dir)) {
-        Some(busy) => {
-            let state: State = busy.state;
-            Err(EngineError::WorkTreeBusy { busy: busy.id, state, top_level: top_level.to_owned() })
+    unfinished.retain(|task| !task.state.is_terminal() && task.mode.writes());
+    for point in points {
+        let top_level = &point.top_level;
+        if let Some(busy) = unfinished.iter().find(|task| writes_in(task, top_level)) {
+            let (busy, state) = (busy.id.clone(), busy.state);
+            return Err(EngineError::WorkTreeBusy { busy, state, top_level: top_level.clone() });
         }
-        None => Ok(()),
     }
+    Ok(())
+}
+
+fn writes_in(task: &Task, top_level: &Path) -> bool {
+    let directories = task.work_trees.iter().map(|tree| tree.root()).chain([Path::new(&task.working_dir)]);
+    directories.into_iter().any(|dir| dir.starts_with(top_level) || top_level.starts_with(dir))
 }

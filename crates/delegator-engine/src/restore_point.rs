@@ -92,12 +92,20 @@ pub fn restore_command(task: &TaskId) -> String {
     format!("mcp-delegator restore {task} --confirm-destructive")
 }
 
+pub(crate) const PREFIX: &str = "refs/mcp-delegator/";
+
 /// The ref of a task's restore point. Directories may share a repository, so each has a ref of its own.
 pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
     match directory {
-        0 => format!("refs/mcp-delegator/{task}"),
-        later => format!("refs/mcp-delegator/{task}.{}", later + 1),
+        0 => format!("{PREFIX}{task}"),
+        later => format!("{PREFIX}{task}.{}", later + 1),
     }
+}
+
+/// The ref of the state before the restore of that number. An undo can be undone, under the same name.
+pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
+    let first = reference.split(".undo-").next().unwrap_or(reference);
+    format!("{first}.undo-{number}")
 }
 
 /// git as the submitter has it, but never one that lies in the work tree.
@@ -108,36 +116,51 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, may_take: Duration) -
     Ok(Git::new(located.program, given, may_take))
 }
 
-/// Creates a restore point of the work tree of each directory the task may write to, the working directory first. The
-/// directories lie in different work trees. Returns, for each, the state to compare with later: `None` outside a work
-/// tree, or the reason why there is none.
-pub(crate) fn keep(
-    task: &TaskId,
-    dir: &TaskDir,
-    directories: &[&Path],
-    environment: &Variables,
-) -> Vec<Result<Option<Baseline>, String>> {
-    let mut kept = KeptPoint::default();
-    let mut baselines = Vec::new();
-    for (number, directory) in directories.iter().enumerate() {
-        baselines.push(match keep_one(dir, directory, &reference(task, number), environment) {
+/// Creates the restore points of one task, a directory at a time, the working directory first.
+#[derive(Debug)]
+pub(crate) struct PointKeeper<'a> {
+    task: &'a TaskId,
+    dir: &'a TaskDir,
+    environment: &'a Variables,
+    directories: usize,
+    kept: KeptPoint,
+}
+
+impl<'a> PointKeeper<'a> {
+    pub(crate) fn new(task: &'a TaskId, dir: &'a TaskDir, environment: &'a Variables) -> PointKeeper<'a> {
+        PointKeeper { task, dir, environment, directories: 0, kept: KeptPoint::default() }
+    }
+
+    /// Creates a restore point of the work tree the directory lies in. Returns the state to compare with later: `None`
+    /// outside a work tree, or the reason why there is none.
+    pub(crate) fn keep(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
+        let reference = reference(self.task, self.directories);
+        self.directories += 1;
+        match keep_one(self.dir, directory, &reference, self.environment) {
             Ok(None) => Ok(None),
             Ok(Some(Kept { point, baseline })) => {
-                kept.points.push(point);
+                self.kept.points.push(point);
                 baseline.map(Some).map_err(|error| first_line(&error.to_string()))
             }
             Err(error) => {
                 let problem = first_line(&error.to_string());
-                kept.problems.push(PointProblem { path: directory.to_path_buf(), problem: problem.clone() });
+                self.skip(directory, &problem);
                 Err(problem)
             }
-        });
+        }
     }
-    if kept != KeptPoint::default() {
-        // A full disk must not stop the task.
-        let _ = kept.write(dir);
+
+    /// Records that a directory has no restore point.
+    pub(crate) fn skip(&mut self, directory: &Path, problem: &str) {
+        self.kept.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
     }
-    baselines
+
+    /// Writes down what was kept. A full disk must not stop the task.
+    pub(crate) fn finish(self) {
+        if self.kept != KeptPoint::default() {
+            let _ = self.kept.write(self.dir);
+        }
+    }
 }
 
 fn keep_one(

@@ -8,6 +8,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use delegator_domain::redact::Redactor;
 use delegator_registry::{Registry, StateDir};
 
 /// More calls than this are seldom at work at once, and a connection is not nothing.
@@ -17,12 +18,20 @@ const KEPT: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Shelf {
     place: Option<Arc<Mutex<Vec<Registry>>>>,
+    /// What connections hide from the database.
+    redactor: Option<Redactor>,
 }
 
 impl Shelf {
     /// For a process that stays.
     pub fn keeping() -> Shelf {
-        Shelf { place: Some(Arc::default()) }
+        Shelf { place: Some(Arc::default()), redactor: None }
+    }
+
+    /// The same, with connections that hide what this redactor hides.
+    #[must_use]
+    pub fn redacting(self, redactor: Redactor) -> Shelf {
+        Shelf { redactor: Some(redactor), ..self }
     }
 
     /// A connection to the registry of this directory, if one is there and good. The others are closed.
@@ -35,7 +44,8 @@ impl Shelf {
         }
     }
 
-    pub(crate) fn lend(&self, registry: Registry) -> Lent {
+    pub(crate) fn lend(&self, mut registry: Registry) -> Lent {
+        registry.redact_with(self.redactor.clone());
         Lent { registry: Some(registry), shelf: self.clone() }
     }
 

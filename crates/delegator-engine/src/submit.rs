@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::redact::is_secret_name;
+use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::{Idempotency, NewTask, Registry, Task, WaitsFor};
 use delegator_supervisor::agent::{VariableRight, agent_environment, task_marker, variable_right};
@@ -16,7 +16,9 @@ use crate::clock::{fresh_id, now_ms};
 use crate::directory::real_directory;
 use crate::error::EngineError;
 use crate::estimate::{Expected, History};
+use crate::file::open_file;
 use crate::launch::{AgentProgram, Launch, Settings};
+use crate::leftovers;
 use crate::nesting::Nesting;
 use crate::work_tree::work_trees;
 
@@ -88,10 +90,14 @@ impl Engine {
         for directory in &mut settings.add_dirs {
             *directory = checked("add_dirs", directory, &settings.allowed_roots)?;
         }
+        for image in &mut settings.images {
+            *image = real_file("images", image, &settings.allowed_roots, &self.state_dir)?;
+        }
         let id = fresh_id()?;
         let mut launch = Engine::launch_of(&submission, &id);
         launch.place_check(&id)?;
         let mut registry = self.open()?;
+        registry.also_redact(launch.redactor());
         submission.nesting.check_children(&registry)?;
         let task = NewTask {
             id,
@@ -102,13 +108,14 @@ impl Engine {
             agent: submission.agent_name,
             model: submission.settings.model.clone(),
             title: submission.title,
-            text: redacted_text(&launch),
+            text: launch.task.clone(),
             labels: submission.labels,
-            input: submission.nesting.noted_in(launch.without_secrets(submission.input)),
+            input: submission.nesting.noted_in(without_key(submission.input)),
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
+        leftovers::remove_dead_submits(&mut registry);
         // From here on the task exists: an error would make the caller submit it again. The next pass starts it.
         let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeAnswer);
@@ -150,24 +157,46 @@ impl Engine {
     fn launch_of(submission: &Submission, id: &TaskId) -> Launch {
         let marker = task_marker(id, submission.settings.depth);
         let given = submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let secrets = submission.environment.iter().filter_map(|(name, value)| {
-            let (name, value) = (name.to_str()?, value.to_str()?);
-            is_secret_name(name, &submission.secret_names).then(|| value.to_owned())
-        });
+        let texts =
+            submission.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        let named = &submission.secret_names;
+        let (mut secrets, mut named_secrets) = (Vec::new(), Vec::new());
+        for (name, value) in texts {
+            if is_listed(name, named) {
+                named_secrets.push(value.to_owned());
+            } else if is_secret_name(name, named) {
+                secrets.push(value.to_owned());
+            }
+        }
         Launch {
             task: submission.text.clone(),
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
             umask: submission.umask,
             variables: agent_environment(given, &submission.passed_on, &marker),
-            secrets: secrets.collect(),
+            secrets,
+            named_secrets,
         }
     }
 }
 
-/// What the task says, as it may be kept.
-fn redacted_text(launch: &Launch) -> String {
-    launch.redactor().redact_str(&launch.task).into_owned()
+/// The input without its idempotency key, which is stored as a digest only.
+fn without_key(mut input: Value) -> Value {
+    if let Some(object) = input.as_object_mut() {
+        object.shift_remove("idempotency_key");
+    }
+    input
+}
+
+/// The resolved path of a file the agent is given to read.
+pub(crate) fn real_file(
+    input: &'static str,
+    path: &Path,
+    roots: &[PathBuf],
+    state_dir: &Path,
+) -> Result<PathBuf, EngineError> {
+    let refuse = |problem| EngineError::UnfitFile { input, path: path.to_owned(), problem };
+    open_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
 }
 
 fn checked(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {

@@ -16,6 +16,8 @@ pub(crate) struct Happened {
     /// Files of which is only known that they changed.
     pub(crate) more: u64,
     pub(crate) lines: Option<Lines>,
+    /// Some files were not examined.
+    pub(crate) is_partial: bool,
     pub(crate) commits: u64,
     pub(crate) commands: u64,
     /// Passed, failed, as its last runs tell; `None` where no test was counted.
@@ -49,7 +51,9 @@ impl Happened {
             deleted: files.deleted.len().saturating_sub(renamed) as u64,
             renamed: renamed as u64,
             more: files.not_listed,
-            lines: evidence.lines,
+            // A sum that lacks some files would mislead.
+            lines: evidence.lines.filter(|_| evidence.lines_not_counted == 0),
+            is_partial: evidence.is_partial(),
             commits: evidence.history.as_ref().map_or(0, |history| history.commits),
             commands,
             tests,
@@ -88,6 +92,7 @@ impl Happened {
         let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         let mut told: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
         match (told.first_mut(), self.more) {
+            (None, 0) if self.is_partial => return "changed nothing in the files examined".to_owned(),
             (None, 0) => return "changed nothing".to_owned(),
             (None, more) => return format!("changed {}", plural(more, "file")),
             (Some(first), _) => *first = format!("{} {}", counts[0].0, plural(counts[0].1, "file")),
@@ -125,6 +130,7 @@ mod tests {
         for (happened, expected) in [
             (nothing, "Changed nothing"),
             (Happened { lines: lines(0, 0), ..nothing }, "Changed nothing"),
+            (Happened { is_partial: true, ..nothing }, "Changed nothing in the files examined"),
             (Happened { commands: 2, ..nothing }, "Changed nothing, ran 2 commands"),
             (Happened { modified: 9, lines: lines(342, 17), ..nothing }, "Modified 9 files (+342 −17)"),
             (

@@ -96,17 +96,6 @@ impl Launch {
         probe_sandbox(&plan, &forbidden, PROBE_MAY_TAKE).map_err(|error| error.to_string())
     }
 
-    /// The input as it may be kept: words of a command are text like the task's own.
-    pub(crate) fn without_secrets(&self, mut input: Value) -> Value {
-        let redactor = self.redactor();
-        for word in input.get_mut("verify").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(text) = word.as_str() {
-                *word = redactor.redact_str(text).into_owned().into();
-            }
-        }
-        input
-    }
-
     /// The check as the supervisor takes it.
     pub(crate) fn check(&self, id: &TaskId, workdir: &Path) -> Option<VerifySpec> {
         let verify = self.settings.verify.as_ref()?;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::end_signals::EndSignals;
 use delegator_registry::{TaskDir, private_runtime_dir, socket_path};
 
-/// Binds the task's socket and says where it is.
-pub(crate) fn listen(dir: &TaskDir) -> io::Result<UnixDatagram> {
+/// Binds the task's socket and says where it is. Signals wake the supervisor through it, too.
+pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixDatagram> {
     let path = place(dir)?;
     private_runtime_dir(&path).map_err(io::Error::other)?;
     // One of an earlier attempt: the lock says that nobody listens there any more.
@@ -24,7 +24,7 @@ pub(crate) fn listen(dir: &TaskDir) -> io::Result<UnixDatagram> {
     socket.set_nonblocking(true)?;
     dir.publish_socket(&path).map_err(io::Error::other)?;
     // A signal that wakes nobody is noticed all the same, a little later.
-    let _ = EndSignals::wake(&path);
+    let _ = signals.wake(&path);
     Ok(socket)
 }
 

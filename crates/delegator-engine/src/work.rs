@@ -23,9 +23,10 @@ use crate::end_signals::EndSignals;
 use crate::error::EngineError;
 use crate::evidence::{self, Circumstances};
 use crate::insist::insist;
-use crate::launch::{Launch, Limits};
+use crate::launch::{Launch, Limits, Settings};
 use crate::ports::TaskPorts;
 use crate::record::{Record, tokens};
+use crate::submit::real_file;
 use crate::verification::{CheckRecord, Verify};
 use crate::{Engine, crowd, error_places, look, wake};
 
@@ -63,9 +64,12 @@ pub(crate) fn work_under(
         start_time: me.start_time,
         pid_ns: me.pid_namespace,
     };
-    let socket = wake::listen(&dir).ok();
+    let socket = wake::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
     let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| launch_of(id, bytes));
+    if let Ok(launch) = &launch {
+        registry.also_redact(launch.redactor());
+    }
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::make(id));
     match registry.begin_work(id, nonce, &me, Some(containment(group.is_some())), now_ms())? {
@@ -88,11 +92,12 @@ pub(crate) fn work_under(
         // The agent was not started yet, and is not started any more.
         Ok(_) if signals.reason().is_some() => Finish::bare(End::Cancelled { reason: signals.reason() }),
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok(Prepared { spec, mode, limits, verify }) => {
+        Ok(Prepared { spec, mode, limits, verify, add_dirs }) => {
             let around = Circumstances {
                 task: id,
                 dir: &dir,
                 workdir: &spec.workdir,
+                add_dirs: &add_dirs,
                 environment: &spec.environment,
                 writes: mode.writes(),
             };
@@ -134,7 +139,8 @@ pub(crate) fn work_under(
     crash_point(CrashPoint::SocketRemoved);
     finished?;
     // Nobody waits for us any more.
-    engine.retain(&mut registry)
+    engine.retain(&mut registry)?;
+    engine.remove_orphaned_launches(&mut registry)
 }
 
 fn run(spec: RunSpec, ports: &TaskPorts) -> Ended {
@@ -179,6 +185,8 @@ struct Prepared {
     mode: Mode,
     limits: Limits,
     verify: Option<Verify>,
+    /// Canonical paths of the additional directories.
+    add_dirs: Vec<PathBuf>,
 }
 
 /// Puts everything the launch file says into the form a run takes.
@@ -190,17 +198,15 @@ fn prepare(
     group: Option<Cgroup>,
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
-    let (workdir, real) = open_dir(&launch.settings.working_dir, roots)?;
-    for directory in &launch.settings.add_dirs {
-        open_dir(directory, roots)?;
-    }
-    let output_schema = match &launch.settings.output_schema {
-        Some(schema) => {
-            dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
-            Some(dir.file(TaskFile::OutputSchema))
-        }
-        None => None,
-    };
+    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
+    // The agent takes these by name only, so it is given the real path of what was opened. The supervisor compares the
+    // two once more right before it starts the agent; after that only the agent's own sandbox resolves the name.
+    let added = launch.settings.add_dirs.iter().map(|directory| open_dir("add_dirs", directory, roots));
+    let pinned = added.collect::<Result<Vec<_>, _>>()?;
+    let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
+    let images = launch.settings.images.iter();
+    let images = images.map(|image| real_file("images", image, roots, &engine.state_dir));
+    let images = images.collect::<Result<Vec<_>, _>>()?;
     let settings = &launch.settings;
     let request = LaunchRequest {
         program: launch.agent.program.clone(),
@@ -211,9 +217,9 @@ fn prepare(
         model: settings.model.clone(),
         profile: settings.profile.clone(),
         reasoning_effort: settings.reasoning_effort.clone(),
-        images: settings.images.clone(),
-        add_dirs: settings.add_dirs.clone(),
-        output_schema,
+        images,
+        add_dirs: add_dirs.clone(),
+        output_schema: write_output_schema(dir, settings)?,
         skip_git_repo_check: settings.skip_git_repo_check,
         env_policy: settings.env_policy(),
         marker: task_marker(id, settings.depth),
@@ -229,6 +235,7 @@ fn prepare(
         codex_home: codex_home(&launch.variables),
         environment: launch.variables.clone(),
         workdir,
+        pinned,
         umask: launch.umask,
         limits: settings.run_limits(),
         max_stream_bytes: settings.max_stream_bytes,
@@ -244,13 +251,21 @@ fn prepare(
         },
         verify: launch.check(id, &real),
     };
-    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify: settings.verify.clone() })
+    let verify = settings.verify.clone();
+    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
+}
+
+/// The agent takes a schema as a file.
+fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
+    let Some(schema) = &settings.output_schema else { return Ok(None) };
+    dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
+    Ok(Some(dir.file(TaskFile::OutputSchema)))
 }
 
 /// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
 /// starts in the one that was checked.
-fn open_dir(path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
-    let refuse = |problem| EngineError::Unfit { input: "working_dir", path: path.to_owned(), problem };
+fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+    let refuse = |problem| EngineError::Unfit { input, path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
         .map_err(|error| refuse(std::io::Error::from(error).into()))?;
     let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));

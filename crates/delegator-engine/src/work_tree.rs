@@ -23,7 +23,7 @@ pub(crate) fn work_trees(settings: &Settings) -> Vec<WorkTree> {
 }
 
 /// The git top level the canonical directory lies in, else the directory itself.
-fn work_tree_of(real: &Path) -> WorkTree {
+pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
     real.ancestors().find_map(top_level).unwrap_or_else(|| WorkTree::directory(real.to_owned()))
 }
 

@@ -90,12 +90,13 @@ impl Prospect {
             }
             let paths = joined(self.sorted.write.iter().map(Vec::as_slice));
             self.scratch.run(TARGET, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
+            // Before the permissions: changing them changes the time by which git trusts what it wrote.
+            self.verify_written()?;
         }
         for path in &self.directories.make {
             make_directory(&on_disk(top, path))?;
         }
-        self.permissions(opened)?;
-        self.verify_written()
+        self.permissions(opened)
     }
 
     /// Makes the directories writable in which something changes. Returns the permissions they had.

@@ -146,7 +146,7 @@ pub(crate) fn capture(
     )?;
     let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
         known.submodules.into_iter().partition(|path| is_checked_out(scratch, path));
-    let mut repositories: Vec<RepoPath> = checked_out.iter().map(|path| as_directory(path)).collect();
+    let mut repositories: Vec<RepoPath> = checked_out.iter().map(as_directory).collect();
     repositories.extend(ignored.repositories);
     for path in &repositories {
         gatherer.leave_out_repository(path);

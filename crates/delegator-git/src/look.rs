@@ -14,7 +14,7 @@ use crate::capture::{Limits, Purpose, capture};
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::kept::{Directories, KeptState};
-use crate::listing::{GITLINK, RepoPath, joined, on_disk, shown};
+use crate::listing::{GITLINK, RepoPath, on_disk, shown};
 use crate::point::RestorePoint;
 use crate::record::{existing, record};
 use crate::repository::{Head, Repository, find};
@@ -69,7 +69,7 @@ pub struct Prospect {
 
 /// A restore is worth more time than a restore point.
 const MAY_SURVEY: Duration = Duration::from_secs(60);
-/// The index the kept work tree is in.
+/// The index with the files to write, as they were.
 pub(crate) const TARGET: &str = "target";
 
 /// Checks whether and how a restore point can be brought back. Adds nothing to the repository.
@@ -97,11 +97,9 @@ pub fn look(git: &Git, point: &RestorePoint, place: &Path) -> Result<Prospect, R
         before.retain(|path, _| !is_absent(&kept.absent, path));
     }
     let (present, now) = present(&scratch, &before, kept.as_ref())?;
-    fs::copy(scratch.path("index"), scratch.path(TARGET))
-        .map_err(GitError::io("copy", scratch.path("index")))?;
-    scratch.run(TARGET, ["read-tree", "--reset", &point.tree], b"")?;
     let sorted = sort(&scratch, (point, kept.as_ref()), &present, (&before, &now))?;
     in_the_way(&repository, &sorted)?;
+    fill_index(&scratch, TARGET, before.iter().filter(|(path, _)| sorted.write.binary_search(path).is_ok()))?;
     complete(&scratch, point, (&before, kept.as_ref()), &sorted)?;
     let directories = Directories::compare(&repository.top_level, kept.as_ref(), &present.survey, &sorted);
     let plan =
@@ -160,6 +158,13 @@ fn plan(
 }
 
 impl Prospect {
+    /// Whether a name for an undo point is not taken.
+    pub fn is_free(&self, reference: &str) -> Result<bool, GitError> {
+        let scratch = &self.scratch;
+        let is_stored = scratch.store().read(reference).is_some();
+        Ok(!is_stored && scratch.repository.value(&scratch.git, reference)?.is_none())
+    }
+
     /// Keeps the present state, so that the restore can itself be undone.
     pub fn keep_undo(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
         self.present.about_to_write.clone_from(&self.sorted.write);
@@ -276,11 +281,28 @@ fn ignored_then<'a>(
     }
     let place = scratch.path("rules");
     fs::create_dir(&place).map_err(GitError::io("make", &place))?;
-    let rules = kept.keys().filter(|path| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
+    let rules = kept.iter().filter(|(path, _)| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
+    let index = "rules-index";
+    fill_index(scratch, index, rules)?;
     let prefix = format!("--prefix={}/", place.display());
-    let rules = joined(rules.map(Vec::as_slice));
-    scratch.run(TARGET, ["checkout-index", "-z", "--force", &prefix, "--stdin"], &rules)?;
-    scratch.ignored_in(TARGET, &place, &paths)
+    scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
+    scratch.ignored_in(index, &place, &paths)
+}
+
+/// Makes an index with these files and nothing else.
+fn fill_index<'a>(
+    scratch: &Scratch,
+    index: &str,
+    files: impl Iterator<Item = (&'a RepoPath, &'a (String, String))>,
+) -> Result<(), GitError> {
+    let mut entries = Vec::new();
+    for (path, (mode, id)) in files {
+        entries.extend_from_slice(format!("{mode} {id}\t").as_bytes());
+        entries.extend_from_slice(path);
+        entries.push(0);
+    }
+    scratch.run(index, ["read-tree", "--empty"], b"")?;
+    scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
 }
 
 /// Refuses where something that must stay stands in the place of something that is to be written.

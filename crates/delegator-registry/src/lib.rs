@@ -27,11 +27,13 @@ mod files;
 mod ops;
 mod registry;
 mod row;
+mod sink;
 mod state_dir;
 mod task;
 
 pub use database::aside::{SetAside, set_aside_damaged};
 pub use error::{RegistryError, StateDirError};
+pub use files::durable::make_private_path;
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
 pub use files::task_dir::{TaskDir, TaskFile};

@@ -3,10 +3,12 @@
 //! Every change goes through [`Registry::write`]: it takes the write lock first (`BEGIN IMMEDIATE`), so what is read inside
 //! is what is changed. Connections are cheap; each thread and each process has its own.
 
+use delegator_domain::redact::Redactor;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::database::open::{self, FileMark};
 use crate::error::{RegistryError, explain, wants_space};
+use crate::sink::Sink;
 use crate::state_dir::StateDir;
 
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub struct Registry {
     pub(crate) db: Connection,
     pub(crate) dir: StateDir,
     mark: FileMark,
+    /// Through which texts go into the database.
+    pub(crate) sink: Sink,
 }
 
 /// Something to compare: if it differs, something has changed in between. Costs no read of any table.
@@ -29,7 +33,7 @@ impl Registry {
     /// Opens the registry, creating it where there never was one.
     pub fn open(dir: &StateDir) -> Result<Registry, RegistryError> {
         let (db, mark) = open::open(dir)?;
-        Ok(Registry { db, dir: dir.clone(), mark })
+        Ok(Registry { db, dir: dir.clone(), mark, sink: Sink::default() })
     }
 
     /// Opens the registry that is there; `None` where nobody made one yet. Creates nothing: a question asked on a fresh
@@ -39,13 +43,23 @@ impl Registry {
             return Ok(None);
         }
         let (db, mark) = open::open_existing(dir)?;
-        Ok(Some(Registry { db, dir: dir.clone(), mark }))
+        Ok(Some(Registry { db, dir: dir.clone(), mark, sink: Sink::default() }))
     }
 
     /// Whether this still is the registry of its directory, as it was when it was opened: the same file, and no newer
     /// program has changed its tables.
     pub fn is_current(&self) -> bool {
         FileMark::of(&self.dir.database(), &self.db).is_ok_and(|mark| mark == self.mark)
+    }
+
+    /// Hides from now on what this redactor hides, and nothing that was added before.
+    pub fn redact_with(&mut self, redactor: Option<Redactor>) {
+        self.sink = Sink::of(redactor);
+    }
+
+    /// Hides what this redactor hides as well.
+    pub fn also_redact(&mut self, redactor: Redactor) {
+        self.sink.add(redactor);
     }
 
     pub fn dir(&self) -> &StateDir {

@@ -104,9 +104,11 @@ impl StateDir {
         refuse_network(path, path)?;
         let ballast = Ballast::new(path.join("held-back"), options.held_back_bytes);
         let dir = StateDir { path: path.to_owned(), options: options.clone(), ballast };
-        for file in [dir.database(), dir.beside_database("-wal"), dir.beside_database("-shm")] {
+        let files = [dir.database(), dir.beside_database("-wal"), dir.beside_database("-shm")];
+        let files = files.map(|file| (file, Kind::File)).into_iter();
+        for (file, kind) in files.chain([(dir.submitting(), Kind::Directory)]) {
             match fs::symlink_metadata(&file) {
-                Ok(_) => make_ours(&file, Kind::File)?,
+                Ok(_) => make_ours(&file, kind)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(StateDirError::io(&file, "look at")(error)),
             }
@@ -129,6 +131,11 @@ impl StateDir {
 
     pub(crate) fn tasks(&self) -> PathBuf {
         self.path.join("tasks")
+    }
+
+    /// Where submits under way have their entries.
+    pub(crate) fn submitting(&self) -> PathBuf {
+        self.path.join("submitting")
     }
 
     pub(crate) fn database(&self) -> PathBuf {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{Place, TaskId};
 use delegator_supervisor::agent::{LaunchPlan, task_marker};
-use delegator_supervisor::process::{ProcessIdentity, SweepLimits, sweep_lost};
+use delegator_supervisor::process::{Owner, ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{CancelRequest, EndingRecipe, Limits, Ports, RunSpec, Stream, supervise};
 use delegator_transcript::FoldOptions;
 
@@ -68,6 +68,7 @@ fn run_one(script: &str) {
             },
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             workdir: File::open("/").unwrap().into(),
+            pinned: Vec::new(),
             umask: 0o022,
             limits: Limits::default(),
             max_stream_bytes: 64 << 20,
@@ -156,7 +157,7 @@ fn measure() {
         }
         // From here on their agents are nobody's.
         let since = Instant::now();
-        let swept = sweep_lost(&task(), &|_| false, SweepLimits::default()).unwrap();
+        let swept = sweep_lost(&task(), &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
         println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, since.elapsed());
     }
     let floods = [

@@ -43,6 +43,7 @@ pub use fold::{
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;
 pub use json::Text;
+pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
 pub use map::{Dialect, Effect, MapWarning, NoPlace, Translator};
 pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};

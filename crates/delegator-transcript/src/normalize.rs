@@ -1,7 +1,7 @@
 //! Any dialect as 001 JSONL.
 //!
-//! A line of 001 goes out with the bytes it came in with, fields we never heard of included: on a 001 stream this is
-//! the identity. Lines of other dialects go out as the events they translate to. A line without a place in 001 is
+//! A line of 001 goes out with the bytes it came in with, unknown fields included; only a key that comes twice in one
+//! object (Codex writes two `id`s into web-search items) goes out once, the first time. Lines of other dialects go out as the events they translate to. A line without a place in 001 is
 //! counted with the reason, and passed through when asked for.
 //!
 //! `strict` leaves out every field 001 does not name and an `exit_code` of null. An over-long line cannot go out as
@@ -12,6 +12,7 @@ mod omitted;
 mod strict;
 mod write;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::decode::decode;
 use crate::event::Event;
 use crate::framer::{Framer, Line, LineLimits, LineText};
+use crate::json::unique::without_repeated_keys;
 use crate::map::{Dialect, Effect, MapWarning, NoPlace, Translator};
 
 /// How to normalise.
@@ -110,20 +112,22 @@ impl LineNormalizer {
         let summary = &mut self.summary;
         self.translator.translate(event, &mut |effect| match effect {
             Effect::Emit(event) => {
+                let start = out.len();
                 match as_it_came {
                     Some(line) if options.strict => strict::write_named_fields(line, out),
                     Some(line) => out.extend_from_slice(line.as_bytes()),
                     None => write::event(&event, options.strict, &text, out),
                 }
-                out.push(b'\n');
+                end_line(start, out);
                 summary.lines_written += 1;
                 summary.shortened += u64::from(line.is_cut());
             }
             Effect::NoPlace(why) => {
                 *summary.no_place.entry(why).or_default() += 1;
                 if options.keep_unknown && why.is_lost() {
+                    let start = out.len();
                     omitted::pass_on(line, &text, why, out);
-                    out.push(b'\n');
+                    end_line(start, out);
                     summary.lines_written += 1;
                     summary.shortened += u64::from(line.is_cut());
                 }
@@ -132,6 +136,17 @@ impl LineNormalizer {
             Effect::Warn(_) | Effect::Usage(_) | Effect::Interrupted | Effect::Idle | Effect::Done => {}
         });
     }
+}
+
+/// Ends the line that begins at `start`. Every line passes through here, so none has an object with a repeated key:
+/// neither one that goes out as it came nor one with values copied from a session file.
+fn end_line(start: usize, out: &mut Vec<u8>) {
+    let written = out.get(start..).and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default();
+    if let Cow::Owned(unique) = without_repeated_keys(written) {
+        out.truncate(start);
+        out.extend_from_slice(unique.as_bytes());
+    }
+    out.push(b'\n');
 }
 
 #[cfg(test)]

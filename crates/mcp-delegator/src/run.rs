@@ -30,6 +30,14 @@ use crate::stdout::{Printer, Written};
 use crate::views::{cap, fields};
 use crate::{logging, payload, requests};
 
+/// Where a call came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    CommandLine,
+    /// A server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
+    Server,
+}
+
 /// What a handler may know.
 #[derive(Debug)]
 pub struct Context<'a> {
@@ -37,6 +45,7 @@ pub struct Context<'a> {
     pub state_dir: Option<PathBuf>,
     pub process: &'a Process,
     pub screen: Screen<'a>,
+    pub surface: Surface,
     /// How long a call that stays with a task does so unless it is told: hosts give up after about a minute, people do not.
     pub call_budget: Option<Duration>,
     /// Where a server keeps its connections between calls.
@@ -45,7 +54,11 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     pub fn circumstances(&self) -> Circumstances<'_> {
-        Circumstances { config: self.config, current_dir: &self.process.current_dir }
+        Circumstances {
+            config: self.config,
+            current_dir: &self.process.current_dir,
+            state_dir: self.state_dir.as_deref(),
+        }
     }
 }
 
@@ -165,7 +178,7 @@ fn settle(invocation: Invocation) -> Asked {
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
-    match delegator_config::load(&sources) {
+    match delegator_config::load_for_call(&sources) {
         Ok(config) => (config, None),
         Err(error) => (Config::defaults(process.cores), Some(error)),
     }
@@ -254,17 +267,19 @@ fn execute(
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
     // What a configuration would have against it only one that can be read says.
-    let around = Circumstances { config, current_dir: &process.current_dir };
+    let state_dir = delegator_config::state_dir(&sources(process));
+    let around =
+        Circumstances { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
     let around = config_error.is_none().then_some(&around);
     let request = requests::validate(spec, object, problems, around)?;
-    let state_dir = delegator_config::state_dir(&sources(process));
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;
         state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let (state_dir, shelf) = (state_dir.ok(), Shelf::default());
-    let context = Context { config, state_dir, process, screen, call_budget: None, shelf };
+    let surface = Surface::CommandLine;
+    let context = Context { config, state_dir, process, screen, surface, call_budget: None, shelf };
     let run = spec
         .run
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;

@@ -1,19 +1,26 @@
-//! Where a transcript is read from: a file, or standard input.
+//! Where a transcript is read from: a task, a file, or standard input.
+//!
+//! On the command line the user names any of them. Over MCP a model does, so there it is a task's id or a regular file
+//! beneath `allowed_roots`, and never standard input, which carries the client's own messages.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError};
+use delegator_engine::{Engine, EngineError, open_file};
 use delegator_registry::TaskFile;
 
 use crate::commands::local::tasks::engine;
-use crate::fault::{AppError, ErrorCode, io_error};
-use crate::run::Context;
+use crate::fault::engine::unfit_file;
+use crate::fault::{AppError, ErrorCode, Problem, io_error};
+use crate::run::{Context, Surface};
 
 /// One read: large enough that reading is not what takes the time.
 const CHUNK: usize = 256 * 1024;
+
+/// The input that names a transcript.
+const SOURCE: &str = "source";
 
 /// An open transcript.
 #[derive(Debug)]
@@ -30,6 +37,9 @@ pub enum Source {
 impl Source {
     /// Opens what the caller named; without a name, standard input, unless a person sits in front of it.
     pub fn open(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
+        if context.surface == Surface::Server {
+            return Source::of_tool_call(context, named);
+        }
         let stdin_is_terminal = context.process.stdin_is_terminal;
         match named {
             Some("-") => Ok(Source::Stdin),
@@ -40,7 +50,26 @@ impl Source {
             None => Ok(Source::Stdin),
             Some(name) if looks_like_a_task(name) && !Path::new(name).exists() => of_task(context, name),
             Some(name) => {
-                open_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
+                open_any_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
+            }
+        }
+    }
+
+    /// What a tool call may name.
+    fn of_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
+        let refuse = |code, problem: &str| {
+            let problem = Problem::new(code, SOURCE, problem);
+            AppError::of_problems(vec![
+                problem.suggest(Some("Give a task's id, or the absolute path of a transcript file.")),
+            ])
+        };
+        match named {
+            None => Err(refuse(ErrorCode::MissingArgument, "is missing")),
+            Some("-") => Err(refuse(ErrorCode::InvalidValue, "cannot be standard input in a tool call")),
+            Some(name) if looks_like_a_task(name) => of_task(context, name),
+            Some(name) => {
+                let file = named_file(context, SOURCE, name)?;
+                Ok(Source::File { file, name: name.to_owned(), task: None })
             }
         }
     }
@@ -113,7 +142,7 @@ fn of_task(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
     Ok(Source::File { file, name, task: Some((engine, id)) })
 }
 
-fn open_file(name: &str) -> Result<File, AppError> {
+fn open_any_file(name: &str) -> Result<File, AppError> {
     let refuse = |code, words: String| AppError::new(code, format!("{name}: {words}")).context("file", name);
     match File::open(name) {
         Ok(_) if Path::new(name).is_dir() => {
@@ -126,6 +155,31 @@ fn open_file(name: &str) -> Result<File, AppError> {
             _ => refuse(ErrorCode::InvalidValue, error.to_string()),
         }),
     }
+}
+
+/// A file named in a tool call: a regular one beneath `allowed_roots`, outside the state directory, and not the one the
+/// server itself reads as its standard input.
+pub fn named_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
+    let path = Path::new(name);
+    let refuse = |problem: Problem| AppError::of_problems(vec![problem]);
+    if path.is_relative() {
+        let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
+        return Err(refuse(problem.value(name.into())));
+    }
+    let roots = context.config.paths("allowed_roots");
+    let (file, _) = open_file(path, roots, context.state_dir.as_deref())
+        .map_err(|problem| refuse(unfit_file(field, path, &problem)))?;
+    if is_standard_input(&file) {
+        let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
+        return Err(refuse(problem.value(name.into())));
+    }
+    Ok(file)
+}
+
+fn is_standard_input(file: &File) -> bool {
+    let place = |found: rustix::fs::Stat| (found.st_dev, found.st_ino);
+    let stdin = rustix::fs::fstat(io::stdin()).map(place);
+    stdin.is_ok() && stdin == rustix::fs::fstat(file).map(place)
 }
 
 fn looks_like_a_task(name: &str) -> bool {

@@ -44,6 +44,8 @@ enum Story {
     Hold,
     Import,
     SetAside,
+    /// A restore crashes before its first change.
+    Restore,
 }
 
 /// Every point has its story, or this does not compile.
@@ -51,8 +53,8 @@ fn story(point: CrashPoint) -> Story {
     use CrashPoint as At;
     match point {
         At::RegistryBuilt | At::RegistryNamed => Story::Submit,
-        At::DirectoryMade | At::TextWritten | At::LaunchWritten | At::DirectorySynced => Story::Submit,
-        At::RowCommitted | At::BeforeAnswer => Story::Submit,
+        At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Story::Submit,
+        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Story::Submit,
         At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Story::Submit,
         At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Story::Supervise,
         At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Story::Supervise,
@@ -71,6 +73,7 @@ fn story(point: CrashPoint) -> Story {
         At::QueueHeld => Story::Hold,
         At::ImportFilled | At::ImportCommitted => Story::Import,
         At::DatabaseAside | At::DatabaseReplaced => Story::SetAside,
+        At::UndoNoted => Story::Restore,
     }
 }
 
@@ -222,6 +225,27 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
             stage.answer(&["local", "run", "before"]);
             set_aside(stage, &name, point);
         }
+        Story::Restore => restore(stage, &name),
+    }
+}
+
+/// The undo point is noted before the first change, and neither is lost.
+fn restore(stage: &mut Stage, name: &str) {
+    let git = |args: &[&str]| stage.world.run_as(&PathBuf::from("/usr/bin/git"), args);
+    assert_eq!(git(&["init", "--quiet"]).exit, Some(0));
+    stage.world.write("project/code.txt", "mine\n");
+    stage.go();
+    let answer = stage.answer(&["local", "exec", "do it", "--mode", "workspace-write"]);
+    let id = stage.acknowledge(&answer);
+    stage.answer(&["local", "wait", &id, "--timeout-sec", "60"]);
+    stage.world.write("project/code.txt", "later\n");
+    stage.crash(name, &["restore", &id, "--confirm-destructive"]);
+    let code = || text_of(&stage.world.project().join("code.txt"));
+    assert_eq!(code(), "later\n", "nothing was changed before the crash");
+    for (args, expected) in [(&[][..], "mine\n"), (&["--undo"][..], "later\n")] {
+        let args = [&["restore", &id, "--confirm-destructive"], args].concat();
+        assert_eq!(stage.answer(&args)["data"]["restored"], true);
+        assert_eq!(code(), expected);
     }
 }
 
@@ -334,7 +358,19 @@ fn come_back(stage: &mut Stage, point: CrashPoint) {
         let left = processes_with(&format!("DELEGATOR_TASK={}:", task.id));
         assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
     }
+    nothing_is_left_of_a_killed_submit(stage, name);
     cleans_to_nothing(stage, name);
+}
+
+/// Ordinary calls have removed what a killed submit or import left: without a row there is no directory, and no entry.
+fn nothing_is_left_of_a_killed_submit(stage: &Stage, name: &str) {
+    let names = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(stage.root.join("home/state").join(folder)).into_iter().flatten();
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let known: Vec<String> = stage.tasks().into_iter().map(|task| task.id.to_string()).collect();
+    let unknown: Vec<String> = names("tasks").into_iter().filter(|name| !known.contains(name)).collect();
+    assert_eq!((unknown, names("submitting")), (Vec::new(), Vec::new()), "{name}");
 }
 
 fn cleans_to_nothing(stage: &Stage, name: &str) {
@@ -402,7 +438,27 @@ fn whoever_cleans_holds_or_imports() {
 }
 
 #[test]
+fn a_restore_before_its_first_change() {
+    play_all(&[Story::Restore]);
+}
+
+#[test]
 fn whoever_sets_a_damaged_registry_aside() {
     play_all(&[Story::SetAside]);
     crash_and_come_back(CrashPoint::DatabaseAside, 2);
+}
+
+/// No call is made after the crash: a server that only waits for requests removes the launch file.
+#[test]
+fn a_server_removes_the_launch_file_of_a_killed_submit() {
+    let stage = Stage::new();
+    stage.answer(&["queue", "pause"]);
+    let mut command = stage.world.command(["serve"]);
+    let mut server =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "a prompt"]);
+    let tasks = stage.root.join("home/state/tasks");
+    until("the directory is gone", || std::fs::read_dir(&tasks).unwrap().next().is_none());
+    drop(server.stdin.take());
+    server.wait().unwrap();
 }

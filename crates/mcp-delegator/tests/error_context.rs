@@ -240,7 +240,7 @@ fn an_answer_that_does_not_fit_is_said_aloud_and_the_task_stays_completed() {
     assert_eq!(paths, ["", "/age"], "{told}");
     let warnings = output_warnings(&told);
     assert!(warnings.len() == 1 && warnings[0].starts_with("W_OUTPUT_001: "), "{warnings:?}");
-    assert!(warnings[0].contains("2 violations in all"), "{warnings:?}");
+    assert!(warnings[0].contains("(2 violations)"), "{warnings:?}");
     let id = told["data"]["task_id"].as_str().unwrap();
     let text = stage.world.run(["local", "results", id, "--format", "markdown"]).stdout;
     assert!(text.contains("The answer does not fit the output schema") && text.contains("/age: "), "{text}");

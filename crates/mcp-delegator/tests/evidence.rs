@@ -90,6 +90,13 @@ fn warnings(results: &Value) -> Vec<(String, String)> {
     all.filter(|(code, _)| code.starts_with("W_FILES_")).collect()
 }
 
+/// The data of each of those warnings.
+fn contexts(results: &Value) -> Vec<Value> {
+    let all = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
+    let about_files = all.iter().filter(|warning| warning["code"].as_str().unwrap().starts_with("W_FILES_"));
+    about_files.map(|warning| warning["context"].clone()).collect()
+}
+
 fn codes(results: &Value) -> Vec<String> {
     warnings(results).into_iter().map(|(code, _)| code).collect()
 }
@@ -134,9 +141,9 @@ fn a_claim_without_a_change_is_a_warning_that_says_which() {
     assert_eq!(operations(&results)[..2], [&json!(["src/deep.txt"]), &json!([])], "{results}");
     let told = warnings(&results);
     assert_eq!(codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_002"], "{told:?}");
-    assert_eq!(told[0].1, "the agent says it changed code.txt; it is as it was before");
-    assert!(told[1].1.contains("run.log") && told[1].1.contains("ignores"), "{told:?}");
-    assert!(told[2].1.contains("/somewhere/else.txt") && told[2].1.contains("outside"), "{told:?}");
+    let paths: Vec<Value> = contexts(&results).iter().map(|context| context["paths"].clone()).collect();
+    assert_eq!(paths, [json!(["code.txt"]), json!(["run.log"]), json!(["/somewhere/else.txt"])], "{results}");
+    assert!(told[1].1.contains("ignores") && told[2].1.contains("outside"), "{told:?}");
 }
 
 #[test]
@@ -237,11 +244,12 @@ fn outside_of_git_names_sizes_and_times_tell() {
     }
     let results = project.results(&WRITING);
     let expected =
-        [json!(["code.txt"]), json!(["by-command.txt", "new/file.txt"]), json!(["gone.txt"]), Value::Null];
+        [json!(["code.txt"]), json!(["by-command.txt", "new/file.txt"]), json!(["gone.txt"]), json!(2)];
     assert_eq!(operations(&results), expected.each_ref(), "{results}");
     let files = &results["data"]["metadata"]["file_operations"];
-    assert_eq!((&files["source"], &files["scope"]), (&json!("scan"), &json!("whole")));
-    assert_eq!(codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_004"], "{results}");
+    assert_eq!((&files["source"], &files["scope"]), (&json!("scan"), &json!("partial")));
+    let expected = ["W_FILES_001", "W_FILES_002", "W_FILES_004", "W_FILES_008"];
+    assert_eq!(codes(&results), expected, "{results}");
     assert_eq!(results["data"].get("git"), None);
     assert_eq!(results["data"]["artifacts"].as_array().unwrap().len(), 3);
 }
@@ -261,8 +269,12 @@ fn a_repository_that_comes_goes_or_switches_its_branch_is_told() {
     let switched = Project::repository(&[command("git switch -q -c other")]);
     let results = switched.results(&WRITING);
     assert_eq!(operations(&results)[..3], [&json!([]), &json!([]), &json!([])], "{results}");
-    let words = warnings(&results);
-    assert_eq!(words[0].1, "the work tree was on main and is on other now", "{words:?}");
+    let context = &contexts(&results)[0];
+    assert_eq!(
+        (&context["branch_before"], &context["branch_after"]),
+        (&json!("main"), &json!("other")),
+        "{results}"
+    );
 }
 
 #[test]
@@ -281,10 +293,9 @@ fn a_task_beside_another_one_does_not_take_the_blame_alone() {
     for (own, other) in [(0, 1), (1, 0)] {
         project.stage.wait(&both[own]);
         let results = project.stage.answer(&["local", "results", &both[own]]);
-        let told = warnings(&results);
-        let apart =
-            told.iter().find(|(code, _)| code == "W_FILES_006").unwrap_or_else(|| panic!("{results}"));
-        assert!(apart.1.contains(&both[other]), "{apart:?}");
+        let at = codes(&results).iter().position(|code| code == "W_FILES_006");
+        let at = at.unwrap_or_else(|| panic!("{results}"));
+        assert_eq!(contexts(&results)[at]["task_ids"], json!([both[other]]), "{results}");
     }
 }
 

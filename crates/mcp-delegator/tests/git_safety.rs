@@ -170,7 +170,7 @@ fn commits_stay_unless_they_are_to_go() {
     assert_eq!(forced["data"]["head_restored"], true, "{forced}");
     assert_eq!(stage.git(&["rev-parse", "HEAD"]), before);
     let undo = forced["data"]["undo_point"].as_str().unwrap();
-    assert_eq!(stage.git(&["rev-parse", &format!("{undo}^1")]), agents);
+    assert_eq!(stage.git(&["rev-parse", undo]), agents);
 }
 
 #[test]
@@ -248,25 +248,116 @@ fn a_lost_supervisor_leaves_the_way_back() {
     assert_eq!(stage.read("code.txt"), "mine\n");
 }
 
-#[test]
-fn who_forgets_a_task_can_drop_its_refs() {
-    let stage = Stage::in_a_repository(&careless());
-    let id = stage.written();
-    stage.answer(&["restore", &id, "--confirm-destructive"]);
-    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]).lines().count(), 2);
-    let engine = delegator_engine::Engine {
+/// The engine of the stage, without the program.
+fn engine(stage: &Stage) -> delegator_engine::Engine {
+    delegator_engine::Engine {
         state_dir: stage.world.home().join("state"),
         max_concurrent: 1,
         retention_ms: None,
         restore_point_retention_ms: None,
         program: PathBuf::from("/nowhere"),
         shelf: delegator_engine::Shelf::default(),
-    };
+    }
+}
+
+#[test]
+fn who_forgets_a_task_can_drop_its_refs() {
+    let stage = Stage::in_a_repository(&careless());
+    let id = stage.written();
+    stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]).lines().count(), 2);
+    let engine = engine(&stage);
     let environment = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
     let id = id.parse().unwrap();
     assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 2);
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
     assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 0);
+}
+
+/// Removes a task from the registry with its directory, as cleaning does.
+fn forget(stage: &Stage, id: &str) {
+    use delegator_registry::{OpenOptions, Registry, StateDir};
+    let dir = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
+    let mut registry = Registry::open(&dir).unwrap();
+    registry.forget(&[id.parse().unwrap()]).unwrap();
+    registry.finish_forgetting().unwrap();
+}
+
+#[test]
+fn a_restore_works_after_the_task_has_left_the_registry() {
+    let stage = Stage::in_a_repository(&careless());
+    let status = stage.git(&["status", "--porcelain"]);
+    let id = stage.written();
+    forget(&stage, &id);
+    assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is unknown");
+    let listed = stage.answer(&["restore", "--list"]);
+    let points = listed["data"]["restore_points"].as_array().unwrap();
+    assert_eq!((points.len(), &points[0]["task_id"]), (1, &json!(id)), "{listed}");
+    assert!(points[0]["bytes"].as_u64().unwrap() > 0 && points[0]["created_at"].is_string(), "{listed}");
+    let done = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(done["data"]["restored"], true, "{done}");
+    assert_eq!((stage.git(&["status", "--porcelain"]), stage.read("code.txt")), (status, "mine\n".into()));
+    let undone = stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
+    assert_eq!(undone["data"]["restored"], true, "{undone}");
+    assert_eq!(stage.read("code.txt"), "agent\n");
+    // From elsewhere the repository has to be named.
+    let project = stage.world.project().display().to_string();
+    let home = stage.world.home().display().to_string();
+    let elsewhere = stage.world.run(["restore", &id, "--dry-run", "--working-dir", &home]);
+    assert_eq!(elsewhere.json()["error"]["code"], "NOT_FOUND", "{elsewhere:?}");
+    assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("--working-dir"));
+    let named = stage.answer(&["restore", &id, "--confirm-destructive", "--working-dir", &project]);
+    assert_eq!(named["data"]["restored"], true, "{named}");
+}
+
+#[test]
+fn dropping_a_restore_point_is_confirmed_named_and_final() {
+    let stage = Stage::in_a_repository(&careless());
+    let id = stage.written();
+    assert_eq!(stage.world.run(["restore", &id, "--drop"]).exit, Some(2));
+    let dry = stage.answer(&["restore", &id, "--drop", "--dry-run"]);
+    let points = dry["data"]["dropped"].as_array().unwrap();
+    assert_eq!((points.len(), &points[0]["only_copy"]), (1, &json!(true)), "{dry}");
+    let dropped = stage.answer(&["restore", &id, "--drop", "--confirm-destructive"]);
+    assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 1, "{dropped}");
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
+    let store = stage.world.project().join(".git/mcp-delegator/objects/pack");
+    assert_eq!(std::fs::read_dir(store).unwrap().count(), 0, "its objects are gone");
+    let none = stage.world.run(["restore", &id, "--dry-run"]);
+    assert_eq!((none.exit, &none.json()["error"]["code"]), (Some(5), &json!("NOT_FOUND")), "{none:?}");
+    assert_eq!(stage.answer(&["local", "results", &id])["ok"], true);
+}
+
+#[test]
+fn every_work_tree_of_a_task_is_restored() {
+    let stage = Stage::in_a_repository(&[]);
+    stage.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let (main, side) = (stage.world.project(), stage.world.project().with_file_name("side"));
+    std::fs::write(side.join("code.txt"), "mine, too\n").unwrap();
+    // A task with two work trees, of which only the refs are left.
+    let id = format!("T-local-{}", "0123456789abcdef".repeat(2));
+    let git = delegator_git::Git::new("/usr/bin/git".into(), [], std::time::Duration::from_secs(60));
+    let place = stage.world.home().to_owned();
+    for (dir, name) in [(&main, id.clone()), (&side, format!("{id}.2"))] {
+        let (reference, limits) = (format!("refs/mcp-delegator/{name}"), delegator_git::Limits::default());
+        delegator_git::keep_restore_point(&git, dir, &place, &reference, limits).unwrap().unwrap();
+        std::fs::write(dir.join("code.txt"), "agent\n").unwrap();
+    }
+    let side_text = || text_of(&side.join("code.txt"));
+    // Everything is checked before anything is changed.
+    let lock = main.join(".git/worktrees/side/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    let refused = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    assert_eq!(refused.json()["error"]["code"], "LOCK_HELD", "{refused:?}");
+    assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
+    std::fs::remove_file(&lock).unwrap();
+    let done = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let data = &done["data"];
+    assert_eq!((&data["written"], &data["restored"]), (&json!(["code.txt"]), &json!(true)), "{done}");
+    assert_eq!(data["other_work_trees"][0]["written"], json!(["code.txt"]), "{done}");
+    assert_eq!((stage.read("code.txt"), side_text()), ("mine\n".into(), "mine, too\n".into()));
+    stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
+    assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
 }
 
 #[test]
@@ -280,6 +371,8 @@ fn every_answer_about_a_restore_fits_its_contract() {
             vec!["restore", &id, "--dry-run"],
             vec!["restore", &id, "--confirm-destructive"],
             vec!["restore", &id, "--confirm-destructive", "--undo"],
+            vec!["restore", &id, "--drop", "--dry-run"],
+            vec!["restore", "--list"],
         ] {
             // A debug build stops at an envelope that breaks its schema.
             let run = stage.world.run([args.as_slice(), &["--envelope", envelope]].concat());

@@ -231,7 +231,8 @@ fn text_like(property: &Property) -> BoxedStrategy<String> {
     match property.name.as_str() {
         "task_id" | "task_ids" => "T-(local|cloud)-[0-9a-f]{8,32}".prop_map(String::from).boxed(),
         "thread_id" => "[0-9a-z][0-9a-z-]{0,30}".boxed(),
-        "model" | "profile" | "reasoning_effort" => "[a-z0-9.:/@+][a-z0-9.:/@+-]{0,20}".boxed(),
+        "model" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
+        "profile" | "reasoning_effort" => "[a-z0-9]([.]?[a-z0-9-]){0,20}".boxed(),
         "env_allow_list" => "[A-Z_][A-Z0-9_]{0,12}".boxed(),
         "repo_url" => "https://github\\.com/[a-z]{1,8}/[a-z.-]{1,8}".boxed(),
         "git_user_email" => "[a-z]{1,8}@[a-z]{1,8}".boxed(),

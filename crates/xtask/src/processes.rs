@@ -25,11 +25,11 @@ impl Held {
     }
 }
 
-/// Every living process whose environment has this entry. A zombie has no environment.
-pub(crate) fn with_variable(entry: &str) -> Vec<Held> {
+/// Every living process whose environment has one of these entries. A zombie has no environment.
+pub(crate) fn with_variable(entries: &[String]) -> Vec<Held> {
     let has_it = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
+        environment.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| one == entry.as_bytes()))
     };
     let held = |pid: u32| {
         let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;

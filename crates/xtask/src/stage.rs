@@ -153,9 +153,10 @@ impl Stage {
         Door::new(self.setting())
     }
 
-    /// The living processes of this stage.
+    /// The living processes of this stage. Supervisors have no home: they inherit next to nothing.
     pub(crate) fn processes(&self) -> Vec<Held> {
-        with_variable(&format!("HOME={}", self.home().display()))
+        let home = format!("HOME={}", self.home().display());
+        with_variable(&[home, format!("MCP_DELEGATOR_HOME={}", self.state_dir().display())])
     }
 
     /// Whether the agent of a task has said anything that was stored.

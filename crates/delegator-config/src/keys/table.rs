@@ -1,7 +1,7 @@
 //! The table of all configuration keys: the only place where a key, its bounds or its default is written.
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
-use super::{Form, Key, Kind, ProjectRight};
+use super::{Form, Key, Kind, ProjectRight, Scope};
 
 const SECONDS: &str = "seconds";
 const BYTES: &str = "bytes";
@@ -15,7 +15,10 @@ const MOST_TOKENS: u64 = 1_000_000_000_000;
 /// Every configuration key, in the order in which they are shown.
 pub static KEYS: &[Key] = &[
     key("codex_bin", Kind::Program, Text("codex"), "The Codex program; a bare name is looked up on PATH."),
-    lowered("max_concurrent", count(1, 10_000), Cores, "Tasks running at once in one state directory."),
+    Key {
+        scope: Scope::Call,
+        ..lowered("max_concurrent", count(1, 10_000), Cores, "Tasks running at once in one state directory.")
+    },
     lowered("idle_timeout_sec", seconds(1), Integer(300), "A task without activity for this long is ended."),
     lowered("hard_timeout_sec", seconds(1), Integer(1200), "A task running for this long is ended."),
     key("interrupt_grace_sec", grace(), Integer(5), "Time between SIGINT and SIGTERM when a task is ended."),
@@ -26,12 +29,15 @@ pub static KEYS: &[Key] = &[
         Text("activity"),
         "What keeps a task from being idle: any activity of its processes, or only output.",
     ),
-    lowered(
-        "call_budget_sec",
-        Kind::Integer { min: 1, max: 3600, unit: SECONDS },
-        Integer(50),
-        "How long an MCP call stays with a running task before it answers with what it has.",
-    ),
+    Key {
+        scope: Scope::Call,
+        ..lowered(
+            "call_budget_sec",
+            Kind::Integer { min: 1, max: 3600, unit: SECONDS },
+            Integer(50),
+            "How long an MCP call stays with a running task before it answers with what it has.",
+        )
+    },
     lowered(
         "max_mode",
         Kind::Choice(&["read-only", "workspace-write", "danger-full-access"]),
@@ -68,7 +74,7 @@ pub static KEYS: &[Key] = &[
         "redact_names",
         Kind::Texts(Form::VariableName),
         List(&[]),
-        "Further variables whose values are secrets and are blotted out.",
+        "Further variables whose values are secrets: redacted wherever they occur and whatever they look like, from 4 characters on.",
     ),
     key(
         "agents",
@@ -192,6 +198,7 @@ pub static KEYS: &[Key] = &[
     ),
     Key {
         project: ProjectRight::Set,
+        scope: Scope::Call,
         ..key(
             "default_format",
             Kind::Choice(&["markdown", "json"]),
@@ -219,12 +226,12 @@ pub static KEYS: &[Key] = &[
 ];
 
 const fn key(name: &'static str, kind: Kind, default: DefaultValue, description: &'static str) -> Key {
-    Key { name, kind, default, project: ProjectRight::None, secret: false, description }
+    Key { name, kind, default, project: ProjectRight::None, scope: Scope::Task, secret: false, description }
 }
 
 /// A limit: a project may make it tighter, never wider.
 const fn lowered(name: &'static str, kind: Kind, default: DefaultValue, description: &'static str) -> Key {
-    Key { name, kind, default, project: ProjectRight::Lower, secret: false, description }
+    Key { name, kind, default, project: ProjectRight::Lower, scope: Scope::Task, secret: false, description }
 }
 
 const fn seconds(min: u64) -> Kind {

@@ -31,8 +31,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use index::Index;
-pub use names::is_secret_name;
+pub use names::{is_listed, is_secret_name};
 pub use stream::RedactStream;
+use values::Rule;
 
 /// Why something was masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,22 @@ enum Kind {
 }
 
 impl Kind {
+    const ALL: [Kind; 13] = [
+        Self::Env,
+        Self::OpenAi,
+        Self::Anthropic,
+        Self::GitHub,
+        Self::Aws,
+        Self::Google,
+        Self::Slack,
+        Self::Npm,
+        Self::PyPi,
+        Self::Jwt,
+        Self::Pem,
+        Self::Url,
+        Self::Authorization,
+    ];
+
     fn marker(self) -> &'static str {
         match self {
             Self::Env => "[REDACTED:env]",
@@ -88,7 +105,7 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     pub fn builder() -> RedactorBuilder {
-        RedactorBuilder { variables: Vec::new(), extra_names: Vec::new(), secrets: Vec::new() }
+        RedactorBuilder::default()
     }
 
     /// Starts a text that arrives in pieces.
@@ -122,12 +139,15 @@ impl Redactor {
 
 /// Collects what a [`Redactor`] masks besides the known formats.
 ///
-/// Whatever its source, a value is masked only if it is worth it: at least 8 characters, and no path, socket,
-/// plain URL, git or SHA-256 digest, UUID, flag or small number.
+/// A value is masked only if it is worth it: at least 8 characters, and no path, socket, plain URL, git or SHA-256
+/// digest, UUID, flag or small number. One whose variable the user named ([`Self::extra_names`],
+/// [`Self::named_secret`]) is masked whatever it looks like, from 4 characters on.
+#[derive(Default)]
 pub struct RedactorBuilder {
     variables: Vec<(String, String)>,
     extra_names: Vec<String>,
     secrets: Vec<String>,
+    named_secrets: Vec<String>,
 }
 
 /// Never shows a value.
@@ -167,11 +187,27 @@ impl RedactorBuilder {
         self
     }
 
+    /// Masks this value whatever it looks like, from 4 characters on.
+    #[must_use]
+    pub fn named_secret(mut self, value: impl Into<String>) -> Self {
+        self.named_secrets.push(value.into());
+        self
+    }
+
     pub fn build(self) -> Redactor {
         let mut needles = BTreeSet::new();
-        let named = self.variables.iter().filter(|(name, _)| is_secret_name(name, &self.extra_names));
-        for value in named.map(|(_, value)| value).chain(&self.secrets) {
-            values::needles(value, &mut needles);
+        for (name, value) in &self.variables {
+            if is_listed(name, &self.extra_names) {
+                values::needles(value, Rule::Always, &mut needles);
+            } else if is_secret_name::<&str>(name, &[]) {
+                values::needles(value, Rule::IfSecretLooking, &mut needles);
+            }
+        }
+        for value in &self.secrets {
+            values::needles(value, Rule::IfSecretLooking, &mut needles);
+        }
+        for value in &self.named_secrets {
+            values::needles(value, Rule::Always, &mut needles);
         }
         Redactor { index: Arc::new(Index::new(needles)) }
     }

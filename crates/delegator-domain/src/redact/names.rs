@@ -48,7 +48,7 @@ const HARMLESS_KEYS: &[&str] =
 
 /// Whether a variable of this name is taken to hold a secret; `extra` names count regardless of case.
 pub fn is_secret_name<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
-    if extra.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name)) {
+    if is_listed(name, extra) {
         return true;
     }
     let words = words(name);
@@ -62,6 +62,11 @@ pub fn is_secret_name<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
             word => WORDS.contains(&word),
         }
     })
+}
+
+/// Whether the user named this variable, in any case of its letters.
+pub fn is_listed<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
+    extra.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name))
 }
 
 fn words(name: &str) -> Vec<String> {

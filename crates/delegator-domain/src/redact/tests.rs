@@ -249,3 +249,36 @@ fn finished_lines_come_at_once_and_endless_tokens_cost_nothing() {
     assert_eq!(out, b"[REDACTED:github]");
     assert!(format!("{stream:?}").contains("held: 0"), "{stream:?}");
 }
+
+#[test]
+fn a_named_variable_is_masked_whatever_its_value_looks_like() {
+    for value in [
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "/srv/keys/deploy.pem",
+        "agent.sock",
+        "https://login.example.com/oauth",
+        "disabled",
+        "1700000000",
+        "hunter2",
+        "9421",
+    ] {
+        let named = Redactor::builder().extra_names(["CORP_ID"]).environment([("corp_id", value)]).build();
+        let direct = Redactor::builder().named_secret(value).build();
+        for redactor in [&named, &direct] {
+            assert_eq!(redact(redactor, &format!("id {value}.")), "id [REDACTED:env].", "{value}");
+            let json = format!("{{\"a\":\"{value}\"}}");
+            assert_eq!(redact(redactor, &json), "{\"a\":\"[REDACTED:env]\"}", "{value}");
+        }
+        let guessed = Redactor::builder().environment([("CORP_KEY", value)]).build();
+        assert_eq!(redact(&guessed, value), value, "a guess of ours does not mask {value}");
+    }
+    for value in ["", "abc", "env", "REDACTED", "github"] {
+        let redactor = Redactor::builder().named_secret(value).build();
+        assert_eq!(redact(&redactor, "abc env [REDACTED:github]"), "abc env [REDACTED:github]", "{value}");
+    }
+    let base64 = Redactor::builder().named_secret("123e4567-e89b-12d3-a456-426614174000").build();
+    let encoded = "MTIzZTQ1NjctZTg5Yi0xMmQzLWE0NTYtNDI2NjE0MTc0MDAw";
+    assert_eq!(redact(&base64, encoded), "[REDACTED:env]");
+}

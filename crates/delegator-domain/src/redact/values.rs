@@ -1,7 +1,8 @@
 //! Which values are worth masking, and the texts they can turn into.
 //!
 //! A value that also occurs in ordinary text (a path, a digest, a UUID, a flag, a small number) would blank
-//! out half a log, so it is not masked even when its name announces a secret. What remains becomes *needles*:
+//! out half a log, so it is not masked even when its name announces a secret. A value whose variable the user
+//! named is masked whatever it looks like, from [`MIN_NAMED_CHARS`] on. What remains becomes *needles*:
 //! the value itself, its longer lines (a key is often printed line by line), and its base64. A base64 text
 //! depends on how many bytes precede the value in the encoded blob, so besides the whole encoding there is,
 //! for each of the three alignments, the core that depends on the value alone: this finds a password inside
@@ -10,25 +11,47 @@
 
 use std::collections::BTreeSet;
 
+use super::Kind;
+
 /// Fewer characters than this say nothing about who wrote them.
 const MIN_CHARS: usize = 8;
+/// Of a value the user named: fewer characters occur in nearly every text.
+const MIN_NAMED_CHARS: usize = 4;
 /// A line of a longer value is masked alone only when it is long enough not to be boilerplate.
 const MIN_LINE_CHARS: usize = 16;
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/// Whether a value has to look like a secret to be masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Its name is a guess of ours.
+    IfSecretLooking,
+    /// The user named it.
+    Always,
+}
+
 /// Adds every needle of `value`, if it is worth masking.
-pub(super) fn needles(value: &str, into: &mut BTreeSet<String>) {
+pub(super) fn needles(value: &str, rule: Rule, into: &mut BTreeSet<String>) {
     let core = trim(value);
-    if !worth_masking(core) {
+    let is_masked = match rule {
+        Rule::IfSecretLooking => worth_masking(core),
+        Rule::Always => core.chars().count() >= MIN_NAMED_CHARS && settles(core),
+    };
+    if !is_masked {
         return;
     }
     into.insert(core.to_owned());
+    // The encodings of a short value are shorter than anything that can be told from ordinary text.
+    if core.chars().count() < MIN_CHARS {
+        return;
+    }
     let lines: Vec<&str> = core.lines().collect();
     if lines.len() > 1 {
         let long = lines.into_iter().map(trim).filter(|line| {
-            line.chars().count() >= MIN_LINE_CHARS && !line.starts_with("-----") && worth_masking(line)
+            let is_masked = rule == Rule::Always || worth_masking(line);
+            line.chars().count() >= MIN_LINE_CHARS && !line.starts_with("-----") && is_masked
         });
         into.extend(long.map(str::to_owned));
     }
@@ -66,9 +89,12 @@ fn worth_masking(value: &str) -> bool {
         && !is_digest(value)
         && !is_uuid(value)
         && !is_flag_or_number(value)
-        // Masking our own marker would not settle.
-        && !value.contains("[REDACTED")
-        && !"[REDACTED:authorization]".contains(value)
+        && settles(value)
+}
+
+/// Whether a text stays as it is when it is masked again: a part of one of our own markers would be found in them.
+fn settles(value: &str) -> bool {
+    !value.contains("[REDACTED") && !Kind::ALL.iter().any(|kind| kind.marker().contains(value))
 }
 
 fn is_path(value: &str) -> bool {

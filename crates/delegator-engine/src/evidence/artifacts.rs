@@ -1,16 +1,20 @@
 //! The changed files as they are at the end: how long, and what digest.
 //!
-//! A path is walked from the working directory one name at a time, without following a link, and what it leads to is
+//! A path is walked from the top of its tree one name at a time, without following a link, and what it leads to is
 //! looked at before it is opened: a pipe, a device or a link somebody put there is never touched.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Component, Path};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use super::paths::{Viewpoint, shown};
 
 /// How much is listed and read.
 #[derive(Debug, Clone, Copy)]
@@ -44,41 +48,66 @@ pub enum NotHashed {
     Unreadable,
 }
 
-/// The regular files among these paths below the working directory, and how many of them are not in the list.
-pub(super) fn artifacts<'a>(
-    workdir: &OwnedFd,
-    paths: impl Iterator<Item = &'a Path>,
-    shown: impl Fn(&Path) -> String,
+/// Collects the regular files among changed paths, within one budget for all trees.
+#[derive(Debug)]
+pub(super) struct Artifacts {
+    pub(super) found: Vec<Artifact>,
+    /// Changed files beyond the budget.
+    pub(super) not_listed: u64,
     budget: Budget,
-) -> (Vec<Artifact>, u64) {
-    let (mut found, mut not_listed, mut bytes_left) = (Vec::new(), 0, budget.total_bytes);
-    for path in paths.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))) {
-        if found.len() >= budget.files {
-            not_listed += 1;
-            continue;
+    bytes_left: u64,
+}
+
+impl Artifacts {
+    pub(super) fn new(budget: Budget) -> Artifacts {
+        Artifacts { found: Vec::new(), not_listed: 0, budget, bytes_left: budget.total_bytes }
+    }
+
+    /// Adds those of the paths that lie below the working directory.
+    pub(super) fn add_below(&mut self, workdir: &OwnedFd, paths: &[PathBuf]) {
+        let is_below = |path: &&PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
+        for path in paths.iter().filter(is_below) {
+            self.add(workdir, path, path);
         }
-        let Ok((place, size)) = regular(workdir, path) else { continue };
-        let digest = if size > budget.file_bytes {
+    }
+
+    /// Adds those of the paths, which are relative to the working directory, that lie in another tree.
+    pub(super) fn add_in_tree(&mut self, view: &Viewpoint, paths: &[PathBuf]) {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(top) = open(&view.top, flags, Mode::empty()) else { return };
+        for path in paths.iter().filter(|path| path.starts_with("..")) {
+            if let Some(in_tree) = view.in_tree(path) {
+                self.add(&top, Path::new(OsStr::from_bytes(&in_tree)), path);
+            }
+        }
+    }
+
+    fn add(&mut self, root: &OwnedFd, path: &Path, listed_as: &Path) {
+        if self.found.len() >= self.budget.files {
+            self.not_listed += 1;
+            return;
+        }
+        let Ok((place, size)) = regular(root, path) else { return };
+        let digest = if size > self.budget.file_bytes {
             Err(NotHashed::TooLarge)
-        } else if size > bytes_left {
+        } else if size > self.bytes_left {
             Err(NotHashed::TooMuch)
         } else {
-            bytes_left -= size;
+            self.bytes_left -= size;
             sha256(&place, size).map_err(|_| NotHashed::Unreadable)
         };
         let (sha256, not_hashed) = match digest {
             Ok(digest) => (Some(digest), None),
             Err(why) => (None, Some(why)),
         };
-        found.push(Artifact { path: shown(path), size, sha256, not_hashed });
+        self.found.push(Artifact { path: shown(listed_as), size, sha256, not_hashed });
     }
-    (found, not_listed)
 }
 
 /// A place in the file system, not yet opened, that holds a regular file.
-fn regular(workdir: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
+fn regular(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut place = workdir.try_clone()?;
+    let mut place = root.try_clone()?;
     for name in path.components() {
         place = openat(place.as_fd(), name.as_os_str(), flags, Mode::empty())?;
     }
@@ -115,7 +144,6 @@ fn sha256(place: &OwnedFd, size: u64) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     const SMALL: Budget = Budget { files: 9, file_bytes: 100, total_bytes: 350 };
 
@@ -123,10 +151,10 @@ mod tests {
         let workdir =
             open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-        let shown = |path: &Path| path.display().to_string();
-        let (found, not_listed) = artifacts(&workdir, paths.iter().map(PathBuf::as_path), shown, SMALL);
+        let mut artifacts = Artifacts::new(SMALL);
+        artifacts.add_below(&workdir, &paths);
         let facts = |file: Artifact| (file.path, file.size, file.sha256.is_some());
-        (found.into_iter().map(facts).collect(), not_listed)
+        (artifacts.found.into_iter().map(facts).collect(), artifacts.not_listed)
     }
 
     #[test]

@@ -2,17 +2,21 @@
 //!
 //! ```text
 //! look ─▶ Watch ── the agent works, all it left is swept ──▶ finish ─▶ Evidence, Findings
-//!   in a git work tree: its baseline            compare ─┐
-//!   elsewhere: a bounded scan of names and times    scan ─┴▶ reconcile with what the agent says
+//!   each tree in git: its baseline              compare ─┐
+//!   elsewhere: a bounded scan of names and times    scan ─┴▶ merge ─▶ reconcile with the agent's claims
 //! ```
 //!
-//! Nothing here can fail a task, and nothing delays it beyond its bounds: what cannot be found out is said instead. All
-//! paths are told from the working directory; a file of the same work tree beside it begins with `../`.
+//! Every directory the task may write to is watched, and repositories inside of them. Nothing here can fail a task, and
+//! nothing delays it beyond its bounds: what could not be examined is listed. All paths are relative to the working
+//! directory; a file outside of it begins with `../`.
 
 mod artifacts;
+mod finding;
+mod merge;
 mod paths;
 mod reconcile;
 mod scan;
+mod tree;
 mod watch;
 
 use delegator_git::LeftOut;
@@ -20,7 +24,7 @@ use delegator_registry::TaskDir;
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::{Artifact, NotHashed};
-pub use reconcile::{Finding, FindingKind};
+pub use finding::{Branches, Finding, FindingKind};
 pub(crate) use watch::{Circumstances, Watch, look};
 
 /// What was seen, if anything could be, and what is to be said of it.
@@ -56,10 +60,13 @@ pub struct Evidence {
     /// Why not everything could be looked at.
     pub partial: Option<String>,
     pub files: Files,
-    /// `None` where lines were not counted.
+    /// The lines that could be counted; `None` in records of earlier versions, where none could.
     pub lines: Option<Lines>,
+    /// Changed files whose lines could not be counted.
+    #[serde(default)]
+    pub lines_not_counted: u64,
     pub history: Option<History>,
-    /// Changed, and not read.
+    /// Changed and not read, or not examined at all.
     pub left_out: Vec<LeftOut>,
     pub left_out_count: usize,
     pub artifacts: Vec<Artifact>,
@@ -67,6 +74,13 @@ pub struct Evidence {
     pub artifacts_not_listed: u64,
     /// How long looking took, before and after.
     pub took_ms: [u64; 2],
+}
+
+impl Evidence {
+    /// Whether some files were not examined, not read, or their lines not counted.
+    pub fn is_partial(&self) -> bool {
+        self.partial.is_some() || self.left_out_count > 0 || self.lines_not_counted > 0
+    }
 }
 
 /// Which files are not as they were. A renamed one is among the added and the deleted, too.

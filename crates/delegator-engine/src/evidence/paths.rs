@@ -15,10 +15,14 @@ pub(super) struct Viewpoint {
 impl Viewpoint {
     /// A path from the top, told from the working directory.
     pub(super) fn of_tree(&self, from_top: &[u8]) -> PathBuf {
-        self.of_absolute(&self.top.join(OsStr::from_bytes(from_top)))
+        self.of_absolute(&self.absolute(from_top))
     }
 
-    fn of_absolute(&self, path: &Path) -> PathBuf {
+    pub(super) fn absolute(&self, from_top: &[u8]) -> PathBuf {
+        self.top.join(OsStr::from_bytes(from_top))
+    }
+
+    pub(super) fn of_absolute(&self, path: &Path) -> PathBuf {
         let shared = self.workdir.components().zip(path.components()).take_while(|(a, b)| a == b).count();
         let up = self.workdir.components().count() - shared;
         std::iter::repeat_n(Component::ParentDir, up).chain(path.components().skip(shared)).collect()

@@ -5,6 +5,7 @@
 //! only tools fill, links and other file systems are not entered.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,23 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use delegator_git::{ChangeKind, FileChange};
-
-/// Filled by tools, and of no interest to whoever asked for a change.
-const NOT_ENTERED: [&str; 12] = [
-    ".git",
-    ".hg",
-    ".svn",
-    "node_modules",
-    "target",
-    ".venv",
-    "venv",
-    "__pycache__",
-    ".cache",
-    ".tox",
-    ".mypy_cache",
-    ".pytest_cache",
-];
+use delegator_git::{ChangeKind, FileChange, TOOL_DIRECTORIES};
 
 /// Where a scan ends.
 #[derive(Debug, Clone, Copy)]
@@ -76,16 +61,22 @@ impl Scan {
             found.write_all(path)?;
             stamp.iter().try_for_each(|part| found.write_all(&part.to_le_bytes()))
         })?;
-        let mut found = found.into_inner().map_err(io::IntoInnerError::into_error)?;
-        found.rewind()?;
+        let found = found.into_inner().map_err(io::IntoInnerError::into_error)?;
         Ok(Scan { root: root.to_owned(), found, is_whole })
     }
 
     /// Compares with what is there now; `since` is when the scan was taken, in milliseconds since 1970.
-    pub(super) fn compare(self, bounds: Bounds, since: i64) -> io::Result<Scanned> {
-        let mut before = read_back(self.found)?;
+    pub(super) fn compare(&mut self, bounds: Bounds, since: i64) -> io::Result<Scanned> {
+        self.found.rewind()?;
+        let mut before = read_back(&self.found)?;
         let mut files = Vec::new();
-        let mut note = |kind, path: &[u8]| files.push(FileChange { kind, path: path.to_vec(), lines: None });
+        let mut counter = LineCounter::default();
+        let mut note = |kind, path: &[u8]| {
+            // How many lines a file had before is not known.
+            let is_new = kind == ChangeKind::Added;
+            let lines = is_new.then(|| counter.count(&self.root.join(OsStr::from_bytes(path)))).flatten();
+            files.push(FileChange { kind, path: path.to_vec(), lines: lines.map(|added| (added, 0)) });
+        };
         let is_whole = walk(&self.root, bounds, &mut |path, now| {
             match before.remove(path) {
                 Some(then) if then == now => {}
@@ -98,7 +89,7 @@ impl Scan {
             Ok(())
         })?;
         for (path, then) in before {
-            match fs::symlink_metadata(self.root.join(std::ffi::OsStr::from_bytes(&path))) {
+            match fs::symlink_metadata(self.root.join(OsStr::from_bytes(&path))) {
                 Ok(now) if stamp(&now) == then => {}
                 // What could not be looked at is not known to be gone.
                 Err(error)
@@ -112,11 +103,41 @@ impl Scan {
     }
 }
 
+/// Counts the lines of new files as git does, within a bound for all of them.
+struct LineCounter {
+    bytes_left: u64,
+}
+
+impl Default for LineCounter {
+    fn default() -> LineCounter {
+        LineCounter { bytes_left: 16 << 20 }
+    }
+}
+
+impl LineCounter {
+    /// `None` if the file is too large or cannot be read.
+    fn count(&mut self, path: &Path) -> Option<u64> {
+        let found = fs::symlink_metadata(path).ok()?;
+        if found.is_symlink() {
+            return Some(1);
+        }
+        self.bytes_left = self.bytes_left.checked_sub(found.len())?;
+        let content = fs::read(path).ok()?;
+        // git looks for a NUL byte in the beginning of a file to tell whether it is binary.
+        if content.iter().take(8_000).any(|byte| *byte == 0) {
+            return Some(0);
+        }
+        let line_ends = content.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let has_open_end = content.last().is_some_and(|byte| *byte != b'\n');
+        Some(line_ends + u64::from(has_open_end))
+    }
+}
+
 /// Whether a path lies where a scan does not look.
 pub(super) fn is_passed_over(path: &Path) -> bool {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let mut folders = folders.map(|folder| folder.as_os_str());
-    folders.any(|folder| NOT_ENTERED.iter().any(|name| *name == folder))
+    folders.any(|folder| TOOL_DIRECTORIES.iter().any(|name| *name == folder))
 }
 
 fn milliseconds(stamp: Stamp) -> i64 {
@@ -124,7 +145,7 @@ fn milliseconds(stamp: Stamp) -> i64 {
     seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
 }
 
-fn read_back(found: File) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
+fn read_back(found: &File) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
     let mut found = BufReader::new(found);
     let mut read = BTreeMap::new();
     let mut length = [0; 4];
@@ -170,12 +191,12 @@ fn walk(
                 return Ok(false);
             }
             left -= 1;
-            let path = folder.join(std::ffi::OsStr::from_bytes(&name));
+            let path = folder.join(OsStr::from_bytes(&name));
             // Gone meanwhile: then it is not there.
             let Ok(found) = fs::symlink_metadata(root.join(&path)) else { continue };
             if found.is_file() || found.is_symlink() {
                 visit(path.as_os_str().as_bytes(), stamp(&found))?;
-            } else if found.is_dir() && !NOT_ENTERED.iter().any(|not| not.as_bytes() == name) {
+            } else if found.is_dir() && !TOOL_DIRECTORIES.iter().any(|not| not.as_bytes() == name) {
                 if found.dev() == device && depth < bounds.depth {
                     folders.push((path, depth + 1));
                 } else {
@@ -230,6 +251,21 @@ mod tests {
         Bounds { entries, ..Bounds::default() }
     }
 
+    #[test]
+    fn lines_of_new_files_are_counted() {
+        let world = World::new();
+        world.write("old", "1\n", 1_000);
+        let mut scan = world.take(Bounds::default());
+        for (path, text) in [("empty", ""), ("two", "1\n2\n"), ("open", "1\n2"), ("binary", "1\n\0\n")] {
+            world.write(path, text, 1_000);
+        }
+        world.write("old", "1\n2\n", 2_000);
+        let scanned = scan.compare(Bounds::default(), LONG_AGO).unwrap();
+        let lines: Vec<_> = scanned.files.iter().map(|file| file.lines).collect();
+        assert_eq!(told(&scanned), ["A binary", "A empty", "M old", "A open", "A two"]);
+        assert_eq!(lines, [Some((0, 0)), Some((0, 0)), None, Some((2, 0)), Some((2, 0))]);
+    }
+
     fn told(scanned: &Scanned) -> Vec<String> {
         let letter = |kind: &ChangeKind| match kind {
             ChangeKind::Added => 'A',
@@ -249,7 +285,7 @@ mod tests {
         {
             world.write(path, text, 1_000);
         }
-        let scan = world.take(Bounds::default());
+        let mut scan = world.take(Bounds::default());
         world.write("size", "22", 1_000);
         world.write("time", "2", 2_000);
         world.write("new/n", "1", 1_000);
@@ -270,13 +306,13 @@ mod tests {
         for n in 0..6 {
             world.write(&format!("f{n}"), "1", 1_000);
         }
-        let scan = world.take(at_most(4));
+        let mut scan = world.take(at_most(4));
         world.write("f5", "2", 2_000);
         let scanned = scan.compare(Bounds::default(), 1_500_000).unwrap();
         assert_eq!(told(&scanned), ["M f5"], "f4 was out of sight, and nobody wrote it");
         assert!(!scanned.is_whole);
         // A file that comes pushes others out of sight: they are not gone.
-        let scan = world.take(at_most(6));
+        let mut scan = world.take(at_most(6));
         world.write("a", "new", 1_000);
         let scanned = scan.compare(at_most(6), NEVER).unwrap();
         assert_eq!(told(&scanned), ["A a"]);

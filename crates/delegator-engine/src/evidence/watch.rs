@@ -1,143 +1,152 @@
-//! Looking before and after.
+//! All trees that a task may change: watched from before the run until everything the task started is gone.
+//!
+//! The tree of the working directory comes first, then those of the additional directories of a task that may write,
+//! then repositories inside of them (submodules, nested and ignored ones). Their changes become one [`Evidence`], with
+//! paths relative to the working directory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use delegator_git::{Baseline, ChangeKind, Comparison, FileChange, LeftOut, Limits};
+use delegator_git::{Baseline, ChangeKind, LeftOut, LeftOutReason, Limits};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 use delegator_transcript::Report;
 
-use super::artifacts::{Budget, artifacts};
-use super::paths::{Viewpoint, shown};
-use super::reconcile::{Claim, Claims, Finding, FindingKind, Lies, Sight, reconcile};
-use super::scan::{Bounds, Scan, is_passed_over};
-use super::{Evidence, Files, History, Lines, MOST_LEFT_OUT, MOST_LISTED, Renamed, Sighting, Source};
+use super::artifacts::{Artifacts, Budget};
+use super::finding::Finding;
+use super::merge::Merged;
+use super::paths::shown;
+use super::reconcile::{Claim, Claims, Lies, Sight, reconcile};
+use super::tree::{TreeChanges, TreeWatch};
+use super::{Evidence, Files, MOST_LEFT_OUT, Sighting, Source};
 use crate::clock::now_ms;
-use crate::restore_point;
+use crate::restore_point::{self, PointKeeper};
+use crate::work_tree::work_tree_of;
 
-/// How long an agent's start, and a task's end, may be kept waiting.
+/// How long git may take before a task that only reads, in one tree.
 const MAY_TAKE: Duration = Duration::from_secs(10);
+/// Inner repositories are examined only while the agent has not waited longer than this.
+const ALL_MAY_TAKE: Duration = Duration::from_secs(20);
+const MAX_TREES: usize = 16;
 /// Before a task that may only read nothing has to be kept; it is not worth as much waiting.
 const BEFORE_READING: Limits =
     Limits { file_bytes: 10 << 20, total_bytes: 50 << 20, time: Duration::from_secs(2) };
 
-/// How the files were before the agent came.
 #[derive(Debug)]
 pub(crate) struct Watch {
     workdir: OwnedFd,
-    view: Viewpoint,
-    before: Before,
-    problem: Option<String>,
-    /// Whether there was a repository, readable or not.
-    has_git: bool,
+    /// That of the working directory first.
+    trees: Vec<TreeWatch>,
+    /// Directories that would have been too many.
+    not_watched: Vec<PathBuf>,
     writes: bool,
     since_ms: i64,
     took: Duration,
 }
 
-#[derive(Debug)]
-enum Before {
-    Git(Box<Baseline>),
-    Scan(Scan),
-    Unknown,
-}
-
-/// Whose files are looked at.
+/// Whose files are watched.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Circumstances<'a> {
     pub(crate) task: &'a TaskId,
     pub(crate) dir: &'a TaskDir,
     pub(crate) workdir: &'a OwnedFd,
+    /// Canonical paths of the other directories the task may use.
+    pub(crate) add_dirs: &'a [PathBuf],
     pub(crate) environment: &'a Variables,
     pub(crate) writes: bool,
 }
 
-/// Looks before the agent comes. Where the task may write, a restore point is kept from the same look.
+/// Begins to watch, before the agent starts. For a task that may write, this also creates the restore points.
 pub(crate) fn look(around: Circumstances<'_>) -> Option<Watch> {
     let began = Instant::now();
     let since_ms = now_ms();
     let fd = around.workdir.try_clone().ok()?;
     let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
-    let has_git = workdir.ancestors().any(is_top_level);
-    let in_git = match has_git {
-        true if around.writes => {
-            let kept = restore_point::keep(around.task, around.dir, &[&workdir], around.environment);
-            kept.into_iter().next().unwrap_or(Ok(None))
+    let mut keeper = PointKeeper::new(around.task, around.dir, around.environment);
+    let mut directories = directories(around, &workdir);
+    let (mut trees, mut not_watched) = (Vec::new(), Vec::new());
+    let is_full = |trees: &[TreeWatch]| trees.len() >= MAX_TREES || began.elapsed() > ALL_MAY_TAKE;
+    while let Some(directory) = directories.pop_front() {
+        // The working directory is always watched.
+        if !trees.is_empty() && is_full(&trees) {
+            // A repository inside another one is named by that one's restore point.
+            if around.add_dirs.contains(&directory) {
+                keeper.skip(&directory, "there are too many directories");
+            }
+            not_watched.push(directory);
+            continue;
         }
-        true => baseline(around, &workdir),
-        false => Ok(None),
-    };
-    let (found, problem) = match in_git {
-        Ok(found) => (found, None),
-        Err(problem) => (None, Some(problem)),
-    };
-    let (before, top) = match found {
-        Some(baseline) => {
-            let top = baseline.repository().top_level.clone();
-            (Before::Git(Box::new(baseline)), top)
+        let tree = TreeWatch::take(&directory, &workdir, around.dir.path(), || match around.writes {
+            true => keeper.keep(&directory),
+            false => baseline(around, &directory),
+        });
+        if around.writes && !tree.has_git() && directory != workdir {
+            keeper.skip(&directory, "it is not in a git work tree");
         }
-        None => match Scan::take(&workdir, around.dir.path(), Bounds::default()) {
-            Ok(scan) => (Before::Scan(scan), workdir.clone()),
-            Err(_) => (Before::Unknown, workdir.clone()),
-        },
-    };
-    let view = Viewpoint { workdir, top };
-    let writes = around.writes;
-    Some(Watch { workdir: fd, view, before, problem, has_git, writes, since_ms, took: began.elapsed() })
+        directories.extend(tree.inner_repositories());
+        trees.push(tree);
+    }
+    keeper.finish();
+    Some(Watch { workdir: fd, trees, not_watched, writes: around.writes, since_ms, took: began.elapsed() })
 }
 
-fn baseline(around: Circumstances<'_>, workdir: &Path) -> Result<Option<Baseline>, String> {
-    let git = restore_point::git(around.environment, workdir, MAY_TAKE).map_err(|error| error.to_string())?;
-    Baseline::take(&git, workdir, around.dir.path(), BEFORE_READING)
+/// The working directory and, for a task that may write, its additional directories: one for each work tree.
+fn directories(around: Circumstances<'_>, workdir: &Path) -> VecDeque<PathBuf> {
+    let mut directories = VecDeque::from([workdir.to_owned()]);
+    let mut trees = vec![work_tree_of(workdir)];
+    for directory in around.add_dirs.iter().filter(|_| around.writes) {
+        let tree = work_tree_of(directory);
+        if !trees.contains(&tree) {
+            trees.push(tree);
+            directories.push_back(directory.clone());
+        }
+    }
+    directories
+}
+
+fn baseline(around: Circumstances<'_>, directory: &Path) -> Result<Option<Baseline>, String> {
+    let git =
+        restore_point::git(around.environment, directory, MAY_TAKE).map_err(|error| error.to_string())?;
+    Baseline::take(&git, directory, around.dir.path(), BEFORE_READING)
         .map_err(|error| restore_point::first_line(&error.to_string()))
 }
 
-/// What was seen, before it is put into words.
-struct Seen {
-    source: Source,
-    partial: Option<String>,
-    files: Vec<FileChange>,
-    lines: Option<Lines>,
-    compared: Option<Comparison>,
-}
-
 impl Watch {
-    /// Looks again, when everything the task started is gone. `beside` are the tasks that wrote here meanwhile; it is
-    /// asked only where something changed.
+    /// Examines the trees again, when everything the task started is gone. `beside` returns the tasks that wrote in the
+    /// same trees meanwhile; it is called only if something changed.
     pub(crate) fn finish(mut self, report: &Report, beside: impl FnOnce() -> Vec<TaskId>) -> Sighting {
         let began = Instant::now();
-        let before = std::mem::replace(&mut self.before, Before::Unknown);
-        let (seen, baseline) = self.look_again(before);
-        let mut findings = Vec::new();
-        if let Some(problem) = &self.problem {
-            let message = format!("git could not be asked what the task did: {problem}");
-            findings.push(Finding { kind: FindingKind::Partial, message });
+        let since_ms = self.since_ms;
+        let changes: Vec<Result<TreeChanges, String>> =
+            self.trees.iter_mut().map(|tree| tree.compare(since_ms)).collect();
+        let mut findings: Vec<Finding> =
+            self.trees.iter().zip(&changes).flat_map(|(tree, changes)| tree.findings(changes)).collect();
+        let is_complete = |changes: &TreeChanges| changes.source == Source::Git || changes.partial.is_none();
+        // git names every file, also where it reads none.
+        let is_whole = changes.iter().all(|changes| changes.as_ref().is_ok_and(is_complete));
+        let mut merged = Merged::of(&self.trees, changes);
+        if merged.sources.is_empty() {
+            return (None, findings);
         }
-        match seen {
-            Ok(seen) => {
-                let files = self.told(&seen.files);
-                findings.extend(self.judged(&seen, &files, report, (baseline.as_deref(), beside)));
-                findings.extend(self.remarks(&seen));
-                (Some(self.evidence(seen, files, began)), findings)
-            }
-            Err(problem) => {
-                let message = format!("what the task did to the files could not be looked at: {problem}");
-                findings.push(Finding { kind: FindingKind::NoEvidence, message });
-                (None, findings)
-            }
-        }
+        merged.left_out.extend(self.not_watched.iter().map(|directory| LeftOut {
+            path: shown(&self.trees[0].view.of_absolute(directory)) + "/",
+            reason: LeftOutReason::Repository,
+            bytes: 0,
+        }));
+        findings.extend(self.compare_with_claims(&merged.files, is_whole, report, beside));
+        findings.extend(merged.findings());
+        (Some(self.evidence(merged, began)), findings)
     }
 
-    fn judged(
+    fn compare_with_claims(
         &self,
-        seen: &Seen,
         files: &Files,
+        is_whole: bool,
         report: &Report,
-        (baseline, beside): (Option<&Baseline>, impl FnOnce() -> Vec<TaskId>),
+        beside: impl FnOnce() -> Vec<TaskId>,
     ) -> Vec<Finding> {
         let changed = files.modified.iter().chain(&files.added).chain(&files.deleted);
         let changed: BTreeSet<String> = changed.cloned().collect();
@@ -146,195 +155,60 @@ impl Watch {
             not_listed: files.not_listed,
             was_read_only: !self.writes,
             beside: if changed.is_empty() { Vec::new() } else { beside() },
-            // git names every file, also where it reads none.
-            is_whole: seen.source == Source::Git || seen.partial.is_none(),
+            is_whole,
             changed,
         };
-        reconcile(&self.claims(report, &sight.changed, baseline), &sight)
+        reconcile(&self.claims(report, &sight.changed), &sight)
     }
 
-    fn evidence(&self, seen: Seen, files: Files, began: Instant) -> Evidence {
-        let there = seen.files.iter().filter(|file| file.kind != ChangeKind::Deleted);
-        let there: Vec<PathBuf> = there.map(|file| self.view.of_tree(&file.path)).collect();
-        let (artifacts, artifacts_not_listed) =
-            artifacts(&self.workdir, there.iter().map(PathBuf::as_path), shown, Budget::default());
-        let left_out = seen.compared.as_ref().map_or(&[][..], |compared| &compared.left_out);
-        let told =
-            |one: &LeftOut| LeftOut { path: shown(&self.view.of_tree(one.path.as_bytes())), ..one.clone() };
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Evidence {
-            source: seen.source,
-            partial: seen.partial,
-            files,
-            lines: seen.lines,
-            left_out: left_out.iter().take(MOST_LEFT_OUT).map(told).collect(),
-            left_out_count: left_out.len(),
-            history: seen.compared.map(history),
-            artifacts,
-            artifacts_not_listed,
-            took_ms: [milliseconds(self.took), milliseconds(began.elapsed())],
-        }
-    }
-
-    fn look_again(&self, before: Before) -> (Result<Seen, String>, Option<Box<Baseline>>) {
-        match before {
-            Before::Git(mut baseline) => {
-                baseline.allow(MAY_TAKE);
-                let compared = baseline.compare(Limits::default(), self.since_ms.div_euclid(1000));
-                let compared = compared.map_err(|error| restore_point::first_line(&error.to_string()));
-                (compared.map(Seen::by_git), Some(baseline))
-            }
-            Before::Scan(scan) => {
-                let scanned = scan.compare(Bounds::default(), self.since_ms);
-                let seen = scanned.map_err(|error| error.to_string()).map(|scanned| Seen {
-                    source: Source::Scan,
-                    partial: (!scanned.is_whole)
-                        .then(|| "there are more files than are looked at".to_owned()),
-                    files: scanned.files,
-                    lines: None,
-                    compared: None,
-                });
-                (seen, None)
-            }
-            Before::Unknown => (Err("they could not be looked at before it, either".to_owned()), None),
-        }
-    }
-
-    fn told(&self, changes: &[FileChange]) -> Files {
-        let mut files = Files::default();
-        let told = |path: &[u8]| shown(&self.view.of_tree(path));
-        for change in changes {
-            let path = told(&change.path);
-            let list = match &change.kind {
-                ChangeKind::Modified => &mut files.modified,
-                ChangeKind::Added | ChangeKind::Renamed { .. } => &mut files.added,
-                ChangeKind::Deleted => &mut files.deleted,
-            };
-            if list.len() >= MOST_LISTED {
-                files.not_listed += 1;
-                continue;
-            }
-            list.push(path.clone());
-            if let ChangeKind::Renamed { from } = &change.kind {
-                let from = told(from);
-                files.deleted.push(from.clone());
-                files.renamed.push(Renamed { from, to: path });
-            }
-        }
-        files.deleted.sort();
-        files
-    }
-
-    /// What the agent says, and where those files lie of which nothing was seen.
-    fn claims(&self, report: &Report, changed: &BTreeSet<String>, baseline: Option<&Baseline>) -> Claims {
+    /// The agent's claims, and where the files lie of which no change was observed.
+    fn claims(&self, report: &Report, changed: &BTreeSet<String>) -> Claims {
         let named = report.files.added.iter().chain(&report.files.modified).chain(&report.files.deleted);
-        let mut files: Vec<(Claim, PathBuf)> = Vec::new();
+        let mut claims: Vec<(PathBuf, Lies)> = Vec::new();
         for name in named {
-            let (path, lies) = match self.view.of_claim(name) {
-                Some(path) if baseline.is_none() && is_passed_over(&path) => (path, Lies::PassedOver),
-                Some(path) if is_gits_own(&path) => (path, Lies::PassedOver),
-                Some(path) => (path, Lies::InSight),
+            claims.push(match self.trees.iter().find_map(|tree| tree.locate(name)) {
+                Some((path, true)) => (path, Lies::InSight),
+                Some((path, false)) => (path, Lies::PassedOver),
                 None => (PathBuf::from(name), Lies::Outside),
-            };
-            files.push((Claim { path: shown(&path), lies }, path));
+            });
         }
         let unseen =
-            files.iter().filter(|(claim, _)| claim.lies == Lies::InSight && !changed.contains(&claim.path));
-        let unseen: Vec<Vec<u8>> = unseen.filter_map(|(_, path)| self.view.in_tree(path)).collect();
-        let asked: Vec<&[u8]> = unseen.iter().map(Vec::as_slice).collect();
-        let ignored = baseline.and_then(|baseline| baseline.ignored(&asked).ok()).unwrap_or_default();
-        for (claim, path) in &mut files {
-            if self.view.in_tree(path).is_some_and(|path| ignored.contains(&path)) {
-                claim.lies = Lies::Ignored;
-            }
-        }
+            claims.iter().filter(|(path, lies)| *lies == Lies::InSight && !changed.contains(&shown(path)));
+        let unseen: Vec<&Path> = unseen.map(|(path, _)| path.as_path()).collect();
+        let ignored: BTreeSet<PathBuf> =
+            self.trees.iter().flat_map(|tree| tree.ignored(unseen.iter().copied())).collect();
+        let claims = claims.into_iter().map(|(path, lies)| Claim {
+            lies: if ignored.contains(&path) { Lies::Ignored } else { lies },
+            path: shown(&path),
+        });
         Claims {
-            files: files.into_iter().map(|(claim, _)| claim).collect(),
+            files: claims.collect(),
             is_whole: report.files.not_listed == 0,
             ran_commands: report.commands.finished > 0,
         }
     }
 
-    /// What there is to say beside claims.
-    fn remarks(&self, seen: &Seen) -> Vec<Finding> {
-        let mut remarks = Vec::new();
-        let mut note = |kind, message: String| remarks.push(Finding { kind, message });
-        if let Some(partial) = &seen.partial {
-            note(
-                FindingKind::Partial,
-                format!("not everything the task did to the files is known: {partial}"),
-            );
+    fn evidence(&self, merged: Merged, began: Instant) -> Evidence {
+        let mut artifacts = Artifacts::new(Budget::default());
+        let still_there = merged.changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
+        let still_there: Vec<PathBuf> = still_there.map(|change| change.path.clone()).collect();
+        artifacts.add_below(&self.workdir, &still_there);
+        for tree in &self.trees[1..] {
+            artifacts.add_in_tree(&tree.view, &still_there);
         }
-        let Some(compared) = &seen.compared else {
-            if !self.has_git && is_top_level(&self.view.workdir) {
-                note(FindingKind::Repository, "the working directory is a git repository now".to_owned());
-            }
-            return remarks;
-        };
-        if !compared.left_out.is_empty() {
-            let words = format!("{} changed files were not read; see left_out", compared.left_out.len());
-            note(FindingKind::Partial, words);
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Evidence {
+            source: merged.sources[0],
+            partial: merged.partial,
+            files: merged.files,
+            lines: Some(merged.lines),
+            lines_not_counted: merged.lines_not_counted,
+            left_out_count: merged.left_out.len(),
+            left_out: merged.left_out.into_iter().take(MOST_LEFT_OUT).collect(),
+            history: merged.history,
+            artifacts: artifacts.found,
+            artifacts_not_listed: artifacts.not_listed,
+            took_ms: [milliseconds(self.took), milliseconds(began.elapsed())],
         }
-        match &compared.head_after {
-            None => {
-                note(FindingKind::Repository, "the git repository is gone, or is another one now".to_owned())
-            }
-            Some(after) if after.branch != compared.head_before.branch => {
-                let name = |branch: &Option<String>| {
-                    branch.as_deref().map_or_else(
-                        || "a detached HEAD".to_owned(),
-                        |branch| branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned(),
-                    )
-                };
-                let (from, to) = (name(&compared.head_before.branch), name(&after.branch));
-                note(FindingKind::Repository, format!("the work tree was on {from} and is on {to} now"));
-            }
-            Some(_) => {}
-        }
-        remarks
-    }
-}
-
-/// Whether a repository begins here, by names alone. An empty `.git` is none: sandboxes leave such directories about.
-fn is_top_level(dir: &Path) -> bool {
-    let git = dir.join(".git");
-    git.is_file() || git.join("HEAD").exists()
-}
-
-/// Below a `.git`: not a file of the work tree.
-fn is_gits_own(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == ".git")
-}
-
-impl Seen {
-    fn by_git(mut compared: Comparison) -> Seen {
-        let mut files = std::mem::take(&mut compared.files);
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        let sum = |lines: Lines, (added, deleted): (u64, u64)| Lines {
-            added: lines.added.saturating_add(added),
-            deleted: lines.deleted.saturating_add(deleted),
-        };
-        let lines = files.iter().filter_map(|file| file.lines).fold(Lines::default(), sum);
-        Seen {
-            source: Source::Git,
-            partial: compared.names_only.clone(),
-            lines: compared.names_only.is_none().then_some(lines),
-            files,
-            compared: Some(compared),
-        }
-    }
-}
-
-fn history(compared: Comparison) -> History {
-    let after = compared.head_after;
-    History {
-        head_before: compared.head_before.commit,
-        branch_before: compared.head_before.branch,
-        repository_gone: after.is_none(),
-        head_after: after.as_ref().and_then(|head| head.commit.clone()),
-        branch_after: after.and_then(|head| head.branch),
-        index_changed: compared.index_changed,
-        commits: compared.commits.count,
-        subjects: compared.commits.subjects,
     }
 }

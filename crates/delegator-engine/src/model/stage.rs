@@ -18,6 +18,7 @@ use std::time::Duration;
 use delegator_domain::task::{End, FailureKind, LimitKind, TaskId};
 use delegator_registry::Nonce;
 use delegator_supervisor::run::{Ended, Partial, Ports, StreamSummary};
+use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 
 use super::chance::Chance;
@@ -310,6 +311,7 @@ impl Stage {
 
 fn ended(end: End) -> Ended {
     Ended {
+        refused: RefusedCalls::default(),
         end,
         exit: None,
         thread_id: None,

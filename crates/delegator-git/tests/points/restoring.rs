@@ -269,3 +269,63 @@ fn a_link_in_the_place_of_a_known_folder_comes_back_by_undo() {
     assert_eq!((plan.write, plan.remove), (vec!["d".to_owned()], vec!["d/inner".to_owned()]));
     assert_eq!(std::fs::read_link(world.tree.join("d")).unwrap().to_str(), Some("a"));
 }
+
+#[test]
+fn permissions_and_empty_directories_come_back() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let set = |path: &str, mode| {
+        std::fs::set_permissions(world.tree.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mode = |path: &str| std::fs::metadata(world.tree.join(path)).unwrap().permissions().mode() & 0o7777;
+    world.write("tight/key", "mine\n");
+    std::fs::create_dir_all(world.tree.join("empty/deep")).unwrap();
+    for (path, bits) in [("a", 0o600), ("b", 0o664), ("tight", 0o700), ("empty", 0o750)] {
+        set(path, bits);
+    }
+    let point = world.keep();
+    set("a", 0o644);
+    world.remove("b");
+    std::fs::remove_dir_all(world.tree.join("empty")).unwrap();
+    std::fs::remove_dir_all(world.tree.join("tight")).unwrap();
+    std::fs::create_dir_all(world.tree.join("made/by/agent")).unwrap();
+    world.write("made/file", "agent\n");
+    let (plan, undo) = world.restore(&point, false).unwrap();
+    assert_eq!(plan.modes, ["a"]);
+    assert_eq!(plan.remove_directories, ["made/by/agent", "made/by", "made"]);
+    assert_eq!(
+        ["a", "b", "tight", "empty", "tight/key"].map(mode),
+        [0o600, 0o664, 0o700, 0o750, 0o644],
+        "{plan:?}"
+    );
+    assert!(world.tree.join("empty/deep").is_dir() && !world.tree.join("made").exists());
+    world.restore(&undo, false).unwrap();
+    assert_eq!((mode("a"), world.tree.join("made/by/agent").is_dir()), (0o644, true));
+    assert!(!world.tree.join("empty").exists() && !world.tree.join("tight").exists());
+}
+
+#[test]
+fn a_directory_that_existed_stays_when_its_last_file_goes() {
+    let world = World::new();
+    std::fs::create_dir(world.tree.join("inbox")).unwrap();
+    world.write("cache/x.o", "ignored\n");
+    std::fs::create_dir(world.tree.join("cache/sub")).unwrap();
+    let point = world.keep();
+    world.write("inbox/file", "agent\n");
+    world.write("cache/sub/file", "agent\n");
+    world.restore(&point, false).unwrap();
+    assert!(world.tree.join("inbox").is_dir() && world.read("inbox/file").is_none());
+    assert!(world.tree.join("cache/sub").is_dir() && world.read("cache/sub/file").is_none());
+}
+
+#[test]
+fn undoing_removes_an_ignored_file_that_the_restore_brought_back() {
+    let world = World::new();
+    world.write("secret.o", "mine\n");
+    let point = world.keep();
+    world.remove("secret.o");
+    let (_, undo) = world.restore(&point, false).unwrap();
+    assert_eq!(world.read("secret.o").as_deref(), Some("mine\n"));
+    world.restore(&undo, false).unwrap();
+    assert_eq!(world.read("secret.o"), None);
+}

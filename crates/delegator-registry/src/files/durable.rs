@@ -34,17 +34,24 @@ pub(crate) fn open_unnoticed(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Makes one directory that must not exist yet, 0700 from the first moment. A umask can only take bits away; they are
+/// given back.
+pub(crate) fn make_new_private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))
+}
+
 /// Makes one directory, 0700. One that is already there is left as it is.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
-        Ok(()) => fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE)),
+    match make_new_private_dir(path) {
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 /// Makes a directory and what is missing above it, and syncs every name that was added.
-pub(crate) fn make_private_path(path: &Path) -> io::Result<()> {
+pub fn make_private_path(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(());
     }

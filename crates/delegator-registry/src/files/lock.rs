@@ -64,10 +64,17 @@ pub enum LockAttempt {
 }
 
 pub(crate) fn try_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
-    let options = &mut fs::OpenOptions::new();
+    open_and_lock(path, task, fs::OpenOptions::new().create(true))
+}
+
+/// The same, and makes no file: one that is not there is gone.
+pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
+    open_and_lock(path, task, &mut fs::OpenOptions::new())
+}
+
+fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
     // The standard library opens everything close-on-exec.
-    let file = match durable::open_private(path, options.read(true).write(true).create(true).truncate(false))
-    {
+    let file = match durable::open_private(path, options.read(true).write(true).truncate(false)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockAttempt::Gone),
         Err(error) => return Err(error),

@@ -5,4 +5,5 @@ pub(crate) mod durable;
 pub(crate) mod file_system;
 pub(crate) mod lock;
 pub(crate) mod socket;
+pub(crate) mod submit_entry;
 pub(crate) mod task_dir;

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -97,10 +97,8 @@ impl TaskDir {
     /// is not waited for: no start depends on it.
     pub(crate) fn create(&self, launch: &[u8], text: &str) -> Result<(), RegistryError> {
         // One that is there already is another task's, and stays.
-        fs::create_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
+        durable::make_new_private_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
         let filled = (|| {
-            // The umask of whoever submits may be anything.
-            fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700))?;
             crash_point(CrashPoint::DirectoryMade);
             durable::replace(&self.file(TaskFile::Text), text.as_bytes(), Durability::Atomic)?;
             crash_point(CrashPoint::TextWritten);
@@ -129,6 +127,17 @@ impl TaskDir {
             durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
         }
         Ok(removed)
+    }
+
+    /// Removes what was written for the start and the run alone, unredacted: `launch`, and the schema the agent reads.
+    pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
+        self.remove_launch()?;
+        let path = self.file(TaskFile::OutputSchema);
+        durable::remove_if_there(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
+    }
+
+    pub(crate) fn has_inputs(&self) -> bool {
+        [TaskFile::Launch, TaskFile::OutputSchema].into_iter().any(|which| self.file(which).exists())
     }
 
     /// Opens a stream for appending (`Events`, `Stderr`, `Handles`).

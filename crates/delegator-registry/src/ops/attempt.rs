@@ -125,6 +125,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Cas<Vec<Claimed>>, RegistryError> {
         transition(attempt.state, finish.end.state())?;
+        let finish = &self.sink.finish(finish);
         let done = self.write_end(|db| {
             let seen = match expect(db, id, attempt)? {
                 Ok(seen) => seen,
@@ -141,9 +142,9 @@ impl Registry {
         Ok(done)
     }
 
-    /// What is left of `launch` at the end. The end is recorded; should this fail, `leftovers` finds it.
+    /// What is left of the inputs at the end. The end is recorded; should this fail, `leftovers` finds it.
     pub(crate) fn drop_launch(&self, id: &TaskId) {
-        let _ = self.dir.task(id).remove_launch();
+        let _ = self.dir.task(id).remove_inputs();
     }
 }
 

@@ -34,6 +34,7 @@ impl Registry {
         reason: Option<&str>,
         now_ms: i64,
     ) -> Result<CancelOutcome, RegistryError> {
+        let reason = self.sink.optional(reason);
         let outcome = self.write_end(|db| {
             let Some(seen) = row::seen(db, id)? else { return Ok(CancelOutcome::Unknown) };
             if seen.state.is_terminal() {
@@ -44,8 +45,8 @@ impl Registry {
             }
             let sql = "UPDATE tasks SET cancel_requested_at_ms = ?1, cancel_reason = ?2, updated_at_ms = ?1 \
                        WHERE seq = ?3";
-            db.execute(sql, (now_ms, reason, seen.seq))?;
-            let reason = reason.map(str::to_owned);
+            db.execute(sql, (now_ms, &reason, seen.seq))?;
+            let reason = reason.clone();
             if seen.state == State::Queued {
                 let finish = Finish::bare(End::Cancelled { reason });
                 attempt::end_task(db, &seen, &finish, "cancelled while queued", now_ms)?;

@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::Connection;
 
 use super::attempt::end_task;
-use super::submit::{Submitted, Taken, answer, before, insert};
+use super::submit::{Submitted, Taken, answer, before, end_submit, insert};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
@@ -38,8 +38,10 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let (asked, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
+        let past = &Past { thread_id: self.sink.text(&past.thread_id), ..past.clone() };
         let dir = self.dir.task(&task.id);
-        dir.create(b"", &task.text)?;
+        let entry = self.begin_submit(task, b"")?;
         let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
         crash_point(CrashPoint::ImportFilled);
         let made = filled.and_then(|()| self.write(|db| take_in(db, task, past, finish)));
@@ -49,7 +51,8 @@ impl Registry {
         } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
             let _ = dir.remove(lock);
         }
-        answer(made?, task)
+        end_submit(entry);
+        answer(made?, asked)
     }
 }
 

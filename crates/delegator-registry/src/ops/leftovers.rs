@@ -10,6 +10,7 @@ use rusqlite::Connection;
 
 use crate::error::RegistryError;
 use crate::files::lock::LockAttempt;
+use crate::files::submit_entry::{SubmitEntry, SubmitState};
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
 use crate::row;
@@ -33,9 +34,23 @@ pub struct Leftover {
 }
 
 impl Registry {
-    /// Finds what crashes left behind. A directory without a row counts only if it is older than `before_ms`: a younger
-    /// one may belong to a submit under way. Reads every directory; for cleaning, not for every call.
+    /// Finds what crashes left behind. A directory without a row counts only if its submit is known to be dead, or if it
+    /// is older than `before_ms` and no submit is known: a younger one may belong to one that made no entry. Reads every
+    /// directory; for cleaning, not for every call.
     pub fn orphans(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
+        self.find_leftovers(before_ms, |_| true)
+    }
+
+    /// The same, only where there is a launch file, which holds secrets.
+    pub fn orphaned_launches(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
+        self.find_leftovers(before_ms, |id| self.dir.task(id).file(TaskFile::Launch).exists())
+    }
+
+    fn find_leftovers(
+        &self,
+        before_ms: i64,
+        is_wanted: impl Fn(&TaskId) -> bool,
+    ) -> Result<Vec<Leftover>, RegistryError> {
         let tasks = self.dir.tasks();
         let mut found = Vec::new();
         let entries = match fs::read_dir(&tasks) {
@@ -49,6 +64,9 @@ impl Registry {
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<TaskId>().ok()) else {
                 continue;
             };
+            if !is_wanted(&id) {
+                continue;
+            }
             // Before the row is looked for: a submit that commits in between is then seen by its row.
             let modified = entry.metadata().and_then(|metadata| metadata.modified());
             if let Some(kind) = self.judge(&id, modified.is_ok_and(|at| is_before(at, before_ms)))? {
@@ -59,16 +77,21 @@ impl Registry {
         Ok(found)
     }
 
+    /// The submit is looked at before the row: one that commits in between is then seen by its row.
     fn judge(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>, RegistryError> {
+        let is_over = self.is_submit_over(id, is_old)?;
+        let has_no_row = |kind| matches!(kind, LeftoverKind::NeverSubmitted | LeftoverKind::Unclaimed);
+        Ok(self.kind_of(id)?.filter(|kind| is_over || !has_no_row(*kind)))
+    }
+
+    /// What a directory is, if no submit is under way in it.
+    fn kind_of(&self, id: &TaskId) -> Result<Option<LeftoverKind>, RegistryError> {
         let dir = self.dir.task(id);
         let (state, forgotten) = self.read(|db| Ok((state_of(db, id)?, is_forgotten(db, id)?)))?;
         Ok(match state {
-            Some(state) if state.is_terminal() && dir.file(TaskFile::Launch).exists() => {
-                Some(LeftoverKind::LaunchOfEnded)
-            }
+            Some(state) if state.is_terminal() && dir.has_inputs() => Some(LeftoverKind::LaunchOfEnded),
             Some(_) => None,
             None if forgotten => Some(LeftoverKind::Forgotten),
-            None if !is_old => None,
             None => {
                 let has_results = [TaskFile::Events, TaskFile::Stderr, TaskFile::Snapshot, TaskFile::Report]
                     .into_iter()
@@ -82,6 +105,48 @@ impl Registry {
         })
     }
 
+    /// Whether a submit without a row is known to be dead, or else old enough.
+    fn is_submit_over(&self, id: &TaskId, is_old: bool) -> Result<bool, RegistryError> {
+        Ok(match self.submit_state(id)? {
+            SubmitState::UnderWay => false,
+            SubmitState::Dead(_) => true,
+            SubmitState::Unknown => is_old,
+        })
+    }
+
+    fn submit_state(&self, id: &TaskId) -> Result<SubmitState, RegistryError> {
+        let folder = self.dir.submitting();
+        SubmitEntry::look(&folder, id).map_err(RegistryError::file(&folder, "read an entry in"))
+    }
+
+    /// Removes what submits left that were killed before they had a row, and gives their ids. Cheap where no submit is
+    /// under way: one small directory is read.
+    pub fn remove_dead_submits(&mut self) -> Result<Vec<TaskId>, RegistryError> {
+        let folder = self.dir.submitting();
+        let mut removed = Vec::new();
+        for id in SubmitEntry::all(&folder).map_err(RegistryError::file(&folder, "read"))? {
+            // Held until the end: the row is looked for after the submit is known to have ended, and nobody else judges.
+            let SubmitState::Dead(entry) = self.submit_state(&id)? else { continue };
+            if self.remove_unsubmitted(&id)? {
+                removed.push(id);
+            }
+            entry.remove().map_err(RegistryError::file(&folder, "remove an entry in"))?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes the directory of a task without a row. Results are kept: they are those of a task whose row was lost.
+    fn remove_unsubmitted(&mut self, id: &TaskId) -> Result<bool, RegistryError> {
+        if self.kind_of(id)? != Some(LeftoverKind::NeverSubmitted) {
+            return Ok(false);
+        }
+        let dir = self.dir.task(id);
+        let LockAttempt::Locked(lock) = dir.try_lock()? else { return Ok(false) };
+        dir.remove(lock)?;
+        crash_point(CrashPoint::LeftoverRemoved);
+        Ok(true)
+    }
+
     /// Removes what [`Registry::orphans`] found, looking again at each while holding its lock; gives what was removed.
     pub fn remove_orphans(&mut self, found: &[Leftover]) -> Result<Vec<Leftover>, RegistryError> {
         let mut removed = Vec::new();
@@ -93,7 +158,7 @@ impl Registry {
             }
             match leftover.kind {
                 LeftoverKind::NeverSubmitted => dir.remove(lock)?,
-                LeftoverKind::LaunchOfEnded => drop(dir.remove_launch()?),
+                LeftoverKind::LaunchOfEnded => dir.remove_inputs()?,
                 LeftoverKind::Forgotten => {
                     dir.remove(lock)?;
                     let id = leftover.id.as_str();

@@ -17,11 +17,12 @@ impl Registry {
         thread_id: &str,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
+        let thread_id = self.sink.text(thread_id);
         let noted = self.write(|db| {
             let actual = match row::seen(db, id)? {
                 Some(seen) if seen.state == State::Working && seen.nonce.as_ref() == Some(nonce) => {
                     let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
-                    db.execute(sql, (thread_id, now_ms, seen.seq))?;
+                    db.execute(sql, (&thread_id, now_ms, seen.seq))?;
                     return Ok(Cas::Applied(()));
                 }
                 seen => seen.map(|seen| seen.state),

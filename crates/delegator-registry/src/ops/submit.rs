@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use crate::error::RegistryError;
 use crate::files::durable;
+use crate::files::submit_entry::SubmitEntry;
 use crate::registry::Registry;
 use crate::row;
 use crate::task::{Idempotency, NewTask, Task};
@@ -32,8 +33,10 @@ impl Registry {
         {
             return answer(taken, task);
         }
+        let asked = task;
+        let task = &self.sink.task(task);
         self.dir.make_room_for(launch.len())?;
-        self.dir.task(&task.id).create(launch, &task.text).map_err(|error| self.name_full_disk(error))?;
+        let entry = self.begin_submit(task, launch).map_err(|error| self.name_full_disk(error))?;
         let made = self.write(|db| {
             let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
             before.map_or_else(|| insert(db, task, now_ms).map(|task| Taken::New(Box::new(task))), Ok)
@@ -44,7 +47,23 @@ impl Registry {
             // after a restart, and until then it is a leftover like that of a crash.
             self.discard(&task.id);
         }
-        answer(made?, task)
+        end_submit(entry);
+        answer(made?, asked)
+    }
+
+    /// Makes the directory of a task that has no row yet, under an entry that says so.
+    pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
+        let folder = self.dir.submitting();
+        let entry =
+            SubmitEntry::make(&folder, &task.id).map_err(RegistryError::file(&folder, "make an entry in"))?;
+        crash_point(CrashPoint::SubmitEntered);
+        match self.dir.task(&task.id).create(launch, &task.text) {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                end_submit(entry);
+                Err(error)
+            }
+        }
     }
 
     /// The space that was free when it was asked for may be gone a moment later.
@@ -66,6 +85,13 @@ impl Registry {
     }
 }
 
+/// The submit is over. An entry that cannot be removed is that of a dead submit once this process has ended; its task has
+/// a row, and is left alone.
+pub(crate) fn end_submit(entry: SubmitEntry) {
+    let _ = entry.remove();
+    crash_point(CrashPoint::SubmitLeft);
+}
+
 pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {
     match taken {
         Taken::New(task) => Ok(Submitted { task: *task, replayed: false }),
@@ -79,8 +105,8 @@ pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, Registr
 
 /// The task that was submitted with this key before.
 pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
-    let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
-    let first = db.query_row(sql, [&asked.key], row::task_from).optional()?;
+    let sql = "SELECT * FROM tasks WHERE idempotency_key IN (?1, ?2) ORDER BY seq LIMIT 1";
+    let first = db.query_row(sql, (asked.stored_key(), asked.former_key()), row::task_from).optional()?;
     Ok(first.map(|first| {
         let same = first.idempotency.as_ref().is_some_and(|known| known.is_repeated_by(asked));
         if same { Taken::Before(Box::new(first)) } else { Taken::Conflict { first: first.id } }
@@ -114,7 +140,7 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":labels": labels,
             ":input": task.input.to_string(),
             ":resumed_thread": task.resumed_thread,
-            ":key": task.idempotency.as_ref().map(|known| &known.key),
+            ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
             ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
         },
     )?;

@@ -3,13 +3,14 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use delegator_domain::task::{End, State};
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{End, FailureKind, State, TaskId};
 use delegator_registry::{
-    Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, Registry, RegistryError,
-    StateDir, TaskFile,
+    Attempt, Finish, Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, Registry,
+    RegistryError, StateDir, TaskFile,
 };
 
-use crate::support::{World, ended, fresh_id, new_task, submit, working};
+use crate::support::{World, begin, ended, fresh_id, new_task, slots, submit, working};
 
 fn with_key(key: &str, hash: &str) -> NewTask {
     let idempotency = Some(Idempotency::new(key, hash));
@@ -33,7 +34,9 @@ fn what_is_submitted_is_what_is_remembered() {
     assert_eq!(task, told.task);
     assert_eq!((task.state, task.created_at_ms, task.starts), (State::Queued, 1_234, 0));
     assert_eq!((&task.labels, &task.input, &task.model), (&asked.labels, &asked.input, &asked.model));
-    assert_eq!((&task.resumed_thread, &task.idempotency), (&asked.resumed_thread, &asked.idempotency));
+    assert_eq!(task.resumed_thread, asked.resumed_thread);
+    let known = task.idempotency.as_ref().unwrap();
+    assert!(known.key.starts_with("sha256:") && known.request_hash == "h", "{known:?}");
     assert_eq!((task.mode, &task.title, &task.agent), (asked.mode, &asked.title, &asked.agent));
     let launch = registry.dir().task(&asked.id).read_launch().unwrap();
     assert_eq!(launch.as_deref(), Some(&b"prompt\0bytes\xff"[..]));
@@ -60,6 +63,60 @@ fn the_same_key_is_the_same_task_as_long_as_it_exists() {
     assert!(registry.submit(&with_key("k", "h"), b"", 5).unwrap().replayed, "an ended task still exists");
     registry.forget(std::slice::from_ref(&first.id)).unwrap();
     assert!(!registry.submit(&with_key("k", "other"), b"", 6).unwrap().replayed);
+}
+
+#[test]
+fn a_key_that_an_earlier_version_stored_as_it_was_is_still_known() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let first = registry.submit(&with_key("k", "h"), b"", 1).unwrap().task;
+    let digest = first.idempotency.as_ref().unwrap().key.clone();
+    let db = rusqlite::Connection::open(registry.dir().path().join("registry.db")).unwrap();
+    db.execute("UPDATE tasks SET idempotency_key = 'k'", ()).unwrap();
+    let again = registry.submit(&with_key("k", "h"), b"", 2).unwrap();
+    assert_eq!((again.replayed, again.task.id), (true, first.id));
+    // A key that looks like the digest of another one is a key of its own.
+    db.execute("UPDATE tasks SET idempotency_key = ?1", [&digest]).unwrap();
+    assert!(!registry.submit(&with_key(&digest, "h"), b"", 3).unwrap().replayed);
+}
+
+#[test]
+fn every_text_goes_through_the_sink() {
+    const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    const OWN: &str = "a value only this process knows";
+    let world = World::new();
+    let mut registry = world.registry();
+    registry.also_redact(Redactor::builder().build());
+    registry.also_redact(Redactor::builder().secret(OWN).build());
+    for secret in [TOKEN, OWN] {
+        let text = || format!("of {secret}");
+        let asked = NewTask {
+            agent: text(),
+            model: Some(text()),
+            title: text(),
+            text: text(),
+            labels: [(text(), text())].into(),
+            input: serde_json::json!({"a": [text()], text(): {"b": text()}}),
+            resumed_thread: Some(text()),
+            ..with_key(secret, "h")
+        };
+        let task = registry.submit(&asked, b"", 1).unwrap().task;
+        let claimed = registry.claim_next(&slots(usize::MAX), 1).unwrap().unwrap();
+        begin(&mut registry, &claimed);
+        let attempt = Attempt::working(claimed.nonce);
+        registry.set_thread(&task.id, &attempt.nonce, &text(), 2).unwrap();
+        registry.request_cancel(&task.id, Some(&text()), 3).unwrap();
+        let end = End::Failed { kind: FailureKind::Internal, message: text(), retry_at: Some(text()) };
+        let finish = Finish { summary: Some(text()), ..Finish::bare(end) };
+        registry.finish(&task.id, &attempt, &finish, &slots(0), 4).unwrap();
+        for file in ["registry.db", "registry.db-wal"] {
+            let bytes = fs::read(registry.dir().path().join(file)).unwrap();
+            let holds = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!holds, "{secret} is in {file}");
+        }
+        let text_file = registry.dir().task(&task.id).read(TaskFile::Text).unwrap().unwrap();
+        assert!(!String::from_utf8(text_file).unwrap().contains(secret));
+    }
 }
 
 #[test]
@@ -180,4 +237,81 @@ fn forgetting_is_finished_later_when_the_supervisor_is_still_leaving() {
     assert_eq!(registry.finish_forgetting().unwrap(), 1);
     assert!(!dir.exists());
     assert_eq!(registry.finish_forgetting().unwrap(), 0);
+}
+
+/// A submit that stops before its row is committed, as a process that is killed there leaves it.
+fn killed_submit(registry: &Registry) -> TaskId {
+    let id = fresh_id();
+    let dir = registry.dir().task(&id);
+    let entries = registry.dir().path().join("submitting");
+    fs::create_dir_all(&entries).unwrap();
+    fs::write(entries.join(id.as_str()), "").unwrap();
+    fs::create_dir(dir.path()).unwrap();
+    fs::write(dir.file(TaskFile::Launch), "secret").unwrap();
+    id
+}
+
+fn entries(registry: &Registry) -> Vec<String> {
+    let entries = fs::read_dir(registry.dir().path().join("submitting")).unwrap().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_submit_in_order_leaves_no_entry() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = submit(&mut registry).id;
+    assert_eq!(entries(&registry), Vec::<String>::new());
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
+}
+
+#[test]
+fn what_a_killed_submit_left_is_removed_at_once() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let kept = submit(&mut registry).id;
+    let dead = killed_submit(&registry);
+    assert_eq!(registry.remove_dead_submits().unwrap(), std::slice::from_ref(&dead));
+    assert!(!registry.dir().task(&dead).exists());
+    assert_eq!(entries(&registry), Vec::<String>::new());
+    assert!(registry.dir().task(&kept).exists());
+}
+
+#[test]
+fn a_submit_under_way_is_left_alone_whatever_the_clock_says() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = killed_submit(&registry);
+    // The lock is what a living submit has and a killed one has not.
+    let entry = fs::File::open(registry.dir().path().join("submitting").join(id.as_str())).unwrap();
+    rustix::fs::flock(&entry, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert_eq!(registry.orphans(future_ms()).unwrap(), []);
+    assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
+    drop(entry);
+    assert_eq!(registry.orphans(0).unwrap().len(), 1, "it needs no age once it is known to be dead");
+    assert_eq!(registry.remove_dead_submits().unwrap(), [id]);
+}
+
+#[test]
+fn a_submit_that_was_killed_after_its_row_keeps_its_task() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = submit(&mut registry).id;
+    fs::write(registry.dir().path().join("submitting").join(id.as_str()), "").unwrap();
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
+    assert_eq!(entries(&registry), Vec::<String>::new());
+}
+
+#[test]
+fn results_are_kept_even_if_an_entry_was_left() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = killed_submit(&registry);
+    let dir = registry.dir().task(&id);
+    fs::write(dir.file(TaskFile::Events), "{}\n").unwrap();
+    assert_eq!(registry.remove_dead_submits().unwrap(), []);
+    assert!(dir.file(TaskFile::Events).exists());
 }

@@ -125,15 +125,14 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
             // The mark is all there is to go by, and one that was just becoming its program showed none.
             unmarked.clear();
         }
-        let found = Found::look(scope, with_marks.then_some(&mut unmarked));
-        report.exempt = found.exempt;
-        let mut members = found.members;
-        if Instant::now() >= decide_by {
-            members.extend(found.undecided);
-        } else if members.is_empty() && !found.undecided.is_empty() {
+        let mut found = Found::look(scope, with_marks.then_some(&mut unmarked));
+        let is_decided = found.decide(decide_by);
+        if found.members.is_empty() && !is_decided {
             wait_for_one(&found.undecided, decide_by.min(Instant::now() + DECISION_ROUND))?;
             continue;
         }
+        let members = found.members;
+        report.exempt = found.exempt;
         if members.is_empty() {
             empty_rounds += 1;
             if empty_rounds > 1 || (no_children && look_for_marks) {
@@ -150,7 +149,8 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
             break members;
         }
         let is_time_to_kill = now >= kill_at;
-        if let (Some(group), true, true) = (scope.group, report.killed, report.exempt.is_empty()) {
+        let no_others = report.exempt.is_empty() && is_decided;
+        if let (Some(group), true, true) = (scope.group, report.killed, no_others) {
             // They were killed one by one, and there are still some: all at once, then.
             group.kill();
         }
@@ -184,6 +184,14 @@ struct Found {
 }
 
 impl Found {
+    /// Says whether everything is decided; from `decide_by` on, what is not yet is to be ended like the rest.
+    fn decide(&mut self, decide_by: Instant) -> bool {
+        if Instant::now() >= decide_by {
+            self.members.append(&mut self.undecided);
+        }
+        self.undecided.is_empty()
+    }
+
     /// Looks for marks, too, if it is told which processes are known to have none.
     fn look(scope: Scope<'_>, unmarked: Option<&mut HashSet<i32>>) -> Found {
         let mut found = Found { members: Vec::new(), undecided: Vec::new(), exempt: Vec::new() };

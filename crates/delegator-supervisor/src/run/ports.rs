@@ -15,6 +15,7 @@ use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Variables, VerifyPlan};
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
+use crate::verdict::RefusedCalls;
 
 /// One run.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub struct RunSpec {
     pub environment: Variables,
     /// The directory that was checked. The agent starts in it, whatever its name means by then.
     pub workdir: OwnedFd,
+    /// Other directories that were checked, and the paths under which the agent is given them. A start is refused when
+    /// a path leads to another directory by then.
+    pub pinned: Vec<(OwnedFd, PathBuf)>,
     /// The submitter's.
     pub umask: u32,
     pub limits: Limits,
@@ -174,7 +178,9 @@ pub struct Ended {
     pub report: Report,
     /// The same as JSON, redacted: for keeping.
     pub report_json: String,
-    /// Odd things that are no failure: refused calls, survivors, what could not be stored. Redacted.
+    /// Redacted.
+    pub refused: RefusedCalls,
+    /// Odd things that are no failure: survivors, what could not be stored. Redacted.
     pub warnings: Vec<String>,
     pub partial: Partial,
     pub stdout: StreamSummary,

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,7 @@ pub(crate) struct Spawned {
 
 /// An agent, with a pipe for each stream.
 pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Spawned> {
+    spec.pinned.iter().try_for_each(|(checked, path)| check_pinned(checked, path))?;
     let mut command = command(spec);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = start(command, spec, ports)?;
@@ -45,6 +47,16 @@ pub(crate) fn spawn_check(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Spawn
     command.stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
     let child = start(command, spec, ports)?;
     Ok(Spawned { child, stdin: None, stdout: None, stderr: Some(OwnedFd::from(ours).into()) })
+}
+
+/// Refuses a path that no longer leads to the directory that was checked.
+fn check_pinned(checked: &OwnedFd, path: &Path) -> io::Result<()> {
+    let (opened, named) = (rustix::fs::fstat(checked)?, rustix::fs::lstat(path)?);
+    if (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino) {
+        return Ok(());
+    }
+    let problem = format!("{} was replaced by another directory after it was checked", path.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
 }
 
 fn command(spec: &RunSpec) -> Command {
@@ -80,4 +92,32 @@ fn spawn_with_umask(command: &mut Command, mask: u32) -> io::Result<Child> {
     let child = command.spawn();
     umask(Mode::from_raw_mode(OUR_UMASK));
     child
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_was_replaced_after_its_check_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("added"), folder.path().join("other"));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let checked: OwnedFd = std::fs::File::open(&path).unwrap().into();
+        check_pinned(&checked, &path).unwrap();
+
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        symlink(&other, &path).unwrap();
+        let refused = check_pinned(&checked, &path).unwrap_err();
+        assert!(refused.to_string().contains("was replaced"), "{refused}");
+
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(check_pinned(&checked, &path).is_err(), "another directory of the same name");
+        std::fs::remove_dir(&path).unwrap();
+        assert!(check_pinned(&checked, &path).is_err(), "no directory at all");
+    }
 }

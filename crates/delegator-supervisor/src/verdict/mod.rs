@@ -14,7 +14,7 @@ use delegator_transcript::{Outcome, Report};
 
 pub use classify::{Class, classify, retry_time};
 pub use signals::signal_name;
-pub use stderr::StderrDigest;
+pub use stderr::{RefusedCalls, StderrDigest};
 pub(crate) use verification::judge;
 
 const NO_HELPER: &str = "CODEX_HOME lies below the temporary directory, codex makes no sandbox helper there, and \
@@ -55,11 +55,12 @@ pub struct Facts<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub end: End,
+    pub refused: RefusedCalls,
     pub warnings: Vec<String>,
 }
 
 pub fn verdict(facts: &Facts<'_>) -> Verdict {
-    Verdict { end: end(facts), warnings: warnings(facts) }
+    Verdict { end: end(facts), refused: facts.stderr.refused_calls(), warnings: warnings(facts) }
 }
 
 fn end(facts: &Facts<'_>) -> End {
@@ -158,11 +159,7 @@ fn by_exit(code: i32, facts: &Facts<'_>) -> End {
 }
 
 fn warnings(facts: &Facts<'_>) -> Vec<String> {
-    let mut warnings = facts.stderr.refused_calls();
-    if facts.stderr.has_no_sandbox_helper() {
-        warnings.push(NO_HELPER.to_owned());
-    }
-    warnings
+    facts.stderr.has_no_sandbox_helper().then(|| NO_HELPER.to_owned()).into_iter().collect()
 }
 
 #[cfg(test)]

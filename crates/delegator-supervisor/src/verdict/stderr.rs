@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::classify::classify;
 
 const ROUTER: &str = "ERROR codex_core::tools::router: ";
@@ -25,6 +27,14 @@ pub struct StderrDigest {
     no_sandbox_helper: bool,
     /// The line before was the router's: what follows without a time stamp belongs to it.
     in_router: bool,
+}
+
+/// Calls of the agent that its sandbox or its tools refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCalls {
+    pub count: u64,
+    /// What the agent printed about the last of them.
+    pub last: Vec<String>,
 }
 
 impl StderrDigest {
@@ -77,11 +87,9 @@ impl StderrDigest {
         self.refused.push_back(shortened(call));
     }
 
-    /// Calls of the agent that were refused or could not be read, as warnings.
-    pub fn refused_calls(&self) -> Vec<String> {
-        let shown = self.refused.iter().map(|call| format!("the agent's call was refused: {call}"));
-        let more = self.refused_count - self.refused.len() as u64;
-        shown.chain((more > 0).then(|| format!("{more} more calls were refused"))).collect()
+    /// Calls of the agent that were refused or could not be read.
+    pub fn refused_calls(&self) -> RefusedCalls {
+        RefusedCalls { count: self.refused_count, last: self.refused.iter().cloned().collect() }
     }
 
     pub fn last_complaint(&self) -> Option<&str> {

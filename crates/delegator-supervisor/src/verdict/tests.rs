@@ -72,7 +72,7 @@ fn recorded_runs() {
     for (name, exit, expected) in cases {
         let judged = judge(&report(name), exit, stderr);
         assert_eq!(kind(&judged.end), expected, "{name} with {exit:?}: {:?}", judged.end);
-        assert_eq!(judged.warnings, [""; 0], "{name}");
+        assert_eq!((judged.refused.count, judged.warnings.len()), (0, 0), "{name}");
     }
 }
 
@@ -106,20 +106,22 @@ fn refused_calls_are_warnings() {
     let stderr = include_str!("../../tests/stderr/patch_readonly.txt");
     let judged = judge(&report("patch_readonly"), ExitStatus::Code(0), stderr);
     assert_eq!(judged.end, End::Completed);
-    assert_eq!(judged.warnings.len(), 3, "{:?}", judged.warnings);
-    assert!(judged.warnings[0].ends_with(
+    assert_eq!((judged.refused.count, judged.warnings.len()), (3, 0), "{judged:?}");
+    assert!(judged.refused.last[0].ends_with(
         "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
     ));
     let stderr = include_str!("../../tests/stderr/codex_home_in_tmp_patch.txt");
     let judged = judge(&report("codex_home_in_tmp_patch"), ExitStatus::Code(0), stderr);
-    assert_eq!((kind(&judged.end), judged.warnings.len()), (Some(FailureKind::Sandbox), 4), "{judged:?}");
+    assert_eq!(kind(&judged.end), Some(FailureKind::Sandbox));
+    assert_eq!((judged.refused.count, judged.warnings.len()), (3, 1), "{judged:?}");
     // It may not have wanted to run anything: nobody knows.
     let helper = stderr.lines().next().unwrap();
     let judged = judge(&report("codex_home_in_tmp_shell"), ExitStatus::Code(0), helper);
     assert_eq!((judged.end, judged.warnings.len()), (End::Completed, 1));
     let many: String =
         (0..50).map(|n| format!("x ERROR codex_core::tools::router: error=no {n}\n")).collect();
-    assert_eq!(StderrDigest::of(&many).refused_calls().len(), 21);
+    let refused = StderrDigest::of(&many).refused_calls();
+    assert_eq!((refused.count, refused.last.len()), (50, 20));
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         },
         environment: case.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         workdir: workdir.into(),
+        pinned: Vec::new(),
         umask: case.umask,
         limits: Limits {
             idle: millis(case.idle_ms),
@@ -187,6 +188,7 @@ fn told(ended: &Ended) -> Value {
         "thread": ended.thread_id,
         "report": serde_json::from_str::<Value>(&ended.report_json).unwrap(),
         "warnings": ended.warnings,
+        "refused": ended.refused.last,
         "partial": ended.partial,
         "stdout": ended.stdout,
         "stderr": ended.stderr,

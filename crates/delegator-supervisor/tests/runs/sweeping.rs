@@ -1,9 +1,11 @@
 //! Nothing that descends from an agent survives its end.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, exists, wait_until};
-use delegator_supervisor::process::{SweepLimits, read_stat, sweep_lost};
+use delegator_supervisor::process::{Owner, SweepLimits, marks::marked, read_stat, sweep_lost};
 
 fn is_alive(pid: i32) -> bool {
     read_stat(pid).is_some_and(|stat| !stat.is_dead())
@@ -90,10 +92,10 @@ fn what_a_lost_supervisor_left_is_found_by_its_mark() {
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.forget();
-    let report = sweep_lost(&world.task, &|_| false, SweepLimits::default()).unwrap();
+    let report = sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
     assert!(report.ended >= 3 && report.survivors.is_empty(), "{report:?}");
     world.assert_nothing_is_left();
-    assert_eq!(sweep_lost(&world.task, &|_| false, SweepLimits::default()).unwrap().ended, 0);
+    assert_eq!(sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap().ended, 0);
 }
 
 #[test]
@@ -120,4 +122,40 @@ fn what_cannot_be_killed_is_told_and_not_waited_for() {
     assert!(end["warnings"][0].as_str().unwrap().contains(&pid.to_string()), "{end}");
     assert!(is_alive(pid));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Runs a supervisor whose agent has one process, kills the supervisor, and gives what is left.
+fn lost(world: &World) -> Vec<i32> {
+    let mut supervisor = world.start(&[world.case("begin; touch $FOLDER/ready; exec sleep 302")]);
+    wait_until("it runs", || exists(&world.path("ready")));
+    kill_process(supervisor.pid(), Signal::KILL).unwrap();
+    supervisor.forget();
+    marked(&world.task).into_iter().map(|stat| stat.pid).collect()
+}
+
+#[test]
+fn a_sweep_waits_until_a_starting_supervisor_is_recorded() {
+    let world = World::new();
+    let left = lost(&world);
+    let asked = std::cell::Cell::new(0);
+    let owner = |_| {
+        asked.set(asked.get() + 1);
+        if asked.get() > 3 * left.len() { Owner::AnotherTask } else { Owner::Undecided }
+    };
+    let report = sweep_lost(&world.task, &owner, SweepLimits::default()).unwrap();
+    assert_eq!((report.ended, report.survivors), (0, Vec::new()));
+    assert!(!left.is_empty() && left.iter().all(|pid| is_alive(*pid)), "{left:?}");
+    assert!(asked.get() > 3 * left.len(), "it did not wait for the decision");
+    sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
+    world.assert_nothing_is_left();
+}
+
+#[test]
+fn a_sweep_ends_what_never_proves_to_be_a_supervisor() {
+    let world = World::new();
+    let left = lost(&world);
+    let limits = SweepLimits { grace: Duration::from_millis(50), longest: Duration::from_secs(2) };
+    let report = sweep_lost(&world.task, &|_| Owner::Undecided, limits).unwrap();
+    assert_eq!((report.ended, report.survivors), (left.len(), Vec::new()));
+    world.assert_nothing_is_left();
 }

@@ -147,6 +147,11 @@ fn a_killed_supervisor_leaves_a_check_that_is_found_by_its_mark() {
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.forget();
     let limits = delegator_supervisor::process::SweepLimits::default();
-    delegator_supervisor::process::sweep_lost(&world.task, &|_| false, limits).unwrap();
+    delegator_supervisor::process::sweep_lost(
+        &world.task,
+        &|_| delegator_supervisor::process::Owner::ThisTask,
+        limits,
+    )
+    .unwrap();
     world.assert_nothing_is_left();
 }

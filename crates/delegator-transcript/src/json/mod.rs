@@ -11,6 +11,7 @@
 
 mod nesting;
 pub(crate) mod text;
+pub(crate) mod unique;
 pub(crate) mod write;
 
 use nesting::Nesting;

@@ -4,23 +4,23 @@
 //! engine would refuse for reasons one can see from here is looked at here too, by the same rules. The engine's own look
 //! stays what counts: between the two, names may come to mean something else.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
+use delegator_config::Config;
 use delegator_domain::task::Mode;
-use delegator_engine::{VariableRight, real_directory, variable_right};
-use rustix::fs::{Access, access};
+use delegator_engine::{VariableRight, open_file, real_directory, variable_right};
 use serde_json::Value;
 
 use crate::commands::local::tasks::AGENT;
-use crate::fault::engine::{mode_too_wide, unfit_directory, variable_not_allowed};
+use crate::fault::engine::{mode_too_wide, unfit_directory, unfit_file, variable_not_allowed};
 use crate::fault::{ErrorCode, Problem};
-use crate::registry::Circumstances;
+use crate::registry::{Circumstances, max_mode};
 
 /// An agent that works where it is told to, or where we are.
 pub fn of_agent(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
     let mut problems = of_agent_elsewhere(input, around);
     if input.get("working_dir").is_none() {
+        problems.extend(of_work_tree(input, around, around.current_dir));
         let roots = around.config.paths("allowed_roots");
         problems.extend(real_directory(around.current_dir, roots).err().map(|problem| {
             let told = unfit_directory("working_dir", around.current_dir, &problem);
@@ -38,9 +38,14 @@ pub fn of_agent(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
 /// An agent that works where it is told to, or where only the registry knows.
 pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
     let roots = around.config.paths("allowed_roots");
-    let mut problems: Vec<Problem> = wide_mode(input, around).into_iter().collect();
-    if let Some(given) = input.get("working_dir").and_then(Value::as_str) {
-        problems.extend(unfit("working_dir", Path::new(given), roots));
+    let mut problems = Vec::new();
+    match input.get("working_dir").and_then(Value::as_str) {
+        Some(given) => {
+            problems.extend(unfit("working_dir", Path::new(given), roots));
+            problems.extend(of_work_tree(input, around, Path::new(given)));
+        }
+        // The work tree may allow less; that is checked where it is known.
+        None => problems.extend(wide_mode(input, around.config)),
     }
     for (field, given) in items(input, "add_dirs") {
         let path = Path::new(given);
@@ -48,7 +53,7 @@ pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Prob
     }
     for (field, given) in items(input, "images") {
         let path = Path::new(given);
-        problems.extend(relative(&field, path, around).or_else(|| unreadable(&field, path)));
+        problems.extend(relative(&field, path, around).or_else(|| unreadable(&field, path, around)));
     }
     for (field, given) in items(input, "env_allow_list") {
         let right = variable_right(given, around.config.agent_variables(AGENT));
@@ -57,9 +62,25 @@ pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Prob
     problems
 }
 
-fn wide_mode(input: &Value, around: &Circumstances<'_>) -> Option<Problem> {
+/// What the project file of the task's work tree has against it.
+fn of_work_tree(input: &Value, around: &Circumstances<'_>, directory: &Path) -> Vec<Problem> {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    match around.config.for_work_tree(&real) {
+        Ok(config) => wide_mode(input, &config).into_iter().collect(),
+        Err(error) => {
+            let problem = |problem: &delegator_config::Problem| {
+                let words = format!("is in a work tree whose project file is not valid: {problem}");
+                Problem::new(ErrorCode::ConfigInvalid, "working_dir", words)
+                    .suggest(Some("Mend or remove that file; until then no task is started in its tree."))
+            };
+            error.problems.iter().map(problem).collect()
+        }
+    }
+}
+
+fn wide_mode(input: &Value, config: &Config) -> Option<Problem> {
     let asked = input.get("mode").and_then(Value::as_str).and_then(Mode::named)?;
-    let allowed = around.max_mode();
+    let allowed = max_mode(config);
     (asked > allowed).then(|| mode_too_wide(asked, allowed))
 }
 
@@ -84,14 +105,7 @@ fn relative(field: &str, path: &Path, around: &Circumstances<'_>) -> Option<Prob
     })
 }
 
-fn unreadable(field: &str, path: &Path) -> Option<Problem> {
-    let words = match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist".to_owned(),
-        Err(error) => format!("cannot be read: {error}"),
-        Ok(found) if !found.is_file() => "is not a file".to_owned(),
-        Ok(_) => format!("cannot be read: {}", access(path, Access::READ_OK).err()?),
-    };
-    let problem =
-        Problem::new(ErrorCode::InvalidValue, field, words).value(path.display().to_string().into());
-    Some(problem.suggest(Some("Name an image file that can be read.")))
+fn unreadable(field: &str, path: &Path, around: &Circumstances<'_>) -> Option<Problem> {
+    let refused = open_file(path, around.config.paths("allowed_roots"), around.state_dir);
+    refused.err().map(|problem| unfit_file(field, path, &problem))
 }

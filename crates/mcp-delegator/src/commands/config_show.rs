@@ -70,7 +70,10 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(context: &Context<'_>, input: ConfigShow) -> Result<Answer, AppError> {
-    let config = context.config;
+    // What would hold for a task here, the project's limits included.
+    let directory = &context.process.current_dir;
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+    let config = &context.config.for_work_tree(&directory)?;
     if let Some(key) = &input.key
         && config.get(key).is_none()
     {

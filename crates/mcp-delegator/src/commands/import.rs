@@ -1,7 +1,10 @@
 //! `import`: take a past Codex session into the registry.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
+use delegator_engine::EngineError;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +14,8 @@ use super::local::tasks::engine;
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
 use crate::registry::{CommandSpec, Example, OutputSchema, Shape, typed};
-use crate::run::Context;
+use crate::run::{Context, Surface};
+use crate::transcript_source::named_file;
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,11 +52,12 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(context: &Context<'_>, input: Import) -> Result<Answer, AppError> {
     let path = Path::new(&input.rollout);
-    if !path.exists() {
-        return Err(AppError::new(ErrorCode::NotFound, format!("There is no file {}.", path.display())));
-    }
+    let file = match context.surface {
+        Surface::CommandLine => opened(path)?,
+        Surface::Server => named_file(context, "rollout", &input.rollout)?,
+    };
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
-    let imported = engine(context)?.import(path, context.screen.printer.redactor(), to_ms)?;
+    let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
     let mut answer = Answer::done(json!(Imported {
         task_id: task.id.to_string(),
@@ -63,6 +68,15 @@ fn run(context: &Context<'_>, input: Import) -> Result<Answer, AppError> {
     }));
     answer.message = Some(format!("Imported as {}", task.id));
     Ok(answer)
+}
+
+fn opened(path: &Path) -> Result<File, AppError> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            AppError::new(ErrorCode::NotFound, format!("There is no file {}.", path.display()))
+        }
+        _ => EngineError::NoSession { path: path.to_owned(), problem: error.to_string() }.into(),
+    })
 }
 
 fn describe(data: &Value) -> Document {

@@ -13,7 +13,10 @@ use crate::views::structured_output;
 /// Ids are the only part of a path a caller ever names, so their alphabet is closed.
 pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
 pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
-pub const MODEL: &str = "^[0-9A-Za-z._:/@+][0-9A-Za-z._:/@+-]{0,127}$";
+/// Providers put slashes into names of models; no part of one is empty, `.` or `..`, so that none reads as a path.
+pub const MODEL: &str = "^[0-9A-Za-z_@]([./]?[0-9A-Za-z_:@+-]){0,127}$";
+/// Codex makes a file name of a profile's name.
+pub const PLAIN_NAME: &str = "^[0-9A-Za-z_]([.]?[0-9A-Za-z_-]){0,63}$";
 const ENVIRONMENT_VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 fn variable_names() -> Value {
@@ -133,11 +136,11 @@ pub struct AgentInputs {
     pub output_schema: Option<Map<String, Value>>,
     /// Profile of the agent's own configuration
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MODEL), extend("x-advanced" = true))]
+    #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub profile: Option<String>,
     /// How hard the model shall think, in the agent's own words
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MODEL), extend("x-advanced" = true))]
+    #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub reasoning_effort: Option<String>,
     /// Absolute paths of images to show the agent
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -155,7 +158,7 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub env_policy: EnvPolicy,
-    /// Variables the agent's commands may see under allow-list
+    /// Variables of the agent that its commands may see under allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
     pub env_allow_list: Vec<String>,
@@ -251,9 +254,30 @@ fn no_schema(input: &Value) -> Option<Problem> {
     Some(Problem::new(ErrorCode::InvalidValue, "output_schema", words).suggest(Some(suggestion)))
 }
 
+/// Labels are printed, and filtered by on command lines.
+pub fn check_labels(input: &Value) -> Vec<Problem> {
+    let labels = input.get("labels").and_then(Value::as_object).into_iter().flatten();
+    let refused = labels.filter_map(|(key, value)| {
+        let has_control = |text: &str| text.chars().any(char::is_control);
+        let problem = if key.is_empty() || key.starts_with('-') {
+            "has a name that is empty or begins with -"
+        } else if key.contains('=') {
+            "has a name with = in it, which ends a name where labels are filtered by"
+        } else if has_control(key) || value.as_str().is_some_and(has_control) {
+            "has a control character in its name or value"
+        } else {
+            return None;
+        };
+        let field = format!("labels.{}", clipped(&key.escape_debug().to_string()));
+        Some(Problem::new(ErrorCode::InvalidValue, field, problem))
+    });
+    refused.collect()
+}
+
 /// The rules between the inputs of one agent run.
 pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     let mut problems = check_task_text(input);
+    problems.extend(check_labels(input));
     let allow_list = input.get("env_policy").and_then(Value::as_str) == Some("allow-list");
     let listed = input.get("env_allow_list").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
     if listed && !allow_list {

@@ -1,25 +1,32 @@
-//! `restore`: bring a work tree back to what it was before a task.
+//! `restore`: bring work trees back to what they were before a task; list and delete restore points.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use delegator_engine::{RestoreAsked, Restored};
+use delegator_domain::task::TaskId;
+use delegator_engine::{Engine, EngineError, RestoreAsked, real_directory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::OneTask;
-use super::local::tasks::{engine, resolved};
+use super::inputs::TASK_ID;
+use super::local::tasks::engine;
+use crate::fault::engine::unfit_directory;
 use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::{Answer, Warning};
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, typed};
+use crate::outcome::Answer;
+use crate::registry::{Circumstances, CommandSpec, Danger, Example, OutputSchema, Shape, typed};
 use crate::run::Context;
-use crate::views::document::{Block, Document, scalar};
-use crate::views::restore_point as view;
+
+mod output;
+
+use output::{RestoreOutput, describe, sentence, warnings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restore {
-    #[serde(flatten)]
-    pub task: OneTask,
+    /// The task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
+    pub task_id: Option<String>,
     /// Really do it
     #[serde(default)]
     pub confirm_destructive: bool,
@@ -32,42 +39,25 @@ pub struct Restore {
     /// Go back to before the last restore of this task
     #[serde(default)]
     pub undo: bool,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct RestoreOutput {
-    pub task_id: String,
-    /// Something was changed
-    pub restored: bool,
-    pub dry_run: bool,
-    /// What was gone back to
-    pub restore_point: String,
-    pub work_tree: String,
-    /// Files brought back
-    pub written: Vec<String>,
-    /// Files that were not there before
-    pub removed: Vec<String>,
-    /// Files that differ and were left as they are
-    pub kept: Vec<KeptFile>,
-    pub index_restored: bool,
-    /// HEAD or its branch is not where it was
-    pub head_moved: bool,
-    pub head_restored: bool,
-    /// The state before the restore
-    pub undo_point: Option<String>,
-    pub undo_command: Option<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct KeptFile {
-    pub path: String,
-    pub reason: String,
+    /// Delete the task's restore points and what only they hold, instead of restoring
+    #[serde(default)]
+    pub drop: bool,
+    /// List the restore points of a repository, also of tasks that are no longer in the registry
+    #[serde(default)]
+    pub list: bool,
+    /// A directory in the repository, to list it or to find a task that is no longer in the registry (default: the
+    /// current directory)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub working_dir: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Files and index come back as they were; files that were not there are removed; ignored files and those the \
-              restore point had to leave out are never touched. HEAD and its branch move only with --force. The \
-              present state is kept first: --undo goes back to it. Refused while a writing task is not over.",
+    details: "Files, permissions, directories and index come back as they were, in every work tree the task could \
+              write to; files that were not there are removed; files the restore point had to leave out are never \
+              touched. HEAD and its branch move only with --force. The present state is kept first: --undo goes back \
+              to it. Refused while a writing task is not over. Works after the task has left the registry, from \
+              within its repository.",
     shape: Shape::Action("tree_restored"),
     danger: Danger::Destructive,
     failures: &[
@@ -79,11 +69,18 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::LockHeld,
         ErrorCode::DependencyMissing,
     ],
-    examples: &[Example {
-        command: "mcp-delegator restore T-local-… --dry-run",
-        shows: "what would be brought back, without doing it",
-    }],
+    examples: &[
+        Example {
+            command: "mcp-delegator restore T-local-… --dry-run",
+            shows: "what would be brought back, without doing it",
+        },
+        Example {
+            command: "mcp-delegator restore --list",
+            shows: "the restore points of the repository here",
+        },
+    ],
     check,
+    look: check_directory,
     output: OutputSchema::Type(crate::registry::input_schema::schema_of::<RestoreOutput>),
     describe,
     run: Some(|context, input| typed(context, input, run)),
@@ -92,122 +89,91 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    if is_true("confirm_destructive") || is_true("dry_run") {
-        return Vec::new();
+    let has_task = input.get("task_id").is_some_and(|task| !task.is_null());
+    let mut problems = Vec::new();
+    let mut refuse = |code, field: &'static str, problem: &str, hint: &str| {
+        problems.push(Problem::new(code, field, problem).suggest(Some(hint)));
+    };
+    if is_true("list") {
+        let other = ["undo", "force", "drop"].into_iter().find(|key| is_true(key));
+        if let Some(field) = other.or(has_task.then_some("task_id")) {
+            refuse(ErrorCode::InvalidValue, field, "cannot be given together with list", "Leave one out.");
+        }
+        return problems;
     }
-    let problem = "must be true: files of the work tree are overwritten and removed";
-    vec![
-        Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-            .suggest(Some("Look first with --dry-run, then give --confirm-destructive.")),
-    ]
+    if !has_task {
+        let hint = "Name the task; --list shows which tasks have restore points here.";
+        refuse(ErrorCode::MissingArgument, "task_id", "is missing", hint);
+    }
+    if let Some(field) = ["undo", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
+        refuse(ErrorCode::InvalidValue, field, "cannot be given together with drop", "Leave one out.");
+    }
+    if !is_true("confirm_destructive") && !is_true("dry_run") {
+        let problem = match is_true("drop") {
+            true => "must be true: what only the restore point holds is lost",
+            false => "must be true: files of the work tree are overwritten and removed",
+        };
+        let hint = "Look first with --dry-run, then give --confirm-destructive.";
+        refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint);
+    }
+    problems
+}
+
+/// A directory outside the allowed roots is not searched.
+fn check_directory(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
+    let Some(given) = input.get("working_dir").and_then(Value::as_str) else { return Vec::new() };
+    let path = around.current_dir.join(given);
+    let unfit = real_directory(&path, around.config.paths("allowed_roots")).err();
+    unfit.map(|problem| unfit_directory("working_dir", &path, &problem)).into_iter().collect()
 }
 
 fn run(context: &Context<'_>, input: Restore) -> Result<Answer, AppError> {
     let engine = engine(context)?;
-    let id = resolved(&engine, &input.task.task_id)?;
     let environment: Vec<(OsString, OsString)> =
         context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let here = directory(context, input.working_dir.as_deref());
+    if input.list {
+        return list(&engine, &here, &environment);
+    }
+    let id = resolve(&engine, input.task_id.as_deref().unwrap_or_default())?;
+    if input.drop {
+        let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &here))?;
+        let done = if input.dry_run { "would be deleted" } else { "deleted" };
+        let message = format!("{} restore points {done}", points.len());
+        return Ok(answer(RestoreOutput::dropped(&id, points, input.dry_run), message));
+    }
     let asked = RestoreAsked { dry_run: input.dry_run, and_head: input.force, undo: input.undo };
-    let restored = engine.restore(&id, asked, &environment)?;
-    let message = sentence(&restored, input.dry_run);
-    let warnings = warnings(&restored);
-    let Restored { plan, point, undo, head_restored } = restored;
-    let kept =
-        plan.keep.iter().map(|(path, reason)| KeptFile { path: path.clone(), reason: (*reason).to_owned() });
-    let mut answer = Answer::done(json!(RestoreOutput {
-        task_id: id.to_string(),
-        restored: undo.is_some(),
-        dry_run: input.dry_run,
-        restore_point: point.reference,
-        work_tree: point.top_level.display().to_string(),
-        kept: kept.collect(),
-        index_restored: plan.index_differs,
-        head_moved: plan.head_moved,
-        head_restored,
-        undo_command: undo.as_ref().map(|_| format!("{} --undo", view::command(&id))),
-        undo_point: undo.map(|undo| undo.reference),
-        written: plan.write,
-        removed: plan.remove,
-    }));
-    answer.warnings = warnings;
+    let restored = engine.restore(&id, asked, (&environment, &here))?;
+    let (message, warnings) = (sentence(&restored, input.dry_run), warnings(&restored));
+    let answer = answer(RestoreOutput::restored(&id, restored, input.dry_run), message);
+    Ok(Answer { warnings, ..answer })
+}
+
+fn answer(output: RestoreOutput, message: String) -> Answer {
+    let mut answer = Answer::done(json!(output));
     answer.message = Some(message);
-    Ok(answer)
+    answer
 }
 
-fn sentence(restored: &Restored, dry_run: bool) -> String {
-    let plan = &restored.plan;
-    let (written, removed) = (plan.write.len(), plan.remove.len());
-    match (&restored.undo, dry_run) {
-        (Some(_), _) => format!("{written} files brought back, {removed} removed"),
-        (None, true) if !plan.is_empty() => {
-            format!("{written} files would be brought back, {removed} removed")
-        }
-        (None, _) => "Nothing differs; nothing was changed".to_owned(),
+fn list(engine: &Engine, here: &Path, environment: &Vec<(OsString, OsString)>) -> Result<Answer, AppError> {
+    let points = engine.list_restore_points(here, environment)?;
+    let points = points.ok_or_else(|| {
+        AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", here.display()))
+            .suggest("Name a directory of the repository with --working-dir.")
+    })?;
+    let message = format!("{} restore points", points.len());
+    Ok(answer(RestoreOutput::listed(points), message))
+}
+
+/// The task: by its id or a beginning of it, and by its whole id also when the registry does not know it any more.
+fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
+    match (engine.resolve(given), given.parse()) {
+        (Err(EngineError::UnknownTask { .. }), Ok(id)) => Ok(id),
+        (resolved, _) => Ok(resolved?),
     }
 }
 
-fn warnings(restored: &Restored) -> Vec<Warning> {
-    let plan = &restored.plan;
-    let mut told = Vec::new();
-    if plan.head_moved && !restored.head_restored {
-        let name = |head: &Option<String>, branch: &Option<String>| {
-            let commit = head.as_deref().map_or("no commit", |id| &id[..id.len().min(12)]).to_owned();
-            format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
-        };
-        let (then, now) =
-            (name(&restored.point.head, &restored.point.branch), name(&plan.head.commit, &plan.head.branch));
-        let words = format!("HEAD stays where it is ({now}; before the task: {then}); --force moves it back");
-        told.push(Warning::new("W_RESTORE_001", words));
-    }
-    if plan.index_is_left {
-        let words =
-            "the index had conflicts before the task, which cannot be brought back; it stays as it is";
-        told.push(Warning::new("W_RESTORE_002", words));
-    }
-    if !plan.under_way.is_empty() {
-        let words =
-            format!("git is in the middle of something, and stays there: {}", plan.under_way.join(", "));
-        told.push(Warning::new("W_RESTORE_003", words));
-    }
-    if !plan.keep.is_empty() {
-        let words = format!("{} paths that differ were left as they are", plan.keep.len());
-        told.push(Warning::new("W_RESTORE_004", words));
-    }
-    told
-}
-
-fn describe(data: &Value) -> Document {
-    let title = match (data["restored"] == true, data["dry_run"] == true) {
-        (true, _) => "Brought back",
-        (false, true) => "What a restore would do",
-        (false, false) => "Nothing differs",
-    };
-    let keys = [
-        "task_id",
-        "restore_point",
-        "work_tree",
-        "index_restored",
-        "head_moved",
-        "head_restored",
-        "undo_command",
-    ];
-    let facts = keys.iter().map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
-    let mut document = Document::titled(title).block(Block::Facts(facts));
-    for (key, heading) in [("written", "Files brought back:"), ("removed", "Files removed:")] {
-        let files: Vec<String> = data[key].as_array().into_iter().flatten().map(scalar).collect();
-        if !files.is_empty() {
-            document =
-                document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(files.join("\n")));
-        }
-    }
-    let kept: Vec<Vec<String>> = data["kept"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|file| vec![scalar(&file["path"]), scalar(&file["reason"])])
-        .collect();
-    if kept.is_empty() {
-        return document;
-    }
-    document.block(Block::Table { columns: vec!["left as it is", "because"], rows: kept })
+fn directory(context: &Context<'_>, given: Option<&str>) -> PathBuf {
+    let path = context.process.current_dir.join(given.unwrap_or_default());
+    path.canonicalize().unwrap_or(path)
 }

@@ -58,8 +58,8 @@ fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
         None => kept_text(&task, engine.stored(&task.id, TaskFile::Text)?)?,
     };
     let mut kept = kept_inputs(&task, &text)?;
-    if kept.agent.verify.iter().any(|word| word.contains("[REDACTED:")) {
-        let problem = format!("The verify command of {} held a secret, which was not kept.", task.id);
+    if let Some(input) = redacted_input(&task) {
+        let problem = format!("The input {input} of {} held a secret, which was not kept.", task.id);
         return Err(AppError::new(ErrorCode::WrongState, problem)
             .context("task_id", task.id.as_str())
             .suggest("Submit the task anew."));
@@ -107,6 +107,13 @@ fn kept_text(task: &Task, stored: Vec<u8>) -> Result<String, AppError> {
         Ok(text) if !text.trim().is_empty() => Ok(text),
         _ => Err(refuse("was not kept")),
     }
+}
+
+/// An input from which a secret was taken. Labels only describe a task; it starts without their secrets, too.
+fn redacted_input(task: &Task) -> Option<&str> {
+    let inputs = task.input.as_object().into_iter().flatten();
+    let mut functional = inputs.filter(|(key, _)| key.as_str() != "labels");
+    functional.find(|(_, value)| value.to_string().contains("[REDACTED:")).map(|(key, _)| key.as_str())
 }
 
 fn kept_inputs(task: &Task, text: &str) -> Result<Kept, AppError> {

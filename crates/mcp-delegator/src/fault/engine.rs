@@ -1,9 +1,9 @@
 //! What the engine reports, in the vocabulary of the door.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
-use delegator_engine::{EngineError, RestoreError, UnfitDirectory, VariableRight};
+use delegator_engine::{EngineError, RestoreError, UnfitDirectory, UnfitFile, VariableRight};
 use delegator_registry::RegistryError;
 
 use super::shortage::shortage;
@@ -56,8 +56,24 @@ impl From<EngineError> for AppError {
             EngineError::Unfit { input, path, problem } => {
                 AppError::of_problems(vec![unfit_directory(input, &path, &problem)])
             }
+            EngineError::UnfitFile { input, path, problem } => {
+                AppError::of_problems(vec![unfit_file(input, &path, &problem)])
+            }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
+            }
+            EngineError::NoStoredPoint { task, .. } => AppError::new(ErrorCode::NotFound, message)
+                .context("task_id", task.as_str())
+                .suggest("Name a directory of the repository the task worked in with --working-dir."),
+            EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
+                let list = |trees: &[PathBuf]| -> Vec<String> {
+                    trees.iter().map(|tree| tree.display().to_string()).collect()
+                };
+                restore(source, message)
+                    .context("restored", list(&restored))
+                    .context("failed", failed.display().to_string())
+                    .context("untouched", list(&untouched))
+                    .suggest("Run restore again, or go back with --undo.")
             }
             EngineError::WorkTreeBusy { busy, state, .. } => {
                 let error = AppError::new(ErrorCode::WrongState, message)
@@ -133,6 +149,25 @@ pub fn unfit_directory(field: &str, path: &Path, problem: &UnfitDirectory) -> Pr
         UnfitDirectory::OutsideRoots { roots } => {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
             (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+    };
+    Problem::new(code, field, problem.to_string())
+        .value(path.display().to_string().into())
+        .suggest(Some(suggestion))
+}
+
+/// A file a caller may not have read, or that cannot be.
+pub fn unfit_file(field: &str, path: &Path, problem: &UnfitFile) -> Problem {
+    let (code, suggestion) = match problem {
+        UnfitFile::Missing | UnfitFile::NotAFile | UnfitFile::Unreadable(_) => {
+            (ErrorCode::InvalidValue, "Name a regular file that can be read.".to_owned())
+        }
+        UnfitFile::OutsideRoots { roots } => {
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+        }
+        UnfitFile::OwnState => {
+            (ErrorCode::PolicyBlocked, "Name a file elsewhere; a task is named by its id.".to_owned())
         }
     };
     Problem::new(code, field, problem.to_string())

@@ -185,7 +185,7 @@ impl Server {
         listener: Option<&Listener>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Admitted, CallToolResponse> {
-        let spec = refused.call.spec;
+        let (spec, current_dir) = (refused.call.spec, &self.surroundings.process.current_dir);
         let refuse = |refused: Refused| -> CallToolResponse {
             self.surroundings.render(&refused.call, Err(*refused.error)).into()
         };
@@ -196,14 +196,15 @@ impl Server {
             match confirmation::answered(request.input_responses.as_ref()) {
                 Some(said) => Some(said),
                 None => {
-                    return Err(match confirmation::question(&object) {
+                    return Err(match confirmation::question(&object, current_dir) {
                         Some(question) => question.into(),
                         None => refuse(refused),
                     });
                 }
             }
         } else {
-            let asking = telling(listener, "Waiting for the user", confirmation::ask(context, &object));
+            let asking =
+                telling(listener, "Waiting for the user", confirmation::ask(context, &object, current_dir));
             without_place(context, asking).await
         };
         match said {

@@ -24,7 +24,7 @@ use crate::presentation::Presentation;
 use crate::process::Process;
 use crate::registry::{Circumstances, CommandSpec};
 use crate::requests;
-use crate::run::{Call, Context, caught};
+use crate::run::{Call, Context, Surface, caught};
 use crate::screen::Screen;
 use crate::stdout::Printer;
 use crate::views::task as view;
@@ -61,7 +61,11 @@ pub struct Admitted {
 impl Surroundings {
     /// Validates. The refusal is an answer, too, in the format that was asked for.
     pub fn admit(&self, spec: &'static CommandSpec, object: Map<String, Value>) -> Result<Admitted, Refused> {
-        let around = Circumstances { config: &self.config, current_dir: &self.process.current_dir };
+        let around = Circumstances {
+            config: &self.config,
+            current_dir: &self.process.current_dir,
+            state_dir: self.state_dir.as_deref(),
+        };
         self.admit_in(spec, object, Some(&around))
     }
 
@@ -134,6 +138,7 @@ impl Surroundings {
             state_dir: self.state_dir.clone(),
             process: &self.process,
             screen,
+            surface: Surface::Server,
             call_budget: Some(budget),
             shelf: self.shelf.clone(),
         };

@@ -3,6 +3,8 @@
 //! A mode that writes wants `confirm`. Where the host can ask its user, the user is asked: by a request of ours in the
 //! older protocol, by an answer that wants more input in the newer one. Everywhere else the rule stands.
 
+use std::path::Path;
+
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
@@ -11,6 +13,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::{Map, Value};
 
+use super::decision;
 use crate::fault::{AppError, ErrorCode};
 use crate::requests::{OPTIONS, snake_case};
 
@@ -41,8 +44,8 @@ pub fn asks_by_answer(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// The answer that wants the user's word first.
-pub fn question(object: &Map<String, Value>) -> Option<InputRequiredResult> {
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(object)?));
+pub fn question(object: &Map<String, Value>, current_dir: &Path) -> Option<InputRequiredResult> {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(object, current_dir)?));
     Some(InputRequiredResult::from_input_requests([(CONFIRM.to_owned(), request)].into()))
 }
 
@@ -53,8 +56,12 @@ pub fn answered(responses: Option<&InputResponses>) -> Option<Said> {
 }
 
 /// Asks by a request of our own. Where the call is cancelled meanwhile, the question is taken back.
-pub async fn ask(context: &RequestContext<RoleServer>, object: &Map<String, Value>) -> Option<Said> {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object)?));
+pub async fn ask(
+    context: &RequestContext<RoleServer>,
+    object: &Map<String, Value>,
+    current_dir: &Path,
+) -> Option<Said> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)?));
     let options = PeerRequestOptions::no_options();
     let mut asked = context.peer.send_cancellable_request(request, options).await.ok()?;
     tokio::select! {
@@ -100,19 +107,8 @@ pub fn refusal(said: Said) -> AppError {
         .suggest("Do not make this call again; ask the user what to do instead.")
 }
 
-fn form(object: &Map<String, Value>) -> Option<ElicitRequestParams> {
-    // An input may stand in either place, in either spelling.
-    let word = |name: &str| {
-        let options = object.get(OPTIONS).and_then(Value::as_object).into_iter().flatten();
-        let mut given = object.iter().chain(options).filter(|(key, _)| snake_case(key) == name);
-        given.find_map(|(_, value)| value.as_str()).unwrap_or_default()
-    };
-    let place = match word("working_dir") {
-        "" => "the server's directory",
-        place => place,
-    };
-    let task: String = word("task").chars().take(300).collect();
-    let message = format!("Let an agent write ({}) in {place}?\n\n{task}", word("mode"));
+fn form(object: &Map<String, Value>, current_dir: &Path) -> Option<ElicitRequestParams> {
+    let message = decision::message(object, current_dir);
     let requested_schema = ElicitationSchema::builder().required_bool(CONFIRM).build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }

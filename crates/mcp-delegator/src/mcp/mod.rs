@@ -23,6 +23,7 @@ pub mod backlog;
 pub mod call;
 pub mod codex_compat;
 pub mod confirmation;
+mod decision;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
 pub mod handles;

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use delegator_registry::make_private_path;
+
 use crate::fault::{AppError, ErrorCode};
 
 /// What a caller has to know.
@@ -54,7 +56,8 @@ impl Token {
         let made = || -> io::Result<String> {
             let text = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
             if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
+                // With its final mode from the first moment: this may be the state directory itself.
+                make_private_path(parent)?;
             }
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             writeln!(file, "{text}")?;
@@ -105,6 +108,8 @@ mod tests {
         let path = folder.path().join("deep/token");
         let token = Token::at(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let directory = fs::metadata(path.parent().unwrap()).unwrap();
+        assert_eq!(directory.mode() & 0o777, 0o700, "a new directory is private");
         let header = format!("Bearer {}", token.0);
         assert!(Token::at(&path).unwrap().admits(Some(header.as_bytes())));
         for wrong in [

@@ -156,13 +156,12 @@ pub struct Example {
 pub struct Circumstances<'a> {
     pub config: &'a Config,
     pub current_dir: &'a Path,
+    pub state_dir: Option<&'a Path>,
 }
 
-impl Circumstances<'_> {
-    /// How far the user lets agents go.
-    pub fn max_mode(&self) -> Mode {
-        self.config.word("max_mode").and_then(Mode::named).unwrap_or(Mode::ReadOnly)
-    }
+/// How far agents may go under this configuration.
+pub fn max_mode(config: &Config) -> Mode {
+    config.word("max_mode").and_then(Mode::named).unwrap_or(Mode::ReadOnly)
 }
 
 /// When a command writes its own format, and an envelope only on request.

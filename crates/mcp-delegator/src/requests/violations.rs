@@ -111,8 +111,13 @@ fn pattern_words(property: Option<&Property>) -> String {
         Some("thread_id") => {
             "is not a thread id: letters, digits, - and _, beginning with a letter or digit".to_owned()
         }
-        Some("model" | "profile" | "reasoning_effort") => {
-            "must be 1 to 128 letters, digits or ._:/@+- and must not begin with -".to_owned()
+        Some("model") => {
+            "must be 1 to 128 letters, digits or ._:/@+-, and neither begin with - nor read as a path"
+                .to_owned()
+        }
+        Some("profile" | "reasoning_effort") => {
+            "must be a plain name: 1 to 64 letters, digits or ._-, beginning with a letter, digit or _"
+                .to_owned()
         }
         Some("env_allow_list") => "must be names of environment variables".to_owned(),
         Some("repo_url") => "must look like https://github.com/owner/name".to_owned(),

@@ -3,7 +3,7 @@
 //! The three lists and `lines_changed` are contract 000's, which has no place for a rename: the old name is among the
 //! deleted files, the new one among the added, and `renamed_files` brings them together.
 
-use delegator_engine::{Evidence, FindingKind, Record, Source};
+use delegator_engine::{Evidence, Finding, FindingKind, Record, Source};
 use serde_json::{Map, Value, json};
 
 use crate::outcome::Warning;
@@ -18,22 +18,20 @@ pub fn operations(record: Option<&Record>) -> Value {
 
 fn seen(evidence: &Evidence) -> Value {
     let files = &evidence.files;
-    let lines = evidence.lines;
+    let lines = evidence.lines.unwrap_or_default();
     let mut told = json!({
         "modified_files": files.modified,
         "added_files": files.added,
         "deleted_files": files.deleted,
-        "lines_changed": lines.map(|lines| lines.added.saturating_add(lines.deleted)),
+        "lines_changed": lines.added.saturating_add(lines.deleted),
+        "lines_added": lines.added,
+        "lines_deleted": lines.deleted,
         "source": match evidence.source {
             Source::Git => "git",
             Source::Scan => "scan",
         },
-        "scope": if evidence.partial.is_some() || evidence.left_out_count > 0 { "partial" } else { "whole" },
+        "scope": if evidence.is_partial() || evidence.lines.is_none() { "partial" } else { "whole" },
     });
-    if let Some(lines) = lines {
-        told["lines_added"] = lines.added.into();
-        told["lines_deleted"] = lines.deleted.into();
-    }
     if !files.renamed.is_empty() {
         told["renamed_files"] = json!(files.renamed);
     }
@@ -55,8 +53,9 @@ fn claimed(record: Option<&Record>) -> Value {
         "modified_files": list("/files/modified"),
         "added_files": list("/files/added"),
         "deleted_files": list("/files/deleted"),
-        "lines_changed": null,
+        "lines_changed": 0,
         "source": "agent",
+        "scope": "partial",
     })
 }
 
@@ -94,7 +93,42 @@ pub fn add_to(data: &mut Map<String, Value>, record: Option<&Record>) {
 /// What a caller should know of it.
 pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
     let findings = record.map(|record| record.findings.as_slice()).unwrap_or_default();
-    findings.iter().map(|finding| Warning::new(code(finding.kind), finding.message.clone())).collect()
+    let mut warnings: Vec<Warning> = findings.iter().map(warning).collect();
+    warnings.extend(record.filter(|record| record.evidence.is_none()).and_then(lines_not_counted));
+    warnings
+}
+
+/// Without evidence the agent's list is all there is, and it has no lines.
+fn lines_not_counted(record: &Record) -> Option<Warning> {
+    let lists = ["/files/modified", "/files/added", "/files/deleted"];
+    let lists = lists.iter().filter_map(|path| record.report.pointer(path).and_then(Value::as_array));
+    let count: usize = lists.map(Vec::len).sum();
+    (count > 0).then(|| {
+        let message = format!("the lines of {count} changed files could not be counted");
+        Warning::new(code(FindingKind::Partial), message)
+    })
+}
+
+fn warning(finding: &Finding) -> Warning {
+    let mut warning = Warning::new(code(finding.kind), finding.message.clone());
+    let mut add = |key: &str, value: Value| warning.context.insert(key.to_owned(), value);
+    if !finding.paths.is_empty() {
+        add("paths", json!(finding.paths));
+    }
+    if finding.paths_not_listed > 0 {
+        add("paths_not_listed_count", finding.paths_not_listed.into());
+    }
+    if !finding.tasks.is_empty() {
+        add("task_ids", json!(finding.tasks));
+    }
+    if let Some(branches) = &finding.branches {
+        add("branch_before", json!(branches.before));
+        add("branch_after", json!(branches.after));
+    }
+    if let Some(problem) = &finding.problem {
+        add("problem", problem.clone().into());
+    }
+    warning
 }
 
 /// Only appended to.

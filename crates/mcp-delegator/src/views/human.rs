@@ -32,9 +32,13 @@ pub fn error(error: &AppError) -> String {
     terminal::sanitize(&lines.join("\n")).into_owned()
 }
 
+/// A warning on one line: the sentence, then its data, quoted.
 pub fn warnings(warnings: &[Warning]) -> Vec<String> {
-    warnings
-        .iter()
-        .map(|warning| terminal::sanitize(&format!("warning: {}", warning.message)).into_owned())
-        .collect()
+    let line = |warning: &Warning| {
+        let data = warning.context.iter().map(|(key, value)| format!("{key}: {value}"));
+        let data: Vec<String> = data.collect();
+        let data = if data.is_empty() { String::new() } else { format!(" ({})", data.join("; ")) };
+        terminal::sanitize(&format!("warning: {}{data}", warning.message)).into_owned()
+    };
+    warnings.iter().map(line).collect()
 }

@@ -113,6 +113,10 @@ pub fn configuration() -> String {
          `~/.config/mcp-delegator/config.toml`. A flag wins over a variable, a variable over the project's\n\
          `.mcp-delegator.toml`, that over the user's file, that over the default. A project's file comes with a\n\
          repository and is not trusted: it may only set what the table says. Lists in variables are comma-separated.\n\
+         What a project's file sets for tasks holds for every task in its work tree, wherever the call was made from: the\n\
+         nearest file from the task's `working_dir` up to the top of its git work tree. What it sets for calls holds for\n\
+         calls made in that tree. While the file is not valid, no task is started in the tree (`CONFIG_INVALID`); all other\n\
+         commands work there and warn (`W_CONFIG_004`).\n\
          `mcp-delegator config show` tells every value in force and who set it.\n\n{}",
         delegator_config::reference()
     )

@@ -1,7 +1,7 @@
 //! A restore point in our JSON: what was kept before a task, and the words that bring it back.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{KeptPoint, PointProblem};
+use delegator_engine::{KeptPoint, LeftOut, PointProblem, RestorePoint};
 use serde_json::{Value, json};
 
 use crate::outcome::Warning;
@@ -13,16 +13,24 @@ pub fn command(task: &TaskId) -> String {
     delegator_engine::restore_command(task)
 }
 
-/// `data.restore_point`; `None` where nothing was kept.
+/// `data.restore_point`: that of the working directory, with those of other work trees in `other_work_trees`. `None`
+/// where nothing was kept.
 pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
-    let point = kept?.points.first()?;
-    let left_out: Vec<Value> = point
-        .left_out
-        .iter()
-        .take(MOST_NAMED)
-        .map(|file| json!({"path": file.path, "reason": file.reason, "bytes": file.bytes}))
-        .collect();
-    Some(json!({
+    let kept = kept?;
+    let (first, others) = kept.points.split_first()?;
+    let mut told = point_fields(kept, first);
+    told["restore_command"] = command(task).into();
+    if !others.is_empty() {
+        told["other_work_trees"] = others.iter().map(|point| point_fields(kept, point)).collect();
+    }
+    Some(told)
+}
+
+fn point_fields(kept: &KeptPoint, point: &RestorePoint) -> Value {
+    let left_out = left_out(kept, point);
+    let listed = left_out.iter().take(MOST_NAMED);
+    let listed = listed.map(|file| json!({"path": file.path, "reason": file.reason, "bytes": file.bytes}));
+    json!({
         "ref": point.reference,
         "head": point.head,
         "branch": point.branch,
@@ -30,11 +38,19 @@ pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
         "staged": point.staged,
         "modified_count": point.modified,
         "untracked_count": point.untracked,
-        "left_out": left_out,
-        "left_out_count": point.left_out.len(),
+        "left_out": listed.collect::<Vec<Value>>(),
+        "left_out_count": left_out.len(),
         "work_tree": point.top_level.display().to_string(),
-        "restore_command": command(task),
-    }))
+    })
+}
+
+/// What a restore point does not hold. A repository inside its work tree that has a restore point of its own is not left out.
+fn left_out<'a>(kept: &KeptPoint, point: &'a RestorePoint) -> Vec<&'a LeftOut> {
+    let has_its_own = |file: &LeftOut| {
+        let path = point.top_level.join(&file.path);
+        kept.points.iter().any(|other| other.top_level == path)
+    };
+    point.left_out.iter().filter(|file| !has_its_own(file)).collect()
 }
 
 /// What a caller should know of it.
@@ -42,21 +58,26 @@ pub fn warnings(kept: Option<&KeptPoint>) -> Vec<Warning> {
     let Some(kept) = kept else { return Vec::new() };
     let mut told = Vec::new();
     for PointProblem { path, problem } in &kept.problems {
-        let place = match path.as_os_str().is_empty() {
-            true => String::new(),
-            false => format!(" of {}", path.display()),
-        };
-        let words = format!("no restore point{place} was kept before the task: {problem}");
-        told.push(Warning::new("W_GIT_001", words));
+        let message = "no restore point was created before the task; its changes there cannot be restored";
+        let mut warning = Warning::new("W_GIT_001", message);
+        if !path.as_os_str().is_empty() {
+            warning.context.insert("path".to_owned(), path.display().to_string().into());
+        }
+        warning.context.insert("problem".to_owned(), problem.clone().into());
+        told.push(warning);
     }
-    let left_out: usize = kept.points.iter().map(|point| point.left_out.len()).sum();
+    let left_out: usize = kept.points.iter().map(|point| left_out(kept, point).len()).sum();
     if left_out > 0 {
-        let words = format!("{left_out} files are not in the restore point; see left_out");
+        let words = format!("{left_out} files or directories are not in the restore point; see left_out");
         told.push(Warning::new("W_GIT_002", words));
     }
-    if kept.points.iter().any(|point| point.index_tree.is_none()) {
+    if kept.points.iter().any(|point| point.store.is_none() && point.index_tree.is_none()) {
         let words = "the index had conflicts before the task; the restore point holds the files alone";
         told.push(Warning::new("W_GIT_003", words));
+    }
+    if kept.points.iter().any(|point| point.is_partial) {
+        let words = "there were too many directories or unusual permissions to record all of them";
+        told.push(Warning::new("W_GIT_004", words));
     }
     told
 }

@@ -118,10 +118,11 @@ impl StructuredOutput {
         data.insert("structured_output".into(), self.value);
         let violations: Vec<Value> = match &self.problem {
             None | Some(Problem::UnusableSchema(_)) => Vec::new(),
-            Some(Problem::Invalid(violations)) => {
-                violations.iter().map(|(path, problem)| json!({"path": path, "problem": problem})).collect()
+            Some(Problem::Invalid(violations)) => listed(violations),
+            Some(Problem::NotJson(problem)) => {
+                vec![json!({"path": "", "problem": format!("the final message is not JSON: {problem}")})]
             }
-            Some(problem) => vec![json!({"path": "", "problem": problem.words()})],
+            Some(problem) => vec![json!({"path": "", "problem": problem.sentence()})],
         };
         if !violations.is_empty() {
             data.insert("structured_output_violations".into(), violations.into());
@@ -130,27 +131,36 @@ impl StructuredOutput {
 }
 
 impl Problem {
-    fn words(&self) -> String {
+    /// A fixed sentence. What the agent or the caller wrote is in [`Problem::details`].
+    fn sentence(&self) -> String {
         match self {
             Problem::Invalid(violations) => {
-                let (path, problem) =
-                    violations.first().map(|(a, b)| (a.as_str(), b.as_str())).unwrap_or_default();
-                let more = match violations.len() {
-                    0 | 1 => String::new(),
-                    count => format!(" ({count} violations in all)"),
-                };
-                format!("the final message breaks the output schema at {path:?}: {problem}{more}")
+                let count = violations.len();
+                format!("the final message does not match the output schema ({count} violations)")
             }
-            Problem::NotJson(why) => format!("the final message is not JSON: {why}"),
+            Problem::NotJson(_) => "the final message is not JSON".to_owned(),
             Problem::TooLong { bytes } => {
-                format!(
-                    "the final message is too long to be checked: it has {bytes} bytes and was kept in part"
-                )
+                format!("the final message is too long to be checked: {bytes} bytes, stored in part")
             }
             Problem::NoMessage => "there is no final message".to_owned(),
-            Problem::UnusableSchema(why) => format!("the output schema could not be used: {why}"),
+            Problem::UnusableSchema(_) => "the output schema could not be used".to_owned(),
         }
     }
+
+    /// The data of the problem, by name.
+    fn details(&self) -> Option<(&'static str, Value)> {
+        match self {
+            Problem::Invalid(violations) => Some(("violations", listed(violations).into())),
+            Problem::NotJson(problem) | Problem::UnusableSchema(problem) => {
+                Some(("problem", problem.as_str().into()))
+            }
+            Problem::TooLong { .. } | Problem::NoMessage => None,
+        }
+    }
+}
+
+fn listed(violations: &[(String, String)]) -> Vec<Value> {
+    violations.iter().map(|(path, problem)| json!({"path": path, "problem": problem})).collect()
 }
 
 /// What a caller should know of it.
@@ -160,7 +170,9 @@ pub fn warnings(task: &Task, record: Option<&Record>) -> Option<Warning> {
         Problem::Invalid(_) | Problem::NotJson(_) | Problem::NoMessage => "W_OUTPUT_001",
         Problem::TooLong { .. } | Problem::UnusableSchema(_) => "W_OUTPUT_002",
     };
-    Some(Warning::new(code, problem.words()))
+    let mut warning = Warning::new(code, problem.sentence());
+    warning.context.extend(problem.details().map(|(key, value)| (key.to_owned(), value)));
+    Some(warning)
 }
 
 #[cfg(test)]

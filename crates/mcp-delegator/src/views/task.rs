@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use delegator_domain::task::{End, ExitStatus, State};
 use delegator_engine::{Queued, Record, TaskFiles};
 use delegator_registry::{Brief, Ended, Task, WaitsFor};
+use delegator_transcript::without_repeated_keys;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -103,7 +104,8 @@ pub fn summary(task: &Task) -> String {
 
 /// The last events as the agent wrote them. A line that is none, or was too long to be kept whole, stays a text.
 pub fn last_events(record: &Record) -> Value {
-    let event = |line: &Value| line["text"].as_str().and_then(|text| serde_json::from_str(text).ok());
+    let parsed = |text: &str| serde_json::from_str(&without_repeated_keys(text)).ok();
+    let event = |line: &Value| line["text"].as_str().and_then(parsed);
     let lines = record.last_events.as_array().into_iter().flatten();
     lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| line.clone())).collect()
 }

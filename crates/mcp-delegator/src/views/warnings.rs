@@ -17,8 +17,19 @@ pub fn of(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
     let told = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
+    warnings.extend(record.and_then(refused_calls));
     warnings.extend(told.iter().map(|words| Warning::new("W_AGENT_001", words.clone())));
     warnings
+}
+
+fn refused_calls(record: &Record) -> Option<Warning> {
+    let refused = &record.refused;
+    (refused.count > 0).then(|| {
+        let calls = if refused.count == 1 { "1 call".to_owned() } else { format!("{} calls", refused.count) };
+        let mut warning = Warning::new("W_AGENT_001", format!("{calls} of the agent were refused"));
+        warning.context.insert("agent_messages".to_owned(), refused.last.clone().into());
+        warning
+    })
 }
 
 /// An agent says that it is done; whether it tried is another thing. Where a check was asked for, that says more.

@@ -76,12 +76,17 @@ fn with_a_clock(steps: Value) -> Stage {
     let stage = playing(steps);
     stage.world.write("clock", "+0");
     let clock = stage.root().join("clock");
-    stage
-        .variable("LD_PRELOAD", library.to_str().unwrap())
-        .variable("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap())
-        .variable("FAKETIME_NO_CACHE", "1")
-        .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .variable("DONT_FAKE_MONOTONIC", "1")
+    let variables = [
+        ("LD_PRELOAD", library.to_str().unwrap()),
+        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ("DONT_FAKE_MONOTONIC", "1"),
+    ];
+    // Supervisors inherit only what is listed, and this is about their clock most of all.
+    let inherited = variables.map(|(name, _)| name).join(",");
+    let stage = stage.variable("MCP_DELEGATOR_TEST_INHERIT", &inherited);
+    variables.into_iter().fold(stage, |stage, (name, value)| stage.variable(name, value))
 }
 
 /// How a task ended, and how long it says it ran.

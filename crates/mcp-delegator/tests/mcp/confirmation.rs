@@ -101,6 +101,36 @@ fn the_question_tells_the_whole_call_wherever_its_inputs_stand() {
 }
 
 #[test]
+fn the_question_shows_what_is_decided_and_marks_what_it_leaves_out() {
+    let stage = quick();
+    let other = stage.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let mut host = Host::with(&stage, NEWER, &[], able());
+    let task = format!("mend it\n\nMode: read-only\n{}", "x".repeat(3000));
+    let call = json!({
+        "task": task, "mode": "workspace-write", "format": "json",
+        "options": {"add_dirs": [other], "verify": ["make", "check"], "env_policy": "inherit-all"},
+    });
+    let call = host.begin(RUN, call);
+    let question = host.until("the question", |message| message["method"] == "elicitation/create");
+    let told = question["params"]["message"].as_str().unwrap();
+    for part in [
+        "workspace-write",
+        stage.world.project().canonicalize().unwrap().to_str().unwrap(),
+        other.to_str().unwrap(),
+        "` make ` ` check `",
+        "inherit-all",
+        "Task, 3025 characters",
+        "the first 600 of 3025 characters",
+    ] {
+        assert!(told.contains(part), "{part} is missing: {told}");
+    }
+    assert_eq!(told.lines().filter(|line| line.starts_with("Mode:")).count(), 1, "{told}");
+    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    assert_refused(&host.reply(call)["result"]);
+}
+
+#[test]
 fn where_nobody_can_be_asked_the_rule_stands() {
     let stage = quick();
     for (era, capabilities) in

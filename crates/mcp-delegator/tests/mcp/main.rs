@@ -14,6 +14,7 @@ mod http;
 mod http_host;
 mod http_rude;
 mod http_waits;
+mod paths;
 mod reading;
 mod refusals;
 mod repeats;

@@ -7,7 +7,7 @@ use delegator_registry::TaskFile;
 use serde_json::{Value, json};
 
 use crate::past::{self, HOUR_MS, now_ms};
-use crate::stage::{Stage, turn};
+use crate::stage::{Stage, turn, until};
 
 /// A state directory with one of each kind.
 struct Mess {
@@ -91,6 +91,17 @@ fn what_is_stuck_old_or_left_over_goes_and_the_rest_stays() {
     assert_eq!(again["data"]["unclaimed"], json!([mess.unclaimed]), "the warning does not go away by itself");
     let gone = mess.stage.run(&["local", "results", &mess.old]);
     assert_eq!((gone.exit, &gone.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
+}
+
+/// After a power cut a launch file may have neither a row nor an entry; a running task's supervisor removes it in the end.
+#[test]
+fn an_orphaned_launch_file_is_removed_without_cleaning() {
+    let mess = mess();
+    std::fs::write(mess.stage.task_dir(&mess.old).join("launch"), "a prompt").unwrap();
+    mess.stage.answer(&["local", "run", "x"]);
+    until(|| !mess.is_there(&mess.never_submitted));
+    until(|| !mess.stage.task_dir(&mess.old).join("launch").exists());
+    assert!(mess.is_there(&mess.unclaimed), "results are kept");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn f16_many_short_tasks_leave_nothing() {
     assert_eq!(zombies_of(&[waiter]), Vec::<i32>::new());
     assert_eq!(finished(resident).exit, Some(0));
     // Supervisors leave a moment after their task's end.
-    until(|| processes_of(&stage.world).is_empty());
+    until(|| processes_of(&stage).is_empty());
     assert_eq!(left(&stage, &["launch", "control.sock"]), Vec::<String>::new());
     let all: Vec<_> = registry.old(i64::MAX, u32::MAX).unwrap();
     assert_eq!(all.len() as u64, tasks + 2);

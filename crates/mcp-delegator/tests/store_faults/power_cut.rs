@@ -157,7 +157,7 @@ fn submit_until(stage: &Stage, over: &Mutex<bool>, promised: &Mutex<Promised>) {
 fn kill_everything(stage: &Stage) {
     let mut found_nobody = 0;
     until(|| {
-        let alive = processes_of(&stage.world);
+        let alive = processes_of(stage);
         for pid in &alive {
             let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
         }

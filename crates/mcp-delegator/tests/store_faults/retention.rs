@@ -38,7 +38,7 @@ fn the_first_pass_notes_the_clock_and_deletes_nothing() {
     let old = past::ended(&mut registry, now_ms() - 50 * HOUR_MS);
     stage.answer(&["local", "run", "anything"]);
     until(|| registry.retention_clock().unwrap().is_some());
-    until(|| processes_of(&stage.world).is_empty());
+    until(|| processes_of(&stage).is_empty());
     assert!(registry.get(&old).unwrap().is_some());
 }
 
@@ -48,7 +48,7 @@ fn pruning(stage: &Stage) -> Option<i32> {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(b"prune")
     };
-    processes_of(&stage.world).into_iter().find(is_prune)
+    processes_of(stage).into_iter().find(is_prune)
 }
 
 #[test]

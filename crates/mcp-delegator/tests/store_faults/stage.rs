@@ -126,14 +126,16 @@ pub(crate) fn chosen(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// The processes that were started in this world: supervisors, and what they have started.
-pub(crate) fn processes_of(world: &World) -> Vec<i32> {
-    let root = world.home().parent().unwrap().display().to_string();
+/// The processes that were started in this world: supervisors, which carry its state directory, and what they have
+/// started, which carries its home.
+pub(crate) fn processes_of(stage: &Stage) -> Vec<i32> {
+    let marks = [stage.world.home().parent().unwrap(), stage.state()].map(|path| path.display().to_string());
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environ.windows(root.len()).any(|window| window == root.as_bytes()) {
+        let carries = |mark: &String| environ.windows(mark.len()).any(|window| window == mark.as_bytes());
+        if marks.iter().any(carries) {
             found.push(pid);
         }
     }

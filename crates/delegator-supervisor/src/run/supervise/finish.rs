@@ -10,7 +10,7 @@ use super::super::ports::{Ended, Partial, RunSpec, StreamSummary};
 use super::Run;
 use crate::agent::leftovers::remove_shell_snapshots;
 use crate::process::SweepReport;
-use crate::verdict::{Facts, verdict};
+use crate::verdict::{Facts, RefusedCalls, verdict};
 
 pub(super) const LAST_BYTES: usize = 64 << 10;
 
@@ -30,6 +30,9 @@ impl Run<'_> {
             asked_thread: self.spec.plan.expected_thread.as_deref(),
         });
         let redactor = &self.spec.redactor;
+        let redacted = |texts: &[String]| -> Vec<String> {
+            texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
+        };
         let mut warnings = judged.warnings;
         let sweep = swept.unwrap_or_else(|error| {
             warnings.push(format!("the sweep failed: {error}"));
@@ -58,7 +61,8 @@ impl Run<'_> {
             thread_id: report.thread_id.clone(),
             report_json: redacted_json(redactor, &report),
             report,
-            warnings: warnings.iter().map(|text| redactor.redact_str(text).into_owned()).collect(),
+            refused: RefusedCalls { last: redacted(&judged.refused.last), ..judged.refused },
+            warnings: redacted(&warnings),
             partial,
             stdout,
             stderr,
@@ -102,6 +106,7 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> Ended {
         thread_id: None,
         report_json: redacted_json(&spec.redactor, &report),
         report,
+        refused: RefusedCalls::default(),
         warnings: Vec::new(),
         partial: Partial::default(),
         stdout: StreamSummary::default(),

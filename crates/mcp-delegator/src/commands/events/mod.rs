@@ -13,7 +13,7 @@ use crate::fault::ErrorCode;
 /// Where the transcript is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptInput {
-    /// A file, - for standard input (the default), or a task's id
+    /// A task's id or an absolute path; on the command line also any file, or - for standard input (the default)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
     pub source: Option<String>,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use delegator_engine::{Engine, EngineError, TaskFiles};
 use delegator_registry::{Task, TaskFile};
+use delegator_transcript::without_repeated_keys;
 use serde_json::{Value, json};
 
 use super::tasks::{ended_answer, engine, resolved};
@@ -99,7 +100,10 @@ fn last_events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results)
     // A line that is no JSON is still something the agent said.
     let items: Vec<Value> = lines[from..until]
         .iter()
-        .map(|line| serde_json::from_slice(line).unwrap_or_else(|_| String::from_utf8_lossy(line).into()))
+        .map(|line| {
+            let text = String::from_utf8_lossy(line);
+            serde_json::from_str(&without_repeated_keys(&text)).unwrap_or_else(|_| text.into())
+        })
         .collect();
     let mut told = json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items});
     if from > 0 {

@@ -1,9 +1,11 @@
 //! What the commands about tasks share: the engine, and the way from inputs to a submission.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_config::Config;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::resident::Watched;
 use delegator_engine::{
@@ -15,6 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::inputs::{self, AgentInputs};
 use crate::fault::{AppError, ErrorCode};
 use crate::outcome::Answer;
+use crate::registry::max_mode;
 use crate::requests::page::fingerprint;
 use crate::run::Context;
 use crate::views::task::{self as view, Shown};
@@ -37,7 +40,7 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
         retention_ms: kept_ms("retention_hours"),
         restore_point_retention_ms: kept_ms("restore_point_retention_hours"),
         program: PathBuf::from("/proc/self/exe"),
-        shelf: context.shelf.clone(),
+        shelf: context.shelf.clone().redacting(context.screen.printer.redactor().clone()),
     })
 }
 
@@ -61,17 +64,17 @@ pub struct Asked<'a> {
 
 /// Puts inputs, configuration and surroundings together.
 pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> Result<Submission, AppError> {
-    let config = context.config;
     let working_dir = match (&asked.agent.working_dir, &asked.resume) {
         (Some(given), _) => PathBuf::from(given),
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
+    let config = &tree_config(context, &working_dir)?;
     let program = match asked.program {
         Some(program) => program,
         None => configured_agent(context, engine, &working_dir)?,
     };
-    let max_mode = context.circumstances().max_mode();
+    let max_mode = max_mode(config);
     let mut input = asked.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
@@ -79,7 +82,7 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
     let settings = Settings {
         preview: asked.preview,
         usage_before: asked.resume.as_ref().map(|task| used_before(engine, task)).transpose()?.flatten(),
-        ..settings(context, asked.agent, asked.mode, working_dir, asked.thread)
+        ..settings(context, config, asked.agent, asked.mode, working_dir, asked.thread)
     };
     let idempotency = asked.submission.idempotency_key.clone().map(|key| {
         let task = &asked.submission.task;
@@ -100,10 +103,10 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         secret_names: config.redact_names().to_vec(),
         umask: umask(),
         title: title(context, &asked.submission.task),
-        labels: asked.submission.labels.clone(),
+        labels: labels(config, &asked.submission.labels),
         input,
         allow_parallel_writes: asked.submission.allow_parallel_writes,
-        nesting: nesting(context),
+        nesting: nesting(context, config),
         idempotency,
     })
 }
@@ -139,14 +142,28 @@ pub fn configured_agent(
     Ok(engine.agent(OsStr::new(given), variable("PATH"), workdir, &environment)?)
 }
 
+/// The configuration of a task in this directory, the limits of its work tree included.
+pub fn tree_config(context: &Context<'_>, working_dir: &Path) -> Result<Config, AppError> {
+    // The directory may not exist; the engine refuses it with the rest of its reasons.
+    let real = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_owned());
+    Ok(context.config.for_work_tree(&real)?)
+}
+
+/// The configured labels, and the caller's over them.
+fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut labels = config.labels();
+    labels.extend(given.clone());
+    labels
+}
+
 fn settings(
     context: &Context<'_>,
+    config: &Config,
     agent: &AgentInputs,
     mode: Mode,
     working_dir: PathBuf,
     resume: Option<String>,
 ) -> Settings {
-    let config = context.config;
     let seconds = |given: Option<u32>, key: &str| given.map_or_else(|| config.number(key), u64::from);
     let absolute =
         |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
@@ -207,8 +224,8 @@ fn outer<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
     Some((task, depth.parse().ok().filter(|depth| *depth < u32::MAX)?))
 }
 
-fn nesting(context: &Context<'_>) -> Nesting {
-    let number = |key: &str| context.config.number(key);
+fn nesting(context: &Context<'_>, config: &Config) -> Nesting {
+    let number = |key: &str| config.number(key);
     Nesting {
         parent: outer(context).map(|(task, _)| task.to_owned()),
         max_depth: u32::try_from(number("max_depth")).unwrap_or(u32::MAX),
@@ -224,7 +241,9 @@ fn umask() -> u32 {
 
 /// The first line of a task, short, and without what must not be shown.
 fn title(context: &Context<'_>, text: &str) -> String {
-    let first = text.trim().lines().next().unwrap_or_default();
+    // Redacted as a whole: a secret that is cut in two is not recognised.
+    let clean = context.screen.printer.redactor().redact_str(text.trim());
+    let first = clean.lines().next().unwrap_or_default();
     let short: String = first.chars().take(120).collect();
     context.screen.printer.clean_line(&short)
 }

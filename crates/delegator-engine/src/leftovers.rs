@@ -1,0 +1,57 @@
+//! Removing launch files that nothing will start any more: they hold the prompt and the submitter's variables.
+//!
+//! A submit that was killed before its row was committed is known to be dead by its entry, and every pass over the
+//! registry removes what it left. What has no entry (after a power cut, or of an earlier version) and launch files of ended
+//! tasks are looked for once an hour, in all directories: that may take a while, so a process that serves waits does it on
+//! a thread of its own.
+
+use delegator_registry::Registry;
+
+use crate::Engine;
+use crate::clean::LEFTOVER_AFTER_MS;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+
+const SCAN_EVERY_MS: i64 = 60 * 60 * 1000;
+
+/// Errors are left to the next pass: a directory that cannot be removed must not keep tasks from being rescued.
+pub(crate) fn remove_dead_submits(registry: &mut Registry) {
+    let _ = registry.remove_dead_submits();
+}
+
+impl Engine {
+    /// Scans all directories, if no process did so in the last hour.
+    pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        match registry.take_turn("leftovers", SCAN_EVERY_MS, now_ms())? {
+            true => scan(registry),
+            false => Ok(()),
+        }
+    }
+
+    /// The same, without holding up the caller.
+    pub(crate) fn remove_orphaned_launches_on_a_thread(
+        &self,
+        registry: &mut Registry,
+    ) -> Result<(), EngineError> {
+        if !registry.take_turn("leftovers", SCAN_EVERY_MS, now_ms())? {
+            return Ok(());
+        }
+        #[cfg(all(test, debug_assertions))]
+        if crate::model::on_stage(|_| ()).is_some() {
+            return scan(registry);
+        }
+        let engine = self.clone();
+        let scan_alone = move || engine.find()?.map_or(Ok(()), |mut registry| scan(&mut registry));
+        std::thread::Builder::new()
+            .name("leftovers".to_owned())
+            .spawn(scan_alone)
+            .map(drop)
+            .map_err(EngineError::io("start a thread"))
+    }
+}
+
+fn scan(registry: &mut Registry) -> Result<(), EngineError> {
+    let found = registry.orphaned_launches(now_ms() - LEFTOVER_AFTER_MS)?;
+    registry.remove_orphans(&found)?;
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Finding, listing and deleting restore points.
+//!
+//! A task's own record (`restore-point.json`) names its restore points. When the task is no longer in the registry, or the
+//! record was lost, the repository itself has them: each ref in its private store holds all that a restore needs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use delegator_domain::task::TaskId;
+use delegator_git::{RestoreError, RestorePoint, drop_point, holds_unique_content, stored_points};
+use delegator_registry::{Registry, TaskDir};
+use delegator_supervisor::agent::Variables;
+use tempfile::TempDir;
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::restore_point::{KeptPoint, PREFIX, git};
+
+/// Deleting walks no history.
+const MAY_TAKE: Duration = Duration::from_secs(30);
+
+/// Where restore points are looked for.
+pub(crate) struct PointSource<'a> {
+    pub(crate) registry: Option<&'a Registry>,
+    pub(crate) environment: &'a Variables,
+    /// A directory in the repository to search when the registry does not know the task.
+    pub(crate) here: &'a Path,
+}
+
+/// The restore points of a task.
+pub(crate) struct Found {
+    pub(crate) kept: KeptPoint,
+    /// A directory for files that go when the work is done.
+    pub(crate) place: TempDir,
+    /// The task's own directory; `None` when only the repository knows of the task.
+    dir: Option<TaskDir>,
+}
+
+impl Found {
+    /// Writes the list of undo points to the task's record. Without a task the refs are the record.
+    pub(crate) fn note(&self) -> Result<(), EngineError> {
+        self.dir.as_ref().map_or(Ok(()), |dir| self.kept.write(dir))
+    }
+}
+
+impl PointSource<'_> {
+    pub(crate) fn find(&self, task: &TaskId) -> Result<Found, EngineError> {
+        let row = self.registry.map(|registry| registry.get(task)).transpose()?.flatten();
+        let Some((registry, row)) = self.registry.zip(row) else {
+            let kept = self.by_refs(task, self.here)?;
+            return match kept.points.is_empty() && kept.undo.is_empty() {
+                true => Err(EngineError::NoStoredPoint { task: task.clone(), place: self.here.to_owned() }),
+                false => Ok(Found { kept, place: scratch(None)?, dir: None }),
+            };
+        };
+        let dir = registry.dir().task(task);
+        let mut kept = KeptPoint::read(&dir)?.unwrap_or_default();
+        if kept == KeptPoint::default() {
+            // Without a git work tree there is nothing to find.
+            kept = self.by_refs(task, Path::new(&row.working_dir)).unwrap_or_default();
+        }
+        Ok(Found { kept, place: scratch(Some(&dir))?, dir: Some(dir) })
+    }
+
+    /// The restore points of one repository: `<task>`, `<task>.2`, and their `.undo-N`.
+    fn by_refs(&self, task: &TaskId, place: &Path) -> Result<KeptPoint, EngineError> {
+        let git = git(self.environment, place, MAY_TAKE)?;
+        let stored = stored_points(&git, place).map_err(RestoreError::from)?.unwrap_or_default();
+        let mut kept = KeptPoint::default();
+        let mut undo: Vec<(usize, RestorePoint)> = Vec::new();
+        for stored in stored {
+            let Some(name) = PointName::parse(&stored.point.reference) else { continue };
+            match (name.task == task.as_str(), name.undo) {
+                (true, None) => kept.points.push(stored.point),
+                (true, Some(number)) => undo.push((number, stored.point)),
+                (false, _) => {}
+            }
+        }
+        undo.sort_by_key(|(number, _)| *number);
+        for group in undo.chunk_by(|(one, _), (other, _)| one == other) {
+            kept.undo.push(group.iter().map(|(_, point)| point.clone()).collect());
+        }
+        Ok(kept)
+    }
+}
+
+fn scratch(dir: Option<&TaskDir>) -> Result<TempDir, EngineError> {
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix("restore-");
+    let made = match dir {
+        Some(dir) => builder.tempdir_in(dir.path()),
+        None => builder.tempdir(),
+    };
+    made.map_err(EngineError::io("create a temporary directory"))
+}
+
+/// The parts of `refs/mcp-delegator/<task>[.N][.undo-N]`.
+struct PointName<'a> {
+    task: &'a str,
+    undo: Option<usize>,
+}
+
+impl PointName<'_> {
+    fn parse(reference: &str) -> Option<PointName<'_>> {
+        let name = reference.strip_prefix(PREFIX)?;
+        let task = name.split('.').next()?;
+        let undo = name.rsplit_once(".undo-").map(|(_, number)| number.parse());
+        Some(PointName { task, undo: undo.transpose().ok()? })
+    }
+}
+
+/// A restore point in a repository, with or without a task in the registry.
+#[derive(Debug)]
+pub struct ListedPoint {
+    /// The task's id, as the ref has it.
+    pub task: String,
+    pub is_undo: bool,
+    pub point: RestorePoint,
+    pub bytes: u64,
+}
+
+/// A restore point that is or would be deleted.
+#[derive(Debug)]
+pub struct DroppedPoint {
+    pub point: RestorePoint,
+    /// Whether it holds content that no branch, tag or remote-tracking ref reaches.
+    pub is_only_copy: bool,
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// The restore points in the repository `here` lies in; `None` outside a git work tree.
+    pub fn list_restore_points(
+        &self,
+        here: &Path,
+        environment: &Variables,
+    ) -> Result<Option<Vec<ListedPoint>>, EngineError> {
+        let git = git(environment, here, MAY_TAKE)?;
+        let stored = stored_points(&git, here).map_err(RestoreError::from)?;
+        let listed = |stored: delegator_git::StoredPoint| {
+            let name = PointName::parse(&stored.point.reference)?;
+            let (task, is_undo) = (name.task.to_owned(), name.undo.is_some());
+            Some(ListedPoint { task, is_undo, point: stored.point, bytes: stored.bytes })
+        };
+        Ok(stored.map(|stored| stored.into_iter().filter_map(listed).collect()))
+    }
+
+    /// Deletes all restore points of a task, undo points included, with their objects.
+    pub fn delete_restore_points(
+        &self,
+        task: &TaskId,
+        dry_run: bool,
+        (environment, here): (&Variables, &Path),
+    ) -> Result<Vec<DroppedPoint>, EngineError> {
+        let registry = self.find()?;
+        let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();
+        if let Some(row) = row.filter(|row| !row.state.is_terminal()) {
+            return Err(EngineError::NotEnded { task: task.clone(), state: row.state });
+        }
+        let found = PointSource { registry: registry.as_deref(), environment, here }.find(task)?;
+        let mut dropped = Vec::new();
+        for point in found.kept.points.iter().chain(found.kept.undo.iter().flatten()) {
+            let git = git(environment, &point.top_level, MAY_TAKE)?;
+            // What cannot be examined may be the only copy.
+            let is_only_copy = holds_unique_content(&git, point).unwrap_or(true);
+            let bytes = point.bytes().unwrap_or_default();
+            if !dry_run && point.repository.is_dir() {
+                drop_point(&git, point).map_err(RestoreError::from)?;
+            }
+            dropped.push(DroppedPoint { point: point.clone(), is_only_copy, bytes });
+        }
+        if dropped.is_empty() {
+            return Err(EngineError::NoRestorePoint { task: task.clone(), problem: None });
+        }
+        if let Some(dir) = found.dir.filter(|_| !dry_run) {
+            KeptPoint { problems: found.kept.problems, ..KeptPoint::default() }.write(&dir)?;
+        }
+        Ok(dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_restore_points_are_read() {
+        let parse = |name: &str| {
+            let reference = format!("{PREFIX}{name}");
+            PointName::parse(&reference).map(|name| (name.task.to_owned(), name.undo))
+        };
+        let task = "T-local-1".to_owned();
+        assert_eq!(parse("T-local-1"), Some((task.clone(), None)));
+        assert_eq!(parse("T-local-1.2"), Some((task.clone(), None)));
+        assert_eq!(parse("T-local-1.2.undo-13"), Some((task.clone(), Some(13))));
+        assert_eq!(parse("T-local-1.undo-x"), None);
+        assert!(PointName::parse("refs/heads/main").is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! The sink: every text a caller or an agent chose passes through here on its way into the database.
+//!
+//! It knows the forms of common credentials by itself; the engine adds the redactor of the process, and a supervisor
+//! that of its task. Kept as they are: ids, states and other words of our own, and `working_dir` and `work_tree`, by
+//! which a task is run, found, kept apart and restored. An idempotency key is stored as a digest: a redacted key could
+//! equal another one.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::End;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::task::{Finish, Idempotency, NewTask};
+
+/// Marks a stored key as a digest; earlier versions stored the key itself.
+const DIGEST: &str = "sha256:";
+
+/// What hides secrets; without a redactor the known forms are hidden.
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    redactors: Vec<Redactor>,
+}
+
+impl Sink {
+    pub(crate) fn of(redactor: Option<Redactor>) -> Sink {
+        Sink { redactors: redactor.into_iter().collect() }
+    }
+
+    pub(crate) fn add(&mut self, redactor: Redactor) {
+        self.redactors.push(redactor);
+    }
+
+    pub(crate) fn text(&self, text: &str) -> String {
+        static FORMS: LazyLock<Redactor> = LazyLock::new(|| Redactor::builder().build());
+        match self.redactors.as_slice() {
+            [] => FORMS.redact_str(text).into_owned(),
+            redactors => redactors
+                .iter()
+                .fold(text.to_owned(), |text, redactor| redactor.redact_str(&text).into_owned()),
+        }
+    }
+
+    pub(crate) fn optional(&self, text: Option<&str>) -> Option<String> {
+        text.map(|text| self.text(text))
+    }
+
+    /// Every string in a value, keys included.
+    fn json(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.text(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, value)| (self.text(key), self.json(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    pub(crate) fn task(&self, task: &NewTask) -> NewTask {
+        let labels = task.labels.iter().map(|(key, value)| (self.text(key), self.text(value)));
+        NewTask {
+            id: task.id.clone(),
+            working_dir: task.working_dir.clone(),
+            work_trees: task.work_trees.clone(),
+            allow_parallel_writes: task.allow_parallel_writes,
+            mode: task.mode,
+            agent: self.text(&task.agent),
+            model: self.optional(task.model.as_deref()),
+            title: self.text(&task.title),
+            text: self.text(&task.text),
+            labels: labels.collect::<BTreeMap<_, _>>(),
+            input: self.json(&task.input),
+            resumed_thread: self.optional(task.resumed_thread.as_deref()),
+            idempotency: task.idempotency.clone(),
+        }
+    }
+
+    pub(crate) fn finish(&self, finish: &Finish) -> Finish {
+        let end = match &finish.end {
+            End::Failed { kind, message, retry_at } => End::Failed {
+                kind: *kind,
+                message: self.text(message),
+                retry_at: self.optional(retry_at.as_deref()),
+            },
+            End::Cancelled { reason } => End::Cancelled { reason: self.optional(reason.as_deref()) },
+            End::Completed | End::Timeout(_) => finish.end.clone(),
+        };
+        Finish {
+            end,
+            summary: self.optional(finish.summary.as_deref()),
+            kill_incomplete: finish.kill_incomplete.as_ref().map(|value| self.json(value)),
+            ..finish.clone()
+        }
+    }
+}
+
+impl Idempotency {
+    /// The key as it is stored.
+    pub(crate) fn stored_key(&self) -> String {
+        let digest =
+            Sha256::new_with_prefix("mcp-delegator idempotency key\0").chain_update(&self.key).finalize();
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{DIGEST}{digits}")
+    }
+
+    /// The key as earlier versions stored it; none for one that could be taken for a digest.
+    pub(crate) fn former_key(&self) -> Option<&str> {
+        (!self.key.starts_with(DIGEST)).then_some(self.key.as_str())
+    }
+}

@@ -1,0 +1,291 @@
+//! What `restore` answers, as JSON, as sentences and for people.
+
+use delegator_domain::task::TaskId;
+use delegator_engine::{DroppedPoint, ListedPoint, Restored};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::outcome::Warning;
+use crate::views::document::{Block, Document, scalar};
+use crate::views::restore_point as view;
+use crate::views::rfc3339;
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(super) struct RestoreOutput {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// Something was changed
+    pub restored: bool,
+    pub dry_run: bool,
+    /// The work tree of the task's working directory
+    #[serde(flatten)]
+    pub tree: Option<TreeOutput>,
+    /// Further work trees the task could write to
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_work_trees: Vec<TreeOutput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo_command: Option<String>,
+    /// With drop: the restore points that were deleted, or would be
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Vec<PointOutput>>,
+    /// With list: the restore points of the repository
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore_points: Option<Vec<PointOutput>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TreeOutput {
+    /// What was gone back to
+    pub restore_point: String,
+    pub work_tree: String,
+    /// Files brought back
+    pub written: Vec<String>,
+    /// Files that were not there before
+    pub removed: Vec<String>,
+    /// Files and directories of which only the permissions were brought back
+    pub modes_restored: Vec<String>,
+    pub directories_created: Vec<String>,
+    /// Empty directories that were not there before
+    pub directories_removed: Vec<String>,
+    /// Files that differ and were left as they are
+    pub kept: Vec<KeptFile>,
+    pub index_restored: bool,
+    /// HEAD or its branch is not where it was
+    pub head_moved: bool,
+    pub head_restored: bool,
+    /// The state before the restore
+    pub undo_point: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct KeptFile {
+    pub path: String,
+    pub reason: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PointOutput {
+    pub task_id: String,
+    pub restore_point: String,
+    /// The state before a restore, not before the task
+    pub is_undo: bool,
+    pub work_tree: String,
+    pub created_at: Option<String>,
+    pub staged: bool,
+    pub modified_count: usize,
+    pub untracked_count: usize,
+    pub left_out_count: usize,
+    /// Bytes on disk
+    pub bytes: u64,
+    /// No branch, tag or remote-tracking ref reaches all of its content
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_copy: Option<bool>,
+}
+
+impl RestoreOutput {
+    pub(super) fn restored(task: &TaskId, trees: Vec<Restored>, dry_run: bool) -> RestoreOutput {
+        let restored = trees.iter().any(|tree| tree.undo.is_some());
+        let mut trees = trees.into_iter().map(TreeOutput::of);
+        RestoreOutput {
+            task_id: Some(task.to_string()),
+            restored,
+            dry_run,
+            tree: trees.next(),
+            other_work_trees: trees.collect(),
+            undo_command: restored.then(|| format!("{} --undo", view::command(task))),
+            ..RestoreOutput::default()
+        }
+    }
+
+    pub(super) fn dropped(task: &TaskId, points: Vec<DroppedPoint>, dry_run: bool) -> RestoreOutput {
+        let output = |one: DroppedPoint| PointOutput {
+            only_copy: Some(one.is_only_copy),
+            is_undo: one.point.reference.contains(".undo-"),
+            ..PointOutput::of(task.to_string(), &one.point, one.bytes)
+        };
+        RestoreOutput {
+            task_id: Some(task.to_string()),
+            dry_run,
+            dropped: Some(points.into_iter().map(output).collect()),
+            ..RestoreOutput::default()
+        }
+    }
+
+    pub(super) fn listed(points: Vec<ListedPoint>) -> RestoreOutput {
+        let output = |one: ListedPoint| PointOutput {
+            is_undo: one.is_undo,
+            ..PointOutput::of(one.task, &one.point, one.bytes)
+        };
+        let restore_points = Some(points.into_iter().map(output).collect());
+        RestoreOutput { restore_points, ..RestoreOutput::default() }
+    }
+}
+
+impl TreeOutput {
+    fn of(restored: Restored) -> TreeOutput {
+        let Restored { plan, point, undo, head_restored } = restored;
+        let kept = plan.keep.into_iter().map(|(path, reason)| KeptFile { path, reason: reason.to_owned() });
+        TreeOutput {
+            restore_point: point.reference,
+            work_tree: point.top_level.display().to_string(),
+            written: plan.write,
+            removed: plan.remove,
+            modes_restored: plan.modes,
+            directories_created: plan.make_directories,
+            directories_removed: plan.remove_directories,
+            kept: kept.collect(),
+            index_restored: plan.index_differs,
+            head_moved: plan.head_moved,
+            head_restored,
+            undo_point: undo.map(|undo| undo.reference),
+        }
+    }
+}
+
+impl PointOutput {
+    fn of(task_id: String, point: &delegator_engine::RestorePoint, bytes: u64) -> PointOutput {
+        let created_at = Timestamp::from_second(point.created_at).ok().filter(|_| point.created_at > 0);
+        PointOutput {
+            task_id,
+            restore_point: point.reference.clone(),
+            is_undo: false,
+            work_tree: point.top_level.display().to_string(),
+            created_at: created_at.map(rfc3339),
+            staged: point.staged,
+            modified_count: point.modified,
+            untracked_count: point.untracked,
+            left_out_count: point.left_out.len(),
+            bytes,
+            only_copy: None,
+        }
+    }
+}
+
+/// One sentence about a restore.
+pub(super) fn sentence(trees: &[Restored], dry_run: bool) -> String {
+    let count = |list: fn(&Restored) -> usize| trees.iter().map(list).sum::<usize>();
+    let written = count(|tree| tree.plan.write.len() + tree.plan.modes.len());
+    let removed = count(|tree| tree.plan.remove.len());
+    if trees.iter().any(|tree| tree.undo.is_some()) {
+        return format!("{written} files brought back, {removed} removed");
+    }
+    match dry_run && trees.iter().any(|tree| !tree.plan.is_empty()) {
+        true => format!("{written} files would be brought back, {removed} removed"),
+        false => "Nothing differs; nothing was changed".to_owned(),
+    }
+}
+
+pub(super) fn warnings(trees: &[Restored]) -> Vec<Warning> {
+    trees.iter().flat_map(of_tree).collect()
+}
+
+fn of_tree(restored: &Restored) -> Vec<Warning> {
+    let (plan, point) = (&restored.plan, &restored.point);
+    let mut warnings = Vec::new();
+    let mut warn = |code, words: String| warnings.push(Warning::new(code, words));
+    if plan.head_moved && !restored.head_restored {
+        let name = |head: &Option<String>, branch: &Option<String>| {
+            let commit = head.as_deref().map_or("no commit", |id| &id[..id.len().min(12)]).to_owned();
+            format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
+        };
+        let (then, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
+        let words = format!("HEAD stays where it is ({now}; before the task: {then}); --force moves it back");
+        warn("W_RESTORE_001", words);
+    }
+    if plan.index_is_left {
+        let words =
+            "the index had conflicts before the task, which cannot be brought back; it stays as it is";
+        warn("W_RESTORE_002", words.to_owned());
+    }
+    if !plan.under_way.is_empty() {
+        let words =
+            format!("git is in the middle of something, and stays there: {}", plan.under_way.join(", "));
+        warn("W_RESTORE_003", words);
+    }
+    if !plan.keep.is_empty() {
+        warn("W_RESTORE_004", format!("{} paths that differ were left as they are", plan.keep.len()));
+    }
+    let over = point.under_way.iter().filter(|name| !plan.under_way.contains(&name.as_str()));
+    let over: Vec<&str> = over.map(String::as_str).collect();
+    if !over.is_empty() {
+        let words = format!(
+            "git was in the middle of an operation before the task ({}); files and index are as they were then, \
+             but the operation itself is over",
+            over.join(", ")
+        );
+        warn("W_RESTORE_005", words);
+    }
+    if point.is_partial {
+        let words = "there were too many directories or unusual permissions to record all; directories that \
+                     the task created may remain";
+        warn("W_RESTORE_006", words.to_owned());
+    }
+    warnings
+}
+
+pub(super) fn describe(data: &Value) -> Document {
+    for (key, title) in [("dropped", "Restore points of the task"), ("restore_points", "Restore points")] {
+        if let Some(points) = data[key].as_array() {
+            return Document::titled(title).block(table(points));
+        }
+    }
+    let title = match (data["restored"] == true, data["dry_run"] == true) {
+        (true, _) => "Brought back",
+        (false, true) => "What a restore would do",
+        (false, false) => "Nothing differs",
+    };
+    let mut document = of_work_tree(Document::titled(title), data);
+    for tree in data["other_work_trees"].as_array().into_iter().flatten() {
+        document = of_work_tree(document, tree);
+    }
+    document
+}
+
+fn table(points: &[Value]) -> Block {
+    let keys =
+        ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "only_copy"];
+    let row = |point: &Value| keys.iter().map(|key| scalar(&point[*key])).collect();
+    let columns = vec!["task", "created", "work tree", "modified", "untracked", "bytes", "only copy"];
+    Block::Table { columns, rows: points.iter().map(row).collect() }
+}
+
+fn of_work_tree(document: Document, data: &Value) -> Document {
+    let keys = [
+        "task_id",
+        "restore_point",
+        "work_tree",
+        "index_restored",
+        "head_moved",
+        "head_restored",
+        "undo_command",
+    ];
+    let keys = keys.iter().filter(|key| data.get(**key).is_some());
+    let facts = keys.map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
+    let mut document = document.block(Block::Facts(facts));
+    let lists = [
+        ("written", "Files brought back:"),
+        ("removed", "Files removed:"),
+        ("modes_restored", "Permissions brought back:"),
+        ("directories_created", "Directories created:"),
+        ("directories_removed", "Directories removed:"),
+    ];
+    for (key, heading) in lists {
+        let files: Vec<String> = data[key].as_array().into_iter().flatten().map(scalar).collect();
+        if !files.is_empty() {
+            document =
+                document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(files.join("\n")));
+        }
+    }
+    let kept: Vec<Vec<String>> = data["kept"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|file| vec![scalar(&file["path"]), scalar(&file["reason"])])
+        .collect();
+    if kept.is_empty() {
+        return document;
+    }
+    document.block(Block::Table { columns: vec!["left as it is", "because"], rows: kept })
+}

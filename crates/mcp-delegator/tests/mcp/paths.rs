@@ -1,0 +1,198 @@
+//! Paths in tool calls: a model chose them, so they stay beneath `allowed_roots`, lead to regular files, and never to
+//! the server's own standard input.
+
+use delegator_testkit::stage::Stage;
+use serde_json::{Value, json};
+
+use crate::host::{Host, NEWER, OLD, quick};
+
+const NORMALIZE: &str = "_codex_events_normalize";
+const SUMMARIZE: &str = "_codex_events_summarize";
+const IMPORT: &str = "_codex_import";
+
+const TRANSCRIPT: &str = concat!(
+    r#"{"type":"thread.started","thread_id":"0199"}"#,
+    "\n",
+    r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"words of a file"}}"#,
+    "\n"
+);
+
+/// A stage whose configuration allows the project alone.
+fn bounded() -> Stage {
+    let stage = quick();
+    let project = stage.world.project().display().to_string();
+    stage.variable("MCP_DELEGATOR_ALLOWED_ROOTS", &project)
+}
+
+/// The problem of the one input that was refused.
+fn refused(answer: &Value, field: &str) -> (String, String) {
+    assert_eq!(answer["status"], "error", "{answer}");
+    let problems = answer["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let problem = problems.iter().find(|problem| problem["field"] == field);
+    let problem = problem.unwrap_or_else(|| panic!("nothing about {field}: {answer}"));
+    let word = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    (word("code"), word("problem"))
+}
+
+#[test]
+fn no_tool_reads_the_servers_standard_input() {
+    let stage = quick();
+    for args in [&["--toolsets", "extra"][..], &["--toolsets", "extra", "--read-only"]] {
+        let mut host = Host::with(&stage, OLD, args, json!({}));
+        for tool in [NORMALIZE, SUMMARIZE] {
+            for source in [
+                None,
+                Some("-"),
+                Some("/dev/stdin"),
+                Some("/proc/self/fd/0"),
+                Some("/dev/fd/0"),
+                Some("/proc/thread-self/fd/0"),
+            ] {
+                let mut input = json!({});
+                if let Some(source) = source {
+                    input["source"] = source.into();
+                }
+                let answer = host.envelope(tool, input);
+                let (code, _) = refused(&answer, "source");
+                let expected = if source.is_none() { "MISSING_ARGUMENT" } else { "INVALID_VALUE" };
+                assert_eq!(code, expected, "{source:?}: {answer}");
+            }
+        }
+        // The connection still carries the client's messages.
+        let tools = host.request("tools/list", json!({}));
+        assert!(tools.to_string().contains(NORMALIZE), "{tools}");
+    }
+}
+
+#[test]
+fn a_standard_input_that_is_a_file_is_not_a_source_either() {
+    let stage = quick();
+    let script = stage.root().join("messages");
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": NORMALIZE, "arguments": {"source": "/dev/stdin", "keep_unknown": true, "format": "json"}}});
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    std::fs::write(&script, format!("{greeting}\n{ready}\n{call}\n")).unwrap();
+    let mut command = stage.world.command(["serve", "--toolsets", "extra"]);
+    let output = command.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let answer = told.lines().find(|line| line.contains(r#""id":2"#)).unwrap_or_else(|| panic!("{told}"));
+    assert!(answer.contains("standard input") && !answer.contains("clientInfo"), "{answer}");
+}
+
+#[test]
+fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
+    let stage = bounded();
+    let (inside, outside) = (stage.world.project().join("in.jsonl"), stage.root().join("out.jsonl"));
+    std::fs::write(&inside, TRANSCRIPT).unwrap();
+    std::fs::write(&outside, TRANSCRIPT).unwrap();
+    let link = stage.world.project().join("link.jsonl");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    let fifo = stage.world.project().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let task = stage.exec(&[]);
+    stage.wait(&task);
+    let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra", "--read-only"], json!({}));
+    for tool in [NORMALIZE, SUMMARIZE] {
+        for source in [inside.to_str().unwrap(), &task] {
+            let answer = host.envelope(tool, json!({"source": source}));
+            assert_eq!(answer["status"], "ok", "{answer}");
+        }
+        for (source, code) in [
+            (outside.to_str().unwrap(), "POLICY_BLOCKED"),
+            (link.to_str().unwrap(), "POLICY_BLOCKED"),
+            ("/etc/passwd", "POLICY_BLOCKED"),
+            (fifo.to_str().unwrap(), "INVALID_VALUE"),
+            ("/dev/zero", "INVALID_VALUE"),
+            ("in.jsonl", "INVALID_VALUE"),
+        ] {
+            let answer = host.envelope(tool, json!({"source": source, "options": {}}));
+            assert_eq!(refused(&answer, "source").0, code, "{source}: {answer}");
+            assert!(!answer.to_string().contains("words of a file"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn the_servers_own_state_is_no_source_without_roots_either() {
+    let stage = quick();
+    let task = stage.exec(&[]);
+    stage.wait(&task);
+    let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra"], json!({}));
+    let events = stage.task_dir(&task).join("events.jsonl");
+    for file in [events.clone(), stage.world.home().join("state/registry.db")] {
+        let answer = host.envelope(NORMALIZE, json!({"source": file, "keep_unknown": true}));
+        assert_eq!(refused(&answer, "source").0, "POLICY_BLOCKED", "{answer}");
+        let answer = host.envelope(IMPORT, json!({"rollout": file}));
+        assert_eq!(refused(&answer, "rollout").0, "POLICY_BLOCKED", "{answer}");
+    }
+}
+
+#[test]
+fn a_session_to_import_lies_beneath_the_allowed_roots() {
+    let stage = bounded();
+    let outside = stage.root().join("out.jsonl");
+    std::fs::write(&outside, TRANSCRIPT).unwrap();
+    let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra"], json!({}));
+    for (rollout, code) in [
+        (outside.to_str().unwrap(), "POLICY_BLOCKED"),
+        ("/dev/stdin", "INVALID_VALUE"),
+        ("-", "INVALID_VALUE"),
+    ] {
+        let answer = host.envelope(IMPORT, json!({"rollout": rollout}));
+        assert_eq!(refused(&answer, "rollout").0, code, "{rollout}: {answer}");
+    }
+}
+
+#[test]
+fn images_lie_beneath_the_allowed_roots() {
+    let stage = bounded();
+    let (inside, outside) = (stage.world.project().join("in.png"), stage.root().join("out.png"));
+    std::fs::write(&inside, "png").unwrap();
+    std::fs::write(&outside, "png").unwrap();
+    let link = stage.world.project().join("link.png");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    let mut host = Host::of(&stage, NEWER);
+    for image in [&outside, &link] {
+        let answer = host.envelope("_codex_local_exec", json!({"task": "look", "images": [image]}));
+        assert_eq!(refused(&answer, "images.0").0, "POLICY_BLOCKED", "{answer}");
+        let answer = stage.answer(&["local", "exec", "look", "--images", image.to_str().unwrap()]);
+        assert!(answer.to_string().contains("POLICY_BLOCKED"), "{answer}");
+    }
+    let answer = host.envelope("_codex_local_exec", json!({"task": "look", "images": [inside]}));
+    assert_eq!(answer["status"], "ok", "{answer}");
+}
+
+#[test]
+fn names_that_read_as_paths_or_options_are_refused() {
+    let stage = quick();
+    let mut host = Host::of(&stage, NEWER);
+    for (input, values) in [
+        ("profile", &["../../x", "a/b", "-p", "..", ".hidden", "a..b", "a\nb", ""][..]),
+        ("reasoning_effort", &["../../x", "--high", "a b", "a\u{0}b"]),
+        ("model", &["../../x", "/etc/passwd", "-m", "a/../b", "./a", "a\u{1b}b"]),
+        ("thread_id", &["../../x", "-t", "a/b"]),
+    ] {
+        for value in values {
+            let tool = if input == "thread_id" { "_codex_local_resume" } else { "_codex_local_exec" };
+            let answer = host.envelope(tool, json!({"task": "x", input: value}));
+            let expected = if input == "thread_id" { "INVALID_ID" } else { "INVALID_VALUE" };
+            assert_eq!(refused(&answer, input).0, expected, "{input} {value:?}: {answer}");
+        }
+    }
+    for key in ["", "-x", "a=b", "a\nb", "a\u{1b}[0m"] {
+        let answer = host.envelope("_codex_local_exec", json!({"task": "x", "labels": {key: "v"}}));
+        assert!(answer.to_string().contains("labels."), "{key:?}: {answer}");
+        assert_eq!(answer["status"], "error", "{answer}");
+    }
+    for (input, value) in [
+        ("profile", "fast-2.mini"),
+        ("reasoning_effort", "xhigh"),
+        ("model", "openrouter/vendor/gpt-5.5:free"),
+    ] {
+        let answer = host.envelope("_codex_local_exec", json!({"task": "x", input: value}));
+        assert_eq!(answer["status"], "ok", "{input} {value}: {answer}");
+    }
+}

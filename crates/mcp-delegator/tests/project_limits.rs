@@ -1,0 +1,163 @@
+//! A project's limits belong to the work tree they are in, wherever the call comes from; a broken project file keeps new
+//! tasks out of its tree and nothing else from working.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use delegator_testkit::stage::{Stage, turn};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// A git work tree below the root of the stage, with a project file and a folder in it.
+fn tree(stage: &Stage, name: &str, project_file: Option<&str>) -> PathBuf {
+    let tree = stage.root().join(name);
+    std::fs::create_dir_all(tree.join("deep/er")).unwrap();
+    let made = Command::new("git").args(["init", "--quiet"]).current_dir(&tree).status().unwrap();
+    assert!(made.success());
+    if let Some(text) = project_file {
+        std::fs::write(tree.join(".mcp-delegator.toml"), text).unwrap();
+    }
+    tree
+}
+
+fn quick() -> Stage {
+    Stage::playing(PROGRAM, turn(&[]))
+}
+
+/// The program run in a directory.
+fn answer_in(stage: &Stage, directory: &Path, args: &[&str]) -> Value {
+    let output = stage.world.command(args).current_dir(directory).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {args:?}: {text}"))
+}
+
+/// The answer of one tool of a server that was started in a directory.
+fn tool_in(stage: &Stage, directory: &Path, tool: &str, arguments: &Value) -> Value {
+    let mut command = stage.world.command(["serve", "--toolsets", "local,registry,extra"]);
+    let command = command.current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = command.stderr(Stdio::null()).spawn().unwrap();
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": tool, "arguments": arguments}});
+    let mut input = server.stdin.take().unwrap();
+    write!(input, "{greeting}\n{ready}\n{call}\n").unwrap();
+    drop(input);
+    let output = server.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let reply = lines.into_iter().find(|line| line["id"] == 2).unwrap_or_else(|| panic!("no answer: {text}"));
+    reply["result"]["structuredContent"].clone()
+}
+
+fn code(answer: &Value) -> String {
+    let code = answer.pointer("/error/details/code").or_else(|| answer.pointer("/error/code"));
+    code.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn id_of(answer: &Value) -> String {
+    answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[test]
+fn limits_are_those_of_the_tasks_tree_wherever_the_call_is_made() {
+    let stage = quick();
+    let guarded = tree(&stage, "guarded", Some("max_mode = 'read-only'\n[labels]\nteam = 'core'\n"));
+    let free = tree(&stage, "free", None);
+    let deep = guarded.join("deep/er");
+    let link = stage.root().join("link");
+    std::os::unix::fs::symlink(&deep, &link).unwrap();
+    for place in [&guarded, &deep, &link] {
+        let place = place.to_str().unwrap();
+        let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", place];
+        let refused = answer_in(&stage, &free, &call);
+        assert_eq!(code(&refused), "POLICY_BLOCKED", "{refused}");
+        let call = json!({"task": "x", "mode": "workspace-write", "working_dir": place, "format": "json"});
+        let refused = tool_in(&stage, &free, "_codex_local_exec", &call);
+        assert_eq!(code(&refused), "POLICY_BLOCKED", "{refused}");
+    }
+    let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", free.to_str().unwrap()];
+    let elsewhere = answer_in(&stage, &guarded, &call);
+    assert_eq!(elsewhere["ok"], true, "the limits of the caller's directory are not the task's: {elsewhere}");
+    let id =
+        id_of(&answer_in(&stage, &free, &["local", "exec", "x", "--working-dir", deep.to_str().unwrap()]));
+    let ended = stage.wait(&id);
+    assert_eq!(ended["data"]["labels"], json!({"team": "core"}), "{ended}");
+}
+
+#[test]
+fn a_task_that_is_started_again_or_resumed_obeys_the_tree_it_goes_back_to() {
+    let stage = quick();
+    let (tree, free) = (tree(&stage, "tree", None), tree(&stage, "free", None));
+    let place = tree.to_str().unwrap();
+    let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", place];
+    let id = id_of(&answer_in(&stage, &free, &call));
+    let thread = stage.wait(&id)["data"]["metadata"]["thread_id"].clone();
+    std::fs::write(tree.join(".mcp-delegator.toml"), "max_mode = 'read-only'\n").unwrap();
+    let refused = answer_in(&stage, &free, &["retry", &id]);
+    assert_eq!(code(&refused), "POLICY_BLOCKED", "{refused}");
+    let resume = ["local", "resume", "x", "--mode", "workspace-write", "--task-id", &id];
+    let refused = answer_in(&stage, &free, &resume);
+    assert_eq!(code(&refused), "POLICY_BLOCKED", "{thread}: {refused}");
+}
+
+#[test]
+fn a_limit_of_the_tree_ends_its_tasks() {
+    let stage = Stage::playing(PROGRAM, turn(&[json!({"wait_for_file": "never"})]));
+    let tree = tree(&stage, "tree", Some("hard_timeout_sec = 1\n"));
+    let id = id_of(&stage.answer(&["local", "exec", "x", "--working-dir", tree.to_str().unwrap()]));
+    assert_eq!(stage.wait(&id)["data"]["state"], "timeout");
+}
+
+#[test]
+fn a_broken_project_file_keeps_new_tasks_out_of_its_tree_only() {
+    let stage = quick();
+    let broken = tree(&stage, "broken", None);
+    let free = tree(&stage, "free", None);
+    let place = broken.to_str().unwrap();
+    let id = id_of(&answer_in(&stage, &broken, &["local", "exec", "x"]));
+    stage.wait(&id);
+    std::fs::write(broken.join(".mcp-delegator.toml"), "# limits\nhard_timeout_sec = 'soon'\n").unwrap();
+    let names_the_line = |answer: &Value| {
+        assert_eq!(code(answer), "CONFIG_INVALID", "{answer}");
+        assert!(answer.to_string().contains(".mcp-delegator.toml:2:"), "{answer}");
+    };
+    names_the_line(&answer_in(&stage, &broken, &["local", "exec", "x"]));
+    names_the_line(&answer_in(&stage, &broken.join("deep"), &["local", "run", "x"]));
+    names_the_line(&answer_in(&stage, &free, &["local", "exec", "x", "--working-dir", place]));
+    names_the_line(&answer_in(&stage, &free, &["retry", &id]));
+    names_the_line(&answer_in(&stage, &free, &["local", "resume", "x", "--task-id", &id]));
+    let call = json!({"task": "x", "working_dir": place, "format": "json"});
+    names_the_line(&tool_in(&stage, &free, "_codex_local_exec", &call));
+    // What inspects, ends and cleans works there, with a warning.
+    for args in [
+        &["local", "status"][..],
+        &["local", "wait", &id],
+        &["local", "results", &id],
+        &["logs", &id],
+        &["doctor"],
+        &["cleanup-registry", "--dry-run"],
+        &["events", "summarize", &id],
+        &["cancel", "--all", "--yes"],
+    ] {
+        let output = stage.world.command(args).current_dir(&broken).stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains("CONFIG_INVALID"), "{args:?}: {text}");
+    }
+    let status = answer_in(&stage, &broken, &["local", "status"]);
+    assert_eq!(status["ok"], true, "{status}");
+    assert!(status["warnings"].to_string().contains("W_CONFIG_004"), "{status}");
+    let elsewhere =
+        answer_in(&stage, &broken, &["local", "exec", "x", "--working-dir", free.to_str().unwrap()]);
+    assert_eq!(elsewhere["ok"], true, "{elsewhere}");
+    let id = id_of(&elsewhere);
+    assert_eq!(
+        tool_in(&stage, &broken, "_codex_local_wait", &json!({"task_id": id, "format": "json"}))["status"],
+        "ok"
+    );
+}

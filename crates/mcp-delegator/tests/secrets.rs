@@ -1,0 +1,167 @@
+//! No secret reaches the state directory: neither the database and its log nor the files of a task, whichever input it
+//! came in by.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::path::{Path, PathBuf};
+
+use delegator_testkit::stage::{Stage, turn, until};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// Recognised by the name of its variable.
+const GUESSED: &str = "correct-horse-battery-staple";
+/// Recognised by its form, in no variable at all.
+const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+/// Named by the user; they look like an id and a digest.
+const UUID: &str = "7f2c1a9e-4b1d-4c8e-9a55-0f6e2d3c4b5a";
+const DIGEST: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";
+
+const SECRETS: [&str; 4] = [GUESSED, TOKEN, UUID, DIGEST];
+
+fn stage(steps: Value) -> Stage {
+    Stage::playing(PROGRAM, steps)
+        .variable("SHOP_PASSWORD", GUESSED)
+        .variable("CORP_TENANT", UUID)
+        .variable("CORP_BUILD", DIGEST)
+        .variable("MCP_DELEGATOR_REDACT_NAMES", "CORP_TENANT,CORP_BUILD")
+        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true")
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        match std::fs::read_dir(&path) {
+            Ok(entries) => open.extend(entries.map(|entry| entry.unwrap().path())),
+            Err(_) => found.push(path),
+        }
+    }
+    found
+}
+
+/// The files of the state directory that hold one of the secrets, as `file: secret`.
+fn leaks(stage: &Stage) -> Vec<String> {
+    let state = stage.world.home().join("state");
+    let mut found = Vec::new();
+    for path in files_below(&state) {
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let name = path.strip_prefix(&state).unwrap().display().to_string();
+        let holds = |secret: &&&str| bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+        found.extend(SECRETS.iter().filter(holds).map(|secret| format!("{name}: {secret}")));
+    }
+    found
+}
+
+/// Every input that takes a text, with this secret in it.
+fn inputs(secret: &str) -> Vec<String> {
+    let schema = json!({"type": "object", "title": format!("about {secret}"), "properties": {secret: {"const": secret}}});
+    [
+        "--labels",
+        &format!("run-{secret}=of {secret}"),
+        "--idempotency-key",
+        &format!("key {secret}"),
+        "--output-schema",
+        &schema.to_string(),
+        "--model",
+        secret,
+        "--profile",
+        secret,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+fn exec(stage: &Stage, task: &str, more: &[String]) -> Value {
+    let words: Vec<&str> =
+        ["local", "exec", task].into_iter().chain(more.iter().map(String::as_str)).collect();
+    stage.answer(&words)
+}
+
+#[test]
+fn no_input_carries_a_secret_into_the_state_directory() {
+    let stage = stage(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
+    for secret in SECRETS {
+        // Across the place where titles are cut.
+        let task = format!("{} {secret} and {secret}", "x".repeat(110));
+        let answer = exec(&stage, &task, &inputs(secret));
+        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        stage.until_there("ready");
+        let launch = stage.task_dir(&id).join("launch");
+        until("the agent has its input", || !launch.exists());
+        // The agent reads the schema itself; everything else is clean while it works.
+        let found: Vec<String> =
+            leaks(&stage).into_iter().filter(|leak| !leak.contains("output-schema")).collect();
+        assert_eq!(found, Vec::<String>::new(), "while it runs");
+        let cancelled = stage.answer(&["local", "cancel", &id, "--reason", &format!("because {secret}")]);
+        assert_eq!(cancelled["ok"], true, "{cancelled}");
+        stage.wait(&id);
+        assert_eq!(leaks(&stage), Vec::<String>::new(), "when it has ended");
+        std::fs::remove_file(stage.world.project().join("ready")).unwrap();
+    }
+}
+
+#[test]
+fn a_queued_task_that_is_cancelled_leaves_no_secret_behind() {
+    let stage = stage(turn(&[json!({"wait_for_file": "go"})])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let first = stage.exec(&[]);
+    for secret in SECRETS {
+        let answer = exec(&stage, "later", &inputs(secret));
+        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        stage.answer(&["local", "cancel", &id, "--reason", secret]);
+        assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
+    }
+    assert_eq!(leaks(&stage), Vec::<String>::new());
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    stage.wait(&first);
+}
+
+#[test]
+fn keys_are_told_apart_and_known_again_although_they_are_secrets() {
+    let stage = stage(turn(&[]));
+    let with_key = |key: &str| {
+        let answer = exec(&stage, "x", &["--idempotency-key".to_owned(), key.to_owned()]);
+        (answer["data"]["task_id"].clone(), answer["meta"]["replayed"].clone(), answer["ok"].clone())
+    };
+    let first = with_key(TOKEN);
+    let other = with_key("ghp_ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ");
+    assert_ne!(first.0, other.0, "two secrets are two keys");
+    assert_eq!(with_key(TOKEN).0, first.0, "the same secret is the same key");
+    let answer = exec(&stage, "another task", &["--idempotency-key".to_owned(), TOKEN.to_owned()]);
+    assert_eq!(answer["ok"], false, "{answer}");
+    assert_eq!(leaks(&stage), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_agent_says_is_redacted_for_named_variables_too() {
+    let text = format!("tenant {UUID} build {DIGEST}");
+    let stage = stage(turn(&[json!({"message": text})]));
+    let id = stage.exec(&[]);
+    let ended = stage.wait(&id);
+    assert_eq!(ended["data"]["state"], "completed", "{ended}");
+    assert!(!ended.to_string().contains(UUID) && !ended.to_string().contains(DIGEST), "{ended}");
+    assert_eq!(leaks(&stage), Vec::<String>::new());
+}
+
+#[test]
+fn a_task_whose_inputs_held_a_secret_is_not_started_again_without_it() {
+    let stage = stage(turn(&[]));
+    let schema = json!({"type": "object", "title": TOKEN}).to_string();
+    let answer = exec(&stage, "x", &["--output-schema".to_owned(), schema]);
+    let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    stage.wait(&id);
+    let refused = stage.answer(&["retry", &id]);
+    assert!(refused["error"]["message"].to_string().contains("output_schema"), "{refused}");
+    let checked = exec(&stage, "x", &["--verify", "true", "--verify", TOKEN].map(str::to_owned));
+    let id = checked["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{checked}")).to_owned();
+    stage.wait(&id);
+    let refused = stage.answer(&["retry", &id]);
+    assert!(refused["error"]["message"].to_string().contains("verify"), "{refused}");
+    assert_eq!(leaks(&stage), Vec::<String>::new());
+    let labelled = exec(&stage, "x", &["--labels".to_owned(), format!("a={TOKEN}")]);
+    let id = labelled["data"]["task_id"].as_str().unwrap().to_owned();
+    stage.wait(&id);
+    let again = stage.answer(&["retry", &id]);
+    assert_eq!(again["ok"], true, "{again}");
+}
