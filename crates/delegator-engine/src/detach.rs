@@ -101,6 +101,7 @@ mod tests {
             state_dir: folder.path().join("state"),
             max_concurrent: 1,
             retention_ms: None,
+            restore_point_retention_ms: None,
             program,
             shelf: crate::Shelf::default(),
         };
@@ -108,7 +109,7 @@ mod tests {
         let task = NewTask {
             id: id.clone(),
             working_dir: "/".to_owned(),
-            work_tree: None,
+            work_trees: Vec::new(),
             allow_parallel_writes: false,
             mode: Mode::ReadOnly,
             agent: "codex".to_owned(),

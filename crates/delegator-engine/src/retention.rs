@@ -39,8 +39,16 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 static STARTED: Mutex<Option<Child>> = Mutex::new(None);
 
 impl Engine {
-    /// Starts the deletion of what is older than its retention time, if no process did so in the last hour.
+    /// Starts the deletion of what is older than its retention time, if no process did so in the last hour. A clock that
+    /// cannot be read and a process that cannot be started are left to the next pass: callers wait for tasks, not for this.
     pub(crate) fn retain(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        match self.try_retain(registry) {
+            Err(EngineError::Io { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn try_retain(&self, registry: &mut Registry) -> Result<(), EngineError> {
         reap();
         let Some(retention_ms) = self.retention_ms else { return Ok(()) };
         let now = now_ms();

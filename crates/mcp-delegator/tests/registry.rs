@@ -95,7 +95,8 @@ fn a_tools_properties_and_options_are_the_commands_flags() {
             schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert!(offered.remove("format"), "{}", spec.name());
         let inputs = spec.inputs();
-        let built = inputs.properties.iter().filter(|property| !property.unbuilt);
+        let built =
+            inputs.properties.iter().filter(|property| !property.unbuilt && !property.command_line_only);
         if offered.remove("options") {
             let listed = schema["properties"]["options"]["description"].as_str().unwrap();
             let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
