@@ -3,7 +3,8 @@
 //! A task's own record (`restore-point.json`) names its restore points. When the task is no longer in the registry, or the
 //! record was lost, the repository itself has them: each ref in its private store holds all that a restore needs.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
@@ -47,7 +48,7 @@ impl PointSource<'_> {
     pub(crate) fn find(&self, task: &TaskId) -> Result<Found, EngineError> {
         let row = self.registry.map(|registry| registry.get(task)).transpose()?.flatten();
         let Some((registry, row)) = self.registry.zip(row) else {
-            let kept = self.by_refs(task, self.here)?;
+            let kept = self.without_row(task)?;
             return match kept.points.is_empty() && kept.undo.is_empty() {
                 true => Err(EngineError::NoStoredPoint { task: task.clone(), place: self.here.to_owned() }),
                 false => Ok(Found { kept, place: scratch(None)?, dir: None }),
@@ -57,30 +58,71 @@ impl PointSource<'_> {
         let mut kept = KeptPoint::read(&dir)?.unwrap_or_default();
         if kept == KeptPoint::default() {
             // Without a git work tree there is nothing to find.
-            kept = self.by_refs(task, Path::new(&row.working_dir)).unwrap_or_default();
+            let mut collected = Collected::default();
+            let _ = self.collect(task, Path::new(&row.working_dir), &mut collected);
+            kept = collected.into_kept();
         }
         Ok(Found { kept, place: scratch(Some(&dir))?, dir: Some(dir) })
     }
 
-    /// The restore points of one repository: `<task>`, `<task>.2`, and their `.undo-N`.
-    fn by_refs(&self, task: &TaskId, place: &Path) -> Result<KeptPoint, EngineError> {
-        let git = git(self.environment, place, MAY_TAKE)?;
-        let stored = stored_points(&git, place).map_err(RestoreError::from)?.unwrap_or_default();
-        let mut kept = KeptPoint::default();
-        let mut undo: Vec<(usize, RestorePoint)> = Vec::new();
-        for stored in stored {
-            let Some(name) = PointName::parse(&stored.point.reference) else { continue };
-            match (name.task == task.as_str(), name.undo) {
-                (true, None) => kept.points.push(stored.point),
-                (true, Some(number)) => undo.push((number, stored.point)),
-                (false, _) => {}
+    /// The restore points of a task that is not in the registry: those of the repository here, and those the registry
+    /// recorded when it deleted the task.
+    fn without_row(&self, task: &TaskId) -> Result<KeptPoint, EngineError> {
+        let mut collected = Collected::default();
+        let here = self.collect(task, self.here, &mut collected);
+        let recorded = self.registry.map(|registry| registry.restore_points_of(task)).transpose()?;
+        for recorded in recorded.unwrap_or_default() {
+            let Ok(point) = serde_json::from_str::<RestorePoint>(&recorded.point) else { continue };
+            match &point.store {
+                Some(_) if point.top_level.is_dir() => {
+                    self.collect(task, &point.top_level, &mut collected)?
+                }
+                Some(_) => {}
+                None => collected.add(point),
             }
         }
-        undo.sort_by_key(|(number, _)| *number);
-        for group in undo.chunk_by(|(one, _), (other, _)| one == other) {
-            kept.undo.push(group.iter().map(|(_, point)| point.clone()).collect());
+        let kept = collected.into_kept();
+        if kept == KeptPoint::default() {
+            here?;
         }
         Ok(kept)
+    }
+
+    /// Adds the restore points of the task in the repository `place` lies in.
+    fn collect(&self, task: &TaskId, place: &Path, into: &mut Collected) -> Result<(), EngineError> {
+        let git = git(self.environment, place, MAY_TAKE)?;
+        let stored = stored_points(&git, place).map_err(RestoreError::from)?.unwrap_or_default();
+        let is_of_task =
+            |reference: &str| PointName::parse(reference).is_some_and(|name| name.task == task.as_str());
+        let points = stored.into_iter().map(|stored| stored.point);
+        points.filter(|point| is_of_task(&point.reference)).for_each(|point| into.add(point));
+        Ok(())
+    }
+}
+
+/// Restore points of one task, each once: `<task>`, `<task>.2` and their `.undo-N`.
+#[derive(Default)]
+struct Collected {
+    points: BTreeMap<(PathBuf, String), RestorePoint>,
+}
+
+impl Collected {
+    fn add(&mut self, point: RestorePoint) {
+        self.points.entry((point.repository.clone(), point.reference.clone())).or_insert(point);
+    }
+
+    fn into_kept(self) -> KeptPoint {
+        let mut kept = KeptPoint::default();
+        let mut undo: BTreeMap<usize, Vec<RestorePoint>> = BTreeMap::new();
+        for point in self.points.into_values() {
+            match PointName::parse(&point.reference).and_then(|name| name.undo) {
+                Some(number) => undo.entry(number).or_default().push(point),
+                None => kept.points.push(point),
+            }
+        }
+        kept.points.sort_by(|one, other| one.reference.cmp(&other.reference));
+        kept.undo = undo.into_values().collect();
+        kept
     }
 }
 
@@ -152,7 +194,7 @@ impl Engine {
         dry_run: bool,
         (environment, here): (&Variables, &Path),
     ) -> Result<Vec<DroppedPoint>, EngineError> {
-        let registry = self.find()?;
+        let mut registry = self.find()?;
         let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();
         if let Some(row) = row.filter(|row| !row.state.is_terminal()) {
             return Err(EngineError::NotEnded { task: task.clone(), state: row.state });
@@ -172,8 +214,16 @@ impl Engine {
         if dropped.is_empty() {
             return Err(EngineError::NoRestorePoint { task: task.clone(), problem: None });
         }
-        if let Some(dir) = found.dir.filter(|_| !dry_run) {
+        if dry_run {
+            return Ok(dropped);
+        }
+        if let Some(dir) = found.dir {
             KeptPoint { problems: found.kept.problems, ..KeptPoint::default() }.write(&dir)?;
+        }
+        if let Some(registry) = &mut registry {
+            for recorded in registry.restore_points_of(task)? {
+                registry.forget_restore_point(&recorded)?;
+            }
         }
         Ok(dropped)
     }

@@ -311,6 +311,34 @@ fn a_restore_works_after_the_task_has_left_the_registry() {
 }
 
 #[test]
+fn a_restore_finds_what_cleaning_recorded_from_anywhere() {
+    let stage = Stage::in_a_repository(&careless());
+    let id = stage.written();
+    let cleaning = delegator_engine::Cleaning {
+        stuck_after_ms: 1 << 40,
+        old_after_ms: -1000,
+        dry_run: false,
+        include_restore_points: false,
+        trust_clock: true,
+        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+    };
+    assert_eq!(engine(&stage).clean(&cleaning).unwrap().old_forgotten, 1);
+    assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is unknown");
+    let home = stage.world.home().display().to_string();
+    let elsewhere = ["--confirm-destructive", "--working-dir", &home];
+    let done = stage.answer(&[&["restore", &id], &elsewhere[..]].concat());
+    assert_eq!(
+        (&done["data"]["restored"], stage.read("code.txt")),
+        (&json!(true), "mine\n".into()),
+        "{done}"
+    );
+    let dropped = stage.answer(&[&["restore", &id, "--drop"], &elsewhere[..]].concat());
+    assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 2, "{dropped}");
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
+    assert_eq!(stage.world.run(["restore", &id, "--dry-run"]).exit, Some(5));
+}
+
+#[test]
 fn dropping_a_restore_point_is_confirmed_named_and_final() {
     let stage = Stage::in_a_repository(&careless());
     let id = stage.written();
