@@ -11,16 +11,21 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Git, GitError, RestorePoint, drop_point, holds_unique_content, stored_points};
+use delegator_git::{
+    Git, GitError, RestorePoint, StoredPoint, drop_point, holds_unique_content, stored_points,
+};
 use delegator_registry::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint, Registry};
 use delegator_supervisor::agent::Variables;
 
+use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::restore_point::{KeptPoint, first_line, git, reference};
 
 /// How long one git command may take.
 const GIT_MAY_TAKE: Duration = Duration::from_secs(10);
+/// How long git may take for all restore points of one task.
+const DROPPING_MAY_TAKE: Duration = Duration::from_secs(60);
 const AT_ONCE: u32 = 200;
 const UNREACHABLE: &str = "unreachable";
 
@@ -73,6 +78,28 @@ pub(crate) struct Settling<'a> {
     pub(crate) drop_all: bool,
     pub(crate) deadline: Instant,
     pub(crate) environment: &'a Variables,
+}
+
+impl Engine {
+    /// Drops the restore points of a task that is forgotten; gives how many. One whose repository is not there stays
+    /// recorded.
+    pub(crate) fn drop_recorded_points(
+        &self,
+        task: &TaskId,
+        environment: &Variables,
+    ) -> Result<usize, EngineError> {
+        let Some(mut registry) = self.find()? else { return Ok(0) };
+        let mut examiner = Examiner::new(environment, Instant::now() + DROPPING_MAY_TAKE);
+        let mut dropped = 0;
+        for recorded in registry.restore_points_of(task)? {
+            if examiner.settle(&recorded, true).is_none() {
+                crash_point(CrashPoint::RestorePointDropped);
+                registry.forget_restore_point(&recorded)?;
+                dropped += 1;
+            }
+        }
+        Ok(dropped)
+    }
 }
 
 /// The restore points of a task, as they are recorded when its row is deleted.
@@ -171,7 +198,11 @@ impl<'a> Examiner<'a> {
     /// Why a restore point has to be kept; `None` when all it holds is on a branch.
     pub(crate) fn examine(&mut self, point: &RestorePoint) -> Option<KeptReason> {
         let examined = self.within_bounds(point, |git| {
-            Ok(holds_unique_content(git, point)?.then_some(KeptReason::UniqueContent))
+            match holds_unique_content(git, point) {
+                // Dropped by its user.
+                Err(_) if is_gone(git, point) => Ok(None),
+                examined => Ok(examined?.then_some(KeptReason::UniqueContent)),
+            }
         });
         examined.unwrap_or_else(Some)
     }
@@ -210,4 +241,11 @@ fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitErr
         drop_point(git, &other.point)?;
     }
     Ok(())
+}
+
+fn is_gone(git: &Git, point: &RestorePoint) -> bool {
+    let is_other = |other: &StoredPoint| other.point.reference != point.reference;
+    point.store.is_some()
+        && stored_points(git, &point.top_level)
+            .is_ok_and(|stored| stored.is_some_and(|all| all.iter().all(is_other)))
 }

@@ -183,9 +183,9 @@ impl Engine {
     /// Removes the refs a task's restore points are kept by, before the task itself is forgotten. Refs that are no longer
     /// as we made them, and those of a repository that is gone, are left alone. Gives the number that was removed.
     pub fn drop_restore_point(&self, task: &TaskId, environment: &Variables) -> Result<usize, EngineError> {
-        let Some(dir) = self.task_dir(task)? else { return Ok(0) };
-        let Some(kept) = KeptPoint::read(&dir)? else { return Ok(0) };
-        let mut dropped = 0;
+        let mut dropped = self.drop_recorded_points(task, environment)?;
+        let Some(dir) = self.task_dir(task)? else { return Ok(dropped) };
+        let Some(kept) = KeptPoint::read(&dir)? else { return Ok(dropped) };
         for point in
             kept.points.iter().chain(kept.undo.iter().flatten()).filter(|point| point.repository.is_dir())
         {
