@@ -48,6 +48,8 @@ crash_points! {
     SocketBound = "start: socket bound",
     WorkBegun = "start: work begun",
     LaunchRead = "start: launch read",
+    RestorePointCreated = "start: restore point created",
+    RestorePointsNoted = "start: restore points noted",
     AgentSpawned = "start: agent spawned",
     StdinDelivered = "start: stdin delivered",
     LaunchRemoved = "start: launch removed",

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_point, keep_restore_point};
 use delegator_registry::{TaskDir, TaskFile};
@@ -139,6 +140,7 @@ impl<'a> PointKeeper<'a> {
         match keep_one(self.dir, directory, &reference, self.environment) {
             Ok(None) => Ok(None),
             Ok(Some(Kept { point, baseline })) => {
+                crash_point(CrashPoint::RestorePointCreated);
                 self.kept.points.push(point);
                 baseline.map(Some).map_err(|error| first_line(&error.to_string()))
             }
@@ -159,6 +161,7 @@ impl<'a> PointKeeper<'a> {
     pub(crate) fn finish(self) {
         if self.kept != KeptPoint::default() {
             let _ = self.kept.write(self.dir);
+            crash_point(CrashPoint::RestorePointsNoted);
         }
     }
 }

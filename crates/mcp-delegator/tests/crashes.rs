@@ -46,6 +46,8 @@ enum Story {
     SetAside,
     /// A restore crashes before its first change.
     Restore,
+    /// The supervisor of a task that may write crashes before it starts the agent.
+    SuperviseWriter,
 }
 
 /// Every point has its story, or this does not compile.
@@ -74,6 +76,7 @@ fn story(point: CrashPoint) -> Story {
         At::ImportFilled | At::ImportCommitted => Story::Import,
         At::DatabaseAside | At::DatabaseReplaced => Story::SetAside,
         At::UndoNoted => Story::Restore,
+        At::RestorePointCreated | At::RestorePointsNoted => Story::SuperviseWriter,
     }
 }
 
@@ -226,6 +229,7 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
             set_aside(stage, &name, point);
         }
         Story::Restore => restore(stage, &name),
+        Story::SuperviseWriter => supervise_writer(stage, &name),
     }
 }
 
@@ -247,6 +251,21 @@ fn restore(stage: &mut Stage, name: &str) {
         assert_eq!(stage.answer(&args)["data"]["restored"], true);
         assert_eq!(code(), expected);
     }
+}
+
+/// A supervisor that is lost after it created a restore point leaves the files alone, and the point is listed.
+fn supervise_writer(stage: &mut Stage, name: &str) {
+    git(stage, &["init", "--quiet"]);
+    stage.world.write("project/code.txt", "mine\n");
+    let output = stage.armed(name, &["local", "exec", "do it", "--mode", "workspace-write"]);
+    let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let id = stage.acknowledge(&answer);
+    until("the supervisor has crashed", || stage.crashes() > 0);
+    let waited = stage.answer(&["local", "wait", &id, "--timeout-sec", "60"]);
+    assert_eq!(waited["data"]["state"], "failed", "{waited}");
+    assert_eq!(text_of(&stage.world.project().join("code.txt")), "mine\n");
+    let listed = stage.answer(&["restore", "--list"]);
+    assert!(listed.to_string().contains(&id), "{listed}");
 }
 
 fn set_aside(stage: &Stage, name: &str, point: CrashPoint) {
@@ -438,8 +457,8 @@ fn whoever_cleans_holds_or_imports() {
 }
 
 #[test]
-fn a_restore_before_its_first_change() {
-    play_all(&[Story::Restore]);
+fn restore_points_and_restores() {
+    play_all(&[Story::SuperviseWriter, Story::Restore]);
 }
 
 #[test]
