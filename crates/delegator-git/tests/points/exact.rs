@@ -41,6 +41,8 @@ const DIRECTORY_MODES: [u32; 4] = [0o755, 0o700, 0o775, 0o711];
 #[derive(Debug, Clone)]
 enum Step {
     Write(&'static [u8], u8),
+    /// A file whose path alone is in the index.
+    Intend(&'static [u8], u8),
     Link(&'static [u8], &'static [u8]),
     Remove(&'static [u8]),
     Mode(&'static [u8], u32),
@@ -90,6 +92,7 @@ fn step() -> impl Strategy<Value = Step> {
     let (file, directory) = (select(&FILES[..]), select(&DIRECTORIES[..]));
     prop_oneof![
         4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Write(path, text)),
+        1 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Intend(path, text)),
         1 => (file.clone(), file.clone()).prop_map(|(path, target)| Step::Link(path, target)),
         2 => file.clone().prop_map(Step::Remove),
         2 => (file.clone(), select(&FILE_MODES[..])).prop_map(|(path, mode)| Step::Mode(path, mode)),
@@ -159,6 +162,10 @@ fn take(world: &World, step: &Step) {
         Step::Write(path, text) => {
             make_room(world, path);
             let _ = fs::write(at(path), format!("text {text}\n"));
+        }
+        Step::Intend(path, text) => {
+            take(world, &Step::Write(path, *text));
+            take(world, &Step::GitPath(&["add", "--intent-to-add", "--force", "--"], path));
         }
         Step::Link(path, target) => {
             make_room(world, path);
