@@ -199,7 +199,7 @@ impl Prospect {
         }
         let others = [scratch.store().objects(), scratch.path("objects")];
         let base = repository_objects.join("pack/pack");
-        pack_into(scratch, (&repository_objects, &others), &base, &missing)
+        pack_into(scratch, (&repository_objects, &others), &base, &missing).map(drop)
     }
 
     fn head(&self) -> Result<(), GitError> {

@@ -102,9 +102,13 @@ pub(crate) struct Differences {
 
 impl Differences {
     pub(crate) fn of(scratch: &Scratch) -> Result<Differences, GitError> {
-        let mut changed = changes(&scratch.run(WORK, RAW, b"")?, "diff-files")?;
+        let others = || scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"");
+        let (raw, untracked) = std::thread::scope(|scope| {
+            let untracked = scope.spawn(others);
+            (scratch.run(WORK, RAW, b""), joined_thread(untracked))
+        });
+        let (mut changed, untracked) = (changes(&raw?, "diff-files")?, untracked?);
         changed.retain(|change| change.old_mode != GITLINK);
-        let untracked = scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"")?;
         Ok(Differences { changed, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
     }
 
@@ -115,6 +119,11 @@ impl Differences {
     pub(crate) fn still_there(&self) -> impl Iterator<Item = &RepoPath> {
         self.changed.iter().filter(|change| change.status != b'D').map(|change| &change.path)
     }
+}
+
+/// What a thread returned; its panic goes on here.
+fn joined_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// `needed` are added whatever their size, ignored or not, if they are on disk.
@@ -128,12 +137,15 @@ pub(crate) fn capture(
     let known = Known::of(scratch, WORK)?;
     let index_tree = index_tree(scratch, WORK)?;
     known.unhide(scratch, WORK)?;
-    let found = Differences::of(scratch)?;
-    // A restore puts back only what a restore point holds, and those paths are among the needed ones.
-    let ignored = match purpose {
-        Purpose::Restore => Ignored::default(),
-        Purpose::Keep | Purpose::Compare => Ignored::list(scratch)?,
-    };
+    // Each walks the work tree in a git process of its own.
+    let (found, ignored) = std::thread::scope(|scope| {
+        // A restore puts back only what a restore point holds, and those paths are among the needed ones.
+        let is_listed = purpose != Purpose::Restore;
+        let ignored = is_listed.then(|| scope.spawn(|| Ignored::list(scratch)));
+        let found = Differences::of(scratch);
+        (found, ignored.map_or_else(|| Ok(Ignored::default()), joined_thread))
+    });
+    let (found, ignored) = (found?, ignored?);
     let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(scratch)?);
     let converted = if converts { known.converted(scratch, WORK)? } else { Vec::new() };
     remove_from_index(scratch, found.gone())?;

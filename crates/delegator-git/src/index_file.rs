@@ -22,6 +22,8 @@ pub(crate) struct Entry {
 
 const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
+const REGULAR_FILE: u32 = 0o100_000;
+const FORMAT: u32 = 0o170_000;
 
 impl Entry {
     pub(crate) fn id(&self) -> String {
@@ -35,6 +37,10 @@ impl Entry {
 
     pub(crate) fn is_submodule(&self) -> bool {
         self.mode == GITLINK
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        self.mode & FORMAT == REGULAR_FILE
     }
 
     /// A directory of a sparse index, collapsed to one entry.
@@ -103,6 +109,11 @@ impl IndexFile {
         let entries = files.iter().map(entry).collect::<Option<_>>();
         let entries = entries.ok_or(GitError::Unreadable { command: "ls-tree" })?;
         Ok(IndexFile { entries, ..IndexFile::default() })
+    }
+
+    /// Whether some of its entries are in another file, or stand for whole directories.
+    pub(crate) fn is_abridged(&self) -> bool {
+        self.is_split || self.entries.iter().any(Entry::is_directory)
     }
 
     /// Whether a tree cannot hold all that it says.

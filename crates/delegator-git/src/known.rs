@@ -8,15 +8,14 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::error::GitError;
-use crate::listing::{GITLINK, RepoPath, joined, on_disk, records};
+use crate::index_file::{Entry, IndexFile};
+use crate::listing::{RepoPath, joined, on_disk};
 use crate::scratch::Scratch;
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// Sorted by bytes, as git lists them.
-    paths: Vec<RepoPath>,
-    /// Object and path of every regular file that git expects on disk.
-    files: Vec<(String, RepoPath)>,
+    /// Sorted by path.
+    entries: Vec<Entry>,
     assumed_unchanged: Vec<RepoPath>,
     /// Marked skip-worktree, and on disk all the same.
     skipped_on_disk: Vec<RepoPath>,
@@ -26,39 +25,26 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// `index` is a copy of ours.
     pub(crate) fn of(scratch: &Scratch, index: &str) -> Result<Known, GitError> {
-        let unreadable = || GitError::Unreadable { command: "ls-files" };
-        let listed = scratch.run(index, ["ls-files", "-z", "-v", "--stage"], b"")?;
-        let mut known = Known::default();
-        // `H 100644 <id> 0<TAB>path`; a lower-case letter means assume-unchanged, `S` or `s` skip-worktree.
-        for record in records(&listed) {
-            let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-            let facts = std::str::from_utf8(&record[..at]).map_err(|_| unreadable())?;
-            let path = record[at + 1..].to_vec();
-            let words: Vec<&str> = facts.split(' ').collect();
-            let [tag, mode, id, stage] = words.as_slice() else { return Err(unreadable()) };
-            let is_skipped = tag.eq_ignore_ascii_case("S");
-            let is_sparse = is_skipped && !is_on_disk(scratch, &path);
-            if is_sparse {
-                known.sparse.insert(path.clone());
-            } else if *mode == GITLINK {
-                known.submodules.push(path.clone());
-            } else if mode.starts_with("100") && *stage == "0" {
-                known.files.push(((*id).to_owned(), path.clone()));
+        let mut known = Known { entries: entries(scratch, index)?, ..Known::default() };
+        for entry in &known.entries {
+            if entry.skip_worktree && !is_on_disk(scratch, &entry.path) {
+                known.sparse.insert(entry.path.clone());
+            } else if entry.is_submodule() {
+                known.submodules.push(entry.path.clone());
+            } else if entry.skip_worktree {
+                known.skipped_on_disk.push(entry.path.clone());
             }
-            if is_skipped && !is_sparse {
-                known.skipped_on_disk.push(path.clone());
+            if entry.assume_unchanged {
+                known.assumed_unchanged.push(entry.path.clone());
             }
-            if tag.starts_with(|letter: char| letter.is_ascii_lowercase()) {
-                known.assumed_unchanged.push(path.clone());
-            }
-            known.paths.push(path);
         }
         Ok(known)
     }
 
     pub(crate) fn contains(&self, path: &RepoPath) -> bool {
-        self.paths.binary_search(path).is_ok()
+        self.entries.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
     }
 
     /// Clears the flags that hide files which are on disk. `index` is a copy of ours.
@@ -77,21 +63,36 @@ impl Known {
 
     /// Files that are longer or shorter than their objects.
     pub(crate) fn converted(&self, scratch: &Scratch, index: &str) -> Result<Vec<RepoPath>, GitError> {
-        let mut ids = Vec::new();
-        for (id, _) in &self.files {
-            ids.extend_from_slice(id.as_bytes());
-            ids.push(b'\n');
-        }
-        let sizes = scratch.run(index, ["cat-file", "--buffer", "--batch-check=%(objectsize)"], &ids)?;
+        let is_expected_file =
+            |entry: &&Entry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
+        let files: Vec<&Entry> = self.entries.iter().filter(is_expected_file).collect();
+        let ids: String = files.iter().map(|entry| entry.id() + "\n").collect();
+        let args = ["cat-file", "--buffer", "--batch-check=%(objectsize)"];
+        let sizes = scratch.run(index, args, ids.as_bytes())?;
         let sizes = String::from_utf8_lossy(&sizes);
         let top = &scratch.repository.top_level;
-        let differs = |size: &str, path: &RepoPath| {
-            fs::symlink_metadata(on_disk(top, path))
+        let differs = |size: &str, entry: &Entry| {
+            fs::symlink_metadata(on_disk(top, &entry.path))
                 .is_ok_and(|found| found.is_file() && size.parse() != Ok(found.len()))
         };
-        let files = sizes.lines().zip(&self.files);
-        Ok(files.filter(|(size, (_, path))| differs(size, path)).map(|(_, (_, path))| path.clone()).collect())
+        let converted = sizes.lines().zip(files).filter(|(size, entry)| differs(size, entry));
+        Ok(converted.map(|(_, entry)| entry.path.clone()).collect())
     }
+}
+
+/// The entries of an index. A split or sparse one is first written as one file with all entries.
+fn entries(scratch: &Scratch, index: &str) -> Result<Vec<Entry>, GitError> {
+    let path = scratch.path(index);
+    let read = || -> Result<IndexFile, GitError> {
+        let bytes = fs::read(&path).map_err(GitError::io("read", &path))?;
+        IndexFile::parse(bytes, scratch.id_bytes())
+    };
+    let mut file = read()?;
+    if file.is_abridged() {
+        scratch.run(index, ["update-index", "--no-split-index", "--force-write-index"], b"")?;
+        file = read()?;
+    }
+    Ok(file.entries)
 }
 
 /// Whether a submodule has been checked out: then a repository of its own is there.

@@ -17,6 +17,7 @@ use crate::state::State;
 
 /// Nobody can read a longer list, and a record has to be written.
 const MOST_LEFT_OUT: usize = 100_000;
+const LARGE_BLOB: u64 = 64 << 10;
 const WHY: &str = "mcp-delegator: restore point";
 
 /// Keeps a state under that name, which must not be taken. The list of what was left out goes with it.
@@ -204,24 +205,50 @@ fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
     Ok(found)
 }
 
+/// Large blobs get a pack of their own: it is the same file as that of another restore point with the same large blobs, so
+/// a large file that git does not know takes its space once and not once per task.
 fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Result<(), GitError> {
     let store = scratch.store();
     let others = [scratch.path("objects"), scratch.repository_objects()];
-    pack_into(scratch, (&store.objects(), &others), &store.pack_base(reference), objects)
+    let large = large_blobs(scratch, objects)?;
+    let small: BTreeSet<String> = objects.difference(&large).cloned().collect();
+    for (objects, is_shared) in
+        [(large, true), (small, false)].into_iter().filter(|(some, _)| !some.is_empty())
+    {
+        let base = store.pack_base(reference);
+        let hash = pack_into(scratch, (&store.objects(), &others), &base, &objects)?;
+        if is_shared {
+            store.share_pack(reference, &hash)?;
+        }
+    }
+    Ok(())
 }
 
-/// Writes a pack with these objects. It needs to read them all; deltas would cost more time than they are worth.
+fn large_blobs(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
+    let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
+    let args = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
+    let sizes = scratch.run_long(args, input.as_bytes())?;
+    let is_large = |answer: &[&str]| match answer {
+        [_, "blob", size] => size.parse::<u64>().is_ok_and(|size| size >= LARGE_BLOB),
+        _ => false,
+    };
+    let sizes = String::from_utf8_lossy(&sizes);
+    let sizes = sizes.lines().map(|answer| answer.split(' ').collect::<Vec<&str>>());
+    Ok(sizes.filter(|answer| is_large(answer)).map(|answer| answer[0].to_owned()).collect())
+}
+
+/// Writes a pack with these objects; returns its hash. It needs to read them all; deltas would cost more time than they are worth.
 pub(crate) fn pack_into(
     scratch: &Scratch,
     places: (&std::path::Path, &[std::path::PathBuf]),
     base: &std::path::Path,
     objects: &BTreeSet<String>,
-) -> Result<(), GitError> {
+) -> Result<String, GitError> {
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
     let mut args: Vec<std::ffi::OsString> =
         ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into).to_vec();
     args.push(base.into());
-    scratch.run_in_objects(places, args, input.as_bytes()).map(drop)
+    Ok(line(&scratch.run_in_objects(places, args, input.as_bytes())?))
 }
 
 /// The refs: first the one that keeps HEAD's commit, last the promise that all of it is there.

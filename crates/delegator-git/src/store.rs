@@ -125,7 +125,29 @@ impl Store {
         Ok(())
     }
 
-    /// Bytes on disk.
+    /// Replaces a pack of a restore point by a link to an equal one of another restore point, if there is one. Packs of the
+    /// same objects are equal, and their names end in the hash of their content.
+    pub(crate) fn share_pack(&self, reference: &str, hash: &str) -> Result<(), GitError> {
+        let own = format!("{}-{hash}.pack", name(reference));
+        let packs = self.objects().join("pack");
+        let suffix = format!("-{hash}.pack");
+        let entries = fs::read_dir(&packs).into_iter().flatten().flatten();
+        let mut others = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let Some(other) = others.find(|file| file.ends_with(&suffix) && *file != own) else { return Ok(()) };
+        let linked = packs.join(format!(".link-{own}"));
+        let replaced =
+            fs::hard_link(packs.join(&other), &linked).and_then(|()| fs::rename(&linked, packs.join(&own)));
+        match replaced {
+            // The other one was deleted meanwhile, or the file system has no links: then ours stays.
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => {
+                let _ = fs::remove_file(&linked);
+                Ok(())
+            }
+            replaced => replaced.map_err(GitError::io("link", packs.join(own))),
+        }
+    }
+
+    /// Bytes on disk, those shared with other restore points included.
     pub(crate) fn size(&self, reference: &str) -> u64 {
         self.packs(reference).iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }

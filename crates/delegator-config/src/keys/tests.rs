@@ -7,9 +7,10 @@ use crate::check::Checker;
 use crate::node::{Node, Shape};
 use crate::value::{Value, default_value};
 
-/// The row "keys" of the interface, with `*` for its open namespaces, and two of our own: `containment` and `niceness`.
+/// The row "keys" of the interface, with `*` for its open namespaces, and three of our own: `containment`, `niceness`
+/// and `hide_state_dir`.
 const PROMISED: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
-    terminate_grace_sec idle_counts call_budget_sec max_mode max_stream_bytes max_processes containment niceness sweep_exempt \
+    terminate_grace_sec idle_counts call_budget_sec max_mode hide_state_dir max_stream_bytes max_processes containment niceness sweep_exempt \
     allowed_roots redact_names agents.* retention_hours restore_point_retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
     max_depth max_children notify.* database_url fleet_lease_sec fleet_beat_sec fleet_cutoff_sec toolsets \
     tools exclude_tools read_only output_schemas default_format tool_prefix envelope log_level labels";

@@ -1,6 +1,7 @@
 //! Restore points are private, complete and independent of everything but their ref.
 
-use std::os::unix::fs::PermissionsExt;
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use delegator_git::{RestoreError, RestorePoint, drop_point, holds_unique_content, stored_points};
@@ -115,6 +116,31 @@ fn dropping_deletes_the_objects_and_leaves_other_points_alone() {
     assert!(matches!(refused, Err(RestoreError::Gone { .. })), "{refused:?}");
     world.restore(&undo, false).unwrap();
     assert_eq!(world.read("secret.txt").as_deref(), Some("agent\n"));
+}
+
+#[test]
+fn restore_points_share_the_space_of_large_files() {
+    let world = World::new();
+    // Not compressible, or its size would say nothing.
+    let large: Vec<u8> = (0..300_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    world.write("data.bin", &large);
+    let names: Vec<String> = (1..=4).map(|n| format!("refs/mcp-delegator/T-local-{n}")).collect();
+    let mut points = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        world.write("code", format!("state {number}\n"));
+        points.push(world.try_keep(&world.tree, name).unwrap().unwrap());
+    }
+    let packs = std::fs::read_dir(world.tree.join(".git/mcp-delegator/objects/pack")).unwrap().flatten();
+    let files: BTreeMap<u64, u64> =
+        packs.map(|entry| entry.metadata().unwrap()).map(|found| (found.ino(), found.len())).collect();
+    let size: u64 = files.values().sum();
+    assert!(size < 2 * large.len() as u64, "{size} bytes for four points of {}", large.len());
+    drop_point(&world.runner(), &points[0]).unwrap();
+    drop_point(&world.runner(), &points[3]).unwrap();
+    world.write("data.bin", "agent");
+    world.restore(&points[2], false).unwrap();
+    assert_eq!(std::fs::read(world.tree.join("data.bin")).unwrap(), large);
+    assert_eq!(world.read("code").as_deref(), Some("state 2\n"));
 }
 
 #[test]
