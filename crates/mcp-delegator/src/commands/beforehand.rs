@@ -18,9 +18,8 @@ use crate::registry::{Circumstances, max_mode};
 
 /// An agent that works where it is told to, or where we are.
 pub fn of_agent(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
-    let mut problems = of_agent_elsewhere(input, around);
+    let mut problems = of_agent_in(input, around, Some(around.current_dir));
     if input.get("working_dir").is_none() {
-        problems.extend(of_work_tree(input, around, around.current_dir));
         let roots = around.config.paths("allowed_roots");
         problems.extend(real_directory(around.current_dir, roots).err().map(|problem| {
             let told = unfit_directory("working_dir", around.current_dir, &problem);
@@ -37,13 +36,17 @@ pub fn of_agent(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
 
 /// An agent that works where it is told to, or where only the registry knows.
 pub fn of_agent_elsewhere(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
+    of_agent_in(input, around, None)
+}
+
+/// An agent in its `working_dir`, or else in this directory, where one is known.
+fn of_agent_in(input: &Value, around: &Circumstances<'_>, otherwise: Option<&Path>) -> Vec<Problem> {
     let roots = around.config.paths("allowed_roots");
     let mut problems = Vec::new();
-    match input.get("working_dir").and_then(Value::as_str) {
-        Some(given) => {
-            problems.extend(unfit("working_dir", Path::new(given), roots));
-            problems.extend(of_work_tree(input, around, Path::new(given)));
-        }
+    let given = input.get("working_dir").and_then(Value::as_str).map(Path::new);
+    problems.extend(given.and_then(|given| unfit("working_dir", given, roots)));
+    match given.or(otherwise) {
+        Some(directory) => problems.extend(of_work_tree(input, around, directory)),
         // The work tree may allow less; that is checked where it is known.
         None => problems.extend(wide_mode(input, around.config)),
     }
