@@ -22,7 +22,7 @@ fn a_task_is_done_and_told() {
     let id = stage.exec(&["--mode", "workspace-write"]);
     let data = stage.wait(&id)["data"].clone();
     assert_eq!((&data["state"], &data["final_message"]), (&json!("completed"), &json!("All done.")));
-    assert_eq!(data["summary"], "Added 1 file, ran 1 command");
+    assert_eq!(data["summary"], "Added 1 file (+1 −0), ran 1 command");
     assert_eq!(text_of(&stage.world.project().join("new.txt")), "hello");
     let usage = &data["metadata"]["thread_info"]["token_usage"];
     assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(100), &json!(7)));

@@ -247,5 +247,5 @@ fn inputs_for_the_user_alone_are_neither_offered_nor_taken() {
         "{suggestion}"
     );
     let kept = host.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));
-    assert_eq!(kept["status"], "success", "{kept}");
+    assert_eq!(kept["status"], "ok", "{kept}");
 }

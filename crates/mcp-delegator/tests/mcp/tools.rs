@@ -117,7 +117,9 @@ fn defaults_and_ranges_stand_in_the_descriptions() {
             continue;
         }
         assert_eq!(text(&name, "format"), "markdown (default)|json", "{name}");
-        for input in spec.inputs().properties.iter().filter(|input| !input.unbuilt) {
+        for input in
+            spec.inputs().properties.iter().filter(|input| !input.unbuilt && !input.command_line_only)
+        {
             let words = text(&name, if input.advanced { "options" } else { &input.name });
             // Among the options, only what follows the key is about it.
             let words = words.split_once(&input.name).map_or(words.as_str(), |(_, after)| after).to_owned();
