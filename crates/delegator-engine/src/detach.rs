@@ -86,7 +86,7 @@ pub(crate) fn open_session() {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use delegator_domain::task::{Mode, Place, State};
+    use delegator_domain::task::{Place, State};
     use delegator_registry::{NewTask, Registry, Task};
 
     use super::*;
@@ -106,21 +106,7 @@ mod tests {
             shelf: crate::Shelf::default(),
         };
         let id = TaskId::from_random(Place::Local, [9; 16]);
-        let task = NewTask {
-            id: id.clone(),
-            working_dir: "/".to_owned(),
-            work_trees: Vec::new(),
-            allow_parallel_writes: false,
-            mode: Mode::ReadOnly,
-            agent: "codex".to_owned(),
-            model: None,
-            title: "x".to_owned(),
-            text: "x".to_owned(),
-            labels: [].into(),
-            input: serde_json::json!({}),
-            resumed_thread: None,
-            idempotency: None,
-        };
+        let task = NewTask::reading(id.clone(), "/", "x");
         let mut registry = engine.open().unwrap();
         let registry: &mut Registry = &mut registry;
         registry.submit(&task, b"{}", 1).unwrap();

@@ -34,6 +34,27 @@ pub struct NewTask {
     pub idempotency: Option<Idempotency>,
 }
 
+impl NewTask {
+    /// A task of Codex that only reads, with no further wishes.
+    pub fn reading(id: TaskId, working_dir: impl Into<String>, text: &str) -> NewTask {
+        NewTask {
+            id,
+            working_dir: working_dir.into(),
+            work_trees: Vec::new(),
+            allow_parallel_writes: false,
+            mode: Mode::ReadOnly,
+            agent: "codex".to_owned(),
+            model: None,
+            title: text.to_owned(),
+            text: text.to_owned(),
+            labels: BTreeMap::new(),
+            input: serde_json::json!({"mode": "read-only"}),
+            resumed_thread: None,
+            idempotency: None,
+        }
+    }
+}
+
 /// The same key with the same input is the same task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {

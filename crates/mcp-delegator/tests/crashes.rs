@@ -316,19 +316,9 @@ fn old_task_with_a_restore_point(stage: &Stage) {
     }, "problem": null, "undo": []});
     let days_ago_ms = jiff::Timestamp::now().as_millisecond() - 48 * 60 * 60 * 1000;
     let task = NewTask {
-        id,
-        working_dir: project.display().to_string(),
-        work_trees: Vec::new(),
         allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,
-        agent: "codex".to_owned(),
-        model: None,
-        title: "before".to_owned(),
-        text: "before".to_owned(),
-        labels: [].into(),
-        input: json!({}),
-        resumed_thread: None,
-        idempotency: None,
+        ..NewTask::reading(id, project.display().to_string(), "before")
     };
     let past = Past {
         thread_id: "a thread".to_owned(),

@@ -162,19 +162,9 @@ pub(crate) fn fill(
 
 fn past_task(id: TaskId, project: &Path) -> NewTask {
     NewTask {
-        id,
-        working_dir: project.display().to_string(),
-        work_trees: Vec::new(),
-        allow_parallel_writes: false,
         mode: Mode::WorkspaceWrite,
-        agent: "codex".to_owned(),
-        model: None,
-        title: "make the failing test of the parser pass".to_owned(),
-        text: "make the failing test of the parser pass".to_owned(),
-        labels: Default::default(),
         input: serde_json::json!({"mode": "workspace-write", "idle_timeout_sec": 300}),
-        resumed_thread: None,
-        idempotency: None,
+        ..NewTask::reading(id, project.display().to_string(), "make the failing test of the parser pass")
     }
 }
 

@@ -20,7 +20,7 @@ const MAY_TAKE: Duration = Duration::from_secs(10);
 pub(super) struct TreeWatch {
     pub(super) view: Viewpoint,
     before: Before,
-    /// Why git could not be asked.
+    /// Why git could not examine the tree.
     problem: Option<String>,
     /// Whether there was a repository, readable or not.
     has_git: bool,

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use delegator_domain::task::{End, Mode, Place};
+use delegator_domain::task::{End, Place};
 use delegator_registry::{Attempt, Finish, NewTask, OpenOptions, Promotion, StateDir};
 
 use super::*;
@@ -58,21 +58,7 @@ impl Drop for Copy {
 }
 
 fn new_task(id: &TaskId) -> NewTask {
-    NewTask {
-        id: id.clone(),
-        working_dir: "/".to_owned(),
-        work_trees: Vec::new(),
-        allow_parallel_writes: false,
-        mode: Mode::ReadOnly,
-        agent: "codex".to_owned(),
-        model: None,
-        title: "x".to_owned(),
-        text: "x".to_owned(),
-        labels: [].into(),
-        input: serde_json::json!({}),
-        resumed_thread: None,
-        idempotency: None,
-    }
+    NewTask::reading(id.clone(), "/", "x")
 }
 
 fn recorded(process: &ProcessIdentity) -> Identity {

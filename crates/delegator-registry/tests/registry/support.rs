@@ -61,20 +61,13 @@ pub(crate) fn fresh_nonce() -> Nonce {
 
 pub(crate) fn new_task() -> NewTask {
     NewTask {
-        id: fresh_id(),
-        working_dir: "/home/me/project".to_owned(),
         work_trees: vec![WorkTree::from_text("/home/me/project")],
         // Most tests are about one task at a time; those about sharing a tree say so.
         allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,
-        agent: "codex".to_owned(),
-        model: None,
         title: "mend the parser".to_owned(),
-        text: "mend the parser\nand test it".to_owned(),
-        labels: BTreeMap::new(),
         input: serde_json::json!({"mode": "workspace-write"}),
-        resumed_thread: None,
-        idempotency: None,
+        ..NewTask::reading(fresh_id(), "/home/me/project", "mend the parser\nand test it")
     }
 }
 

@@ -77,20 +77,13 @@ fn a_task_an_earlier_version_took_on_is_still_found_by_its_key() {
     let stage = quick();
     let state = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
     let old = NewTask {
-        id: TaskId::from_random(Place::Local, [7; 16]),
-        working_dir: stage.world.project().display().to_string(),
-        work_trees: Vec::new(),
-        allow_parallel_writes: false,
-        mode: Mode::ReadOnly,
-        agent: "codex".to_owned(),
-        model: None,
-        title: "do it".to_owned(),
-        text: "do it".to_owned(),
-        labels: [].into(),
-        input: json!({"mode": "read-only"}),
-        resumed_thread: None,
         // What 3.6.0 wrote down before it knew that saying a default changes nothing.
         idempotency: Some(Idempotency::new("k1", "cc1aed117408b90cc177110b")),
+        ..NewTask::reading(
+            TaskId::from_random(Place::Local, [7; 16]),
+            stage.world.project().display().to_string(),
+            "do it",
+        )
     };
     Registry::open(&state).unwrap().submit(&old, b"{}", 1).unwrap();
     let again = stage.answer(&["local", "exec", "do it", "--idempotency-key", "k1"]);

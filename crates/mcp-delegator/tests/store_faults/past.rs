@@ -33,21 +33,7 @@ fn fresh_nonce() -> Nonce {
 }
 
 pub(crate) fn new_task() -> NewTask {
-    NewTask {
-        id: fresh_id(),
-        working_dir: "/home/me/project".to_owned(),
-        work_trees: Vec::new(),
-        allow_parallel_writes: true,
-        mode: Mode::ReadOnly,
-        agent: "codex".to_owned(),
-        model: None,
-        title: "long ago".to_owned(),
-        text: "long ago".to_owned(),
-        labels: BTreeMap::new(),
-        input: serde_json::json!({"mode": "read-only"}),
-        resumed_thread: None,
-        idempotency: None,
-    }
+    NewTask { allow_parallel_writes: true, ..NewTask::reading(fresh_id(), "/home/me/project", "long ago") }
 }
 
 /// A task that began to work at that time and has no supervisor.
