@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use delegator_domain::task::{Mode, Place, TaskId};
+use delegator_domain::task::{Place, TaskId};
 use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir};
 use serde_json::{Value, json};
 

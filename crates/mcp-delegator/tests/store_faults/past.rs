@@ -1,9 +1,8 @@
 //! Tasks that ended long ago, made through the registry with earlier times.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use delegator_domain::task::{End, Mode, Place, TaskId};
+use delegator_domain::task::{End, Place, TaskId};
 use delegator_registry::{
     Began, Claimed, Finish, Identity, NewTask, Nonce, Past, Promotion, Registry, TaskFile,
 };
