@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::outcome::Warning;
-use crate::views::document::{Block, Document, scalar};
+use crate::views::document::{Block, Document, scalar, table};
 use crate::views::restore_point as view;
 use crate::views::rfc3339;
 
@@ -250,7 +250,8 @@ fn of_tree(restored: &Restored) -> Vec<Warning> {
 pub(super) fn describe(data: &Value) -> Document {
     for (key, title) in [("dropped", "Restore points of the task"), ("restore_points", "Restore points")] {
         if let Some(points) = data[key].as_array() {
-            return Document::titled(title).block(table(points));
+            let none = || Block::Text("There are none in this repository.".to_owned());
+            return Document::titled(title).block(listing(points).unwrap_or_else(none));
         }
     }
     let title = match (data["restored"] == true, data["dry_run"] == true) {
@@ -265,12 +266,18 @@ pub(super) fn describe(data: &Value) -> Document {
     document
 }
 
-fn table(points: &[Value]) -> Block {
+/// `None` without restore points.
+fn listing(points: &[Value]) -> Option<Block> {
     let keys =
         ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "only_copy"];
-    let row = |point: &Value| keys.iter().map(|key| scalar(&point[*key])).collect();
-    let columns = vec!["task", "created", "work tree", "modified", "untracked", "bytes", "only copy"];
-    Block::Table { columns, rows: points.iter().map(row).collect() }
+    let row = |point: &Value| {
+        let state = if point["is_undo"] == true { "before a restore" } else { "before the task" };
+        let mut row: Vec<String> = keys.iter().map(|key| scalar(&point[*key])).collect();
+        row.insert(1, state.to_owned());
+        row
+    };
+    let columns = ["task", "state", "created", "work tree", "modified", "untracked", "bytes", "only copy"];
+    table(&columns, points.iter().map(row).collect())
 }
 
 fn of_work_tree(document: Document, data: &Value) -> Document {
