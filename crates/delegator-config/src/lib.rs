@@ -128,6 +128,12 @@ fn decided(sources: &Sources, read: Read) -> Result<Config, ConfigError> {
 }
 
 impl Config {
+    /// Where the user's configuration is, or would be. A file that was named by a variable may lie anywhere, and does not
+    /// count.
+    pub fn user_directory(&self) -> Option<&Path> {
+        self.located.as_ref().filter(|file| !file.is_named)?.path.parent()
+    }
+
     /// The configuration of a task in this directory: this one, with what the project file of the directory's work tree
     /// sets for tasks. An error if that file is broken. The directory is given by its real path.
     pub fn for_work_tree(&self, directory: &Path) -> Result<Config, ConfigError> {

@@ -49,6 +49,9 @@ pub struct Cleaned {
     pub kept_points: Vec<KeptRestorePoint>,
     /// How many there are in all.
     pub kept_points_found: u64,
+    /// Restore points that were dropped, or would be; at most [`POINTS_SHOWN`].
+    pub dropped_points: Vec<KeptRestorePoint>,
+    /// How many in all.
     pub points_dropped: usize,
     /// The clock moved by so much against the boot clock, so nothing is deleted by age.
     pub clock_jumped_by_ms: Option<i64>,
@@ -153,11 +156,18 @@ impl Engine {
         let retention_ms = self.restore_point_retention_ms;
         let is_trusted = clock == ClockVerdict::Trusted;
         if cleaning.dry_run {
-            cleaned.kept_points_found = registry.count_restore_points()?;
-            cleaned.kept_points = kept_points::kept(registry, retention_ms, POINTS_SHOWN)?;
-            if !cleaning.include_restore_points {
-                self.foresee_kept_points(registry, cleaning, deadline, cleaned)?;
-            }
+            let recorded = kept_points::kept(registry, retention_ms, u32::MAX)?;
+            let mut foreseen = recorded;
+            foreseen.extend(self.points_of_old_tasks(registry, cleaning, deadline)?);
+            let is_expired = |point: &KeptRestorePoint| point.expires_at_ms.is_some_and(|at| at <= now_ms());
+            let goes = |point: &KeptRestorePoint| {
+                cleaning.include_restore_points || (is_trusted && is_expired(point))
+            };
+            let (dropped, kept): (Vec<_>, Vec<_>) = foreseen.into_iter().partition(goes);
+            cleaned.kept_points_found = kept.len() as u64;
+            cleaned.points_dropped = dropped.len();
+            cleaned.kept_points = shown(kept);
+            cleaned.dropped_points = shown(dropped);
             return Ok(());
         }
         let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|kept| now_ms() - kept);
@@ -167,21 +177,23 @@ impl Engine {
             deadline,
             environment: &cleaning.environment,
         };
-        cleaned.points_dropped = kept_points::settle(registry, &settling)?;
+        let dropped = kept_points::settle(registry, &settling, retention_ms)?;
+        cleaned.points_dropped = dropped.len();
+        cleaned.dropped_points = shown(dropped);
         cleaned.kept_points_found = registry.count_restore_points()?;
         cleaned.kept_points = kept_points::kept(registry, retention_ms, POINTS_SHOWN)?;
         Ok(())
     }
 
-    /// For a dry run: which restore points of the tasks that would be forgotten would be kept.
-    fn foresee_kept_points(
+    /// For a dry run: restore points of tasks that would be forgotten, without those whose content is on a branch.
+    fn points_of_old_tasks(
         &self,
         registry: &Registry,
         cleaning: &Cleaning,
         deadline: Instant,
-        cleaned: &mut Cleaned,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Vec<KeptRestorePoint>, EngineError> {
         let mut examiner = Examiner::new(&cleaning.environment, deadline);
+        let mut found = Vec::new();
         for task in registry.old(now_ms() - cleaning.old_after_ms, FORGET_AT_ONCE)? {
             let points = kept_points::points_of(registry, &task)?;
             if points.is_empty() {
@@ -190,22 +202,24 @@ impl Engine {
             let since_ms = registry.get(&task)?.and_then(|task| task.retained_since_ms());
             for point in points {
                 let Some(reason) = examiner.examine(&point) else { continue };
-                cleaned.kept_points_found += 1;
-                if cleaned.kept_points.len() < POINTS_SHOWN as usize {
-                    cleaned.kept_points.push(KeptRestorePoint {
-                        task: task.clone(),
-                        repository: point.repository.display().to_string(),
-                        reference: point.reference,
-                        reason,
-                        expires_at_ms: since_ms
-                            .zip(self.restore_point_retention_ms)
-                            .map(|(since, kept)| since.saturating_add(kept)),
-                    });
-                }
+                found.push(KeptRestorePoint {
+                    task: task.clone(),
+                    repository: point.repository.display().to_string(),
+                    reference: point.reference,
+                    reason,
+                    expires_at_ms: since_ms
+                        .zip(self.restore_point_retention_ms)
+                        .map(|(since, kept)| since.saturating_add(kept)),
+                });
             }
         }
-        Ok(())
+        Ok(found)
     }
+}
+
+fn shown(mut points: Vec<KeptRestorePoint>) -> Vec<KeptRestorePoint> {
+    points.truncate(POINTS_SHOWN as usize);
+    points
 }
 
 fn remove_leftovers(

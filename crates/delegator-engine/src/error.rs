@@ -39,6 +39,11 @@ pub enum EngineError {
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     Unfit { input: &'static str, path: PathBuf, problem: UnfitDirectory },
+    #[error(
+        "{} cannot be used as {input} by a task that writes: it holds or lies in {}, which belongs to mcp-delegator",
+        path.display(), own.display()
+    )]
+    OwnDirectory { input: &'static str, path: PathBuf, own: PathBuf },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     UnfitFile { input: &'static str, path: PathBuf, problem: UnfitFile },
     #[error("the agent cannot be run: {0}")]

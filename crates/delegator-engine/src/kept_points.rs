@@ -128,19 +128,23 @@ pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestoreP
     Ok(kept.points.into_iter().chain(kept.undo.into_iter().flatten()).collect())
 }
 
-/// Examines and drops recorded restore points as far as the deadline allows; gives how many were dropped.
-pub(crate) fn settle(registry: &mut Registry, settling: &Settling<'_>) -> Result<usize, EngineError> {
+/// Examines and drops recorded restore points as far as the deadline allows; returns those that were dropped.
+pub(crate) fn settle(
+    registry: &mut Registry,
+    settling: &Settling<'_>,
+    retention_ms: Option<i64>,
+) -> Result<Vec<KeptRestorePoint>, EngineError> {
     let mut examiner = Examiner::new(settling.environment, settling.deadline);
     let expired_before = if settling.drop_all { Some(i64::MAX) } else { settling.expired_before_ms };
     let due = registry.due_restore_points(expired_before.unwrap_or(i64::MIN), AT_ONCE)?;
-    let mut dropped = 0;
+    let mut dropped = Vec::new();
     for recorded in due {
         let is_expired = expired_before.is_some_and(|before| recorded.task_ended_at_ms < before);
         match examiner.settle(&recorded, is_expired) {
             None => {
                 crash_point(CrashPoint::RestorePointDropped);
                 registry.forget_restore_point(&recorded)?;
-                dropped += 1;
+                dropped.push(KeptRestorePoint::of(recorded, retention_ms));
             }
             Some(reason) => registry.keep_restore_point(&recorded, reason.note(), now_ms())?,
         }
@@ -155,16 +159,19 @@ pub(crate) fn kept(
     limit: u32,
 ) -> Result<Vec<KeptRestorePoint>, EngineError> {
     let recorded = registry.restore_points(limit)?;
-    Ok(recorded
-        .into_iter()
-        .map(|point| KeptRestorePoint {
+    Ok(recorded.into_iter().map(|point| KeptRestorePoint::of(point, retention_ms)).collect())
+}
+
+impl KeptRestorePoint {
+    fn of(point: RecordedPoint, retention_ms: Option<i64>) -> KeptRestorePoint {
+        KeptRestorePoint {
             reason: KeptReason::of(point.reason.as_deref()),
             expires_at_ms: retention_ms.map(|kept| point.task_ended_at_ms.saturating_add(kept)),
             task: point.task,
             repository: point.repository,
             reference: point.reference,
-        })
-        .collect())
+        }
+    }
 }
 
 /// Runs git in the repositories of restore points. A repository whose git did not end is not tried twice.

@@ -53,6 +53,9 @@ pub struct Settings {
     /// Whether the agent's commands must not read the state directory.
     #[serde(default)]
     pub hide_state_dir: bool,
+    /// Directories beside the state directory in which no task may write: the user's configuration.
+    #[serde(default)]
+    pub protected: Vec<PathBuf>,
     /// What checks the work when the agent has completed.
     #[serde(default)]
     pub verify: Option<Verify>,
@@ -148,6 +151,7 @@ impl Settings {
             niceness: 10,
             without_group: false,
             hide_state_dir: mode == Mode::ReadOnly,
+            protected: Vec::new(),
             verify: None,
             depth: 0,
         }

@@ -141,7 +141,7 @@ fn prune_in(
         deadline: Instant::now() + GIT_MAY_TAKE_IN_ALL,
         environment: &environment,
     };
-    settle(registry, &settling).map(drop)
+    settle(registry, &settling, engine.restore_point_retention_ms).map(drop)
 }
 
 fn is_due(

@@ -90,6 +90,7 @@ impl Engine {
         for directory in &mut settings.add_dirs {
             *directory = checked("add_dirs", directory, &settings.allowed_roots)?;
         }
+        refuse_own_directories(settings, &self.state_dir)?;
         for image in &mut settings.images {
             *image = real_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
@@ -197,6 +198,25 @@ pub(crate) fn real_file(
 ) -> Result<PathBuf, EngineError> {
     let refuse = |problem| EngineError::UnfitFile { input, path: path.to_owned(), problem };
     open_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
+}
+
+/// A task that may write in our state directory or in the user's configuration could give itself every right. A mode
+/// without a sandbox writes where it likes, and is allowed by the user alone.
+fn refuse_own_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
+    if settings.mode() != Mode::WorkspaceWrite {
+        return Ok(());
+    }
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own: Vec<PathBuf> =
+        settings.protected.iter().map(|path| real(path)).chain([real(state_dir)]).collect();
+    let added = settings.add_dirs.iter().map(|directory| ("add_dirs", directory));
+    for (input, directory) in [("working_dir", &settings.working_dir)].into_iter().chain(added) {
+        let overlaps = |own: &&PathBuf| own.starts_with(directory) || directory.starts_with(own);
+        if let Some(own) = own.iter().find(overlaps) {
+            return Err(EngineError::OwnDirectory { input, path: directory.clone(), own: own.clone() });
+        }
+    }
+    Ok(())
 }
 
 fn checked(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {

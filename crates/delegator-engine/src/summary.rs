@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::evidence::Lines;
+use crate::evidence::{FindingKind, Lines};
 use crate::record::Record;
 
 /// What there is to tell of a task.
@@ -18,6 +18,8 @@ pub(crate) struct Happened {
     pub(crate) lines: Option<Lines>,
     /// Some files were not examined.
     pub(crate) is_partial: bool,
+    /// No file could be examined.
+    pub(crate) is_unknown: bool,
     pub(crate) commits: u64,
     pub(crate) commands: u64,
     /// Passed, failed, as its last runs tell; `None` where no test was counted.
@@ -38,6 +40,7 @@ impl Happened {
                 added: count("/files/added") as u64,
                 deleted: count("/files/deleted") as u64,
                 more: number("/files/not_listed"),
+                is_unknown: record.findings.iter().any(|one| one.kind == FindingKind::NoEvidence),
                 commands,
                 tests,
                 ..Happened::default()
@@ -54,6 +57,7 @@ impl Happened {
             // A sum that lacks some files would mislead.
             lines: evidence.lines.filter(|_| evidence.lines_not_counted == 0),
             is_partial: evidence.is_partial(),
+            is_unknown: false,
             commits: evidence.history.as_ref().map_or(0, |history| history.commits),
             commands,
             tests,
@@ -92,6 +96,7 @@ impl Happened {
         let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         let mut told: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
         match (told.first_mut(), self.more) {
+            (None, 0) if self.is_unknown => return "its changes could not be examined".to_owned(),
             (None, 0) if self.is_partial => return "changed nothing in the files examined".to_owned(),
             (None, 0) => return "changed nothing".to_owned(),
             (None, more) => return format!("changed {}", plural(more, "file")),
@@ -130,6 +135,7 @@ mod tests {
         for (happened, expected) in [
             (nothing, "Changed nothing"),
             (Happened { lines: lines(0, 0), ..nothing }, "Changed nothing"),
+            (Happened { is_unknown: true, ..nothing }, "Its changes could not be examined"),
             (Happened { is_partial: true, ..nothing }, "Changed nothing in the files examined"),
             (Happened { commands: 2, ..nothing }, "Changed nothing, ran 2 commands"),
             (Happened { modified: 9, lines: lines(342, 17), ..nothing }, "Modified 9 files (+342 −17)"),

@@ -5,6 +5,7 @@
 //! meanwhile to the repository's own index, its settings or its history. The objects that comparing makes go with us.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,13 @@ pub struct Baseline {
     pub(crate) not_examined: Vec<LeftOut>,
     /// Whether the index has entries that a sparse checkout keeps off the disk.
     pub(crate) is_sparse: bool,
+    /// Device and inode of the repository: another one in the same place is not the same.
+    pub(crate) identity: Option<(u64, u64)>,
+}
+
+/// Device and inode of a directory.
+pub(crate) fn identity_of(dir: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(dir).ok().map(|found| (found.dev(), found.ino()))
 }
 
 impl Baseline {
@@ -60,6 +68,7 @@ impl Baseline {
         }
         let (tree, index_tree) = (captured.tree.clone(), captured.index_tree.clone());
         Ok(Baseline {
+            identity: identity_of(&scratch.repository.common_dir),
             scratch,
             tree,
             index_tree,

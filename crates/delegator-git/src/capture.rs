@@ -13,7 +13,7 @@ use crate::error::GitError;
 use crate::gather::Gatherer;
 use crate::ignored::Ignored;
 use crate::known::{Known, is_checked_out};
-use crate::listing::{Change, GITLINK, RepoPath, changes, joined, line, records};
+use crate::listing::{Change, GITLINK, RepoPath, changes, joined, line, on_disk, records};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
@@ -96,8 +96,16 @@ pub(crate) const RAW: [&str; 6] =
 #[derive(Debug)]
 pub(crate) struct Differences {
     pub(crate) changed: Vec<Change>,
+    /// Known to the index, in a directory that may not be entered.
+    pub(crate) unreachable: Vec<RepoPath>,
     /// Neither known to the index nor ignored; another repository ends in a slash.
     pub(crate) untracked: BTreeSet<RepoPath>,
+}
+
+/// Whether a path may not be looked at. git takes such a file for deleted.
+fn is_denied(scratch: &Scratch, path: &RepoPath) -> bool {
+    let found = std::fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 impl Differences {
@@ -109,7 +117,10 @@ impl Differences {
         });
         let (mut changed, untracked) = (changes(&raw?, "diff-files")?, untracked?);
         changed.retain(|change| change.old_mode != GITLINK);
-        Ok(Differences { changed, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
+        let (unreachable, changed): (Vec<Change>, Vec<Change>) =
+            changed.into_iter().partition(|change| change.status == b'D' && is_denied(scratch, &change.path));
+        let unreachable = unreachable.into_iter().map(|change| change.path).collect();
+        Ok(Differences { changed, unreachable, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
     }
 
     pub(crate) fn gone(&self) -> impl Iterator<Item = &RepoPath> {
@@ -213,6 +224,9 @@ fn gather(
     let is_ignored = |path: &&RepoPath| !known.contains(path) && !found.untracked.contains(*path);
     for path in found.untracked.iter().chain(needed.iter().filter(is_ignored)) {
         gatherer.take_if_small(path)?;
+    }
+    for path in &found.unreachable {
+        gatherer.leave_out_unreadable(path);
     }
     for path in &ignored.files {
         match purpose {

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::baseline::Baseline;
+use crate::baseline::{Baseline, identity_of};
 use crate::capture::{
     Differences, LeftOut, Limits, WORK, as_directory, index_tree, remove_from_index, work_tree,
 };
@@ -106,6 +106,9 @@ impl Baseline {
                 gatherer.take_if_small(path)?;
             }
         }
+        for path in found.unreachable.iter().filter(|path| !self.unread.contains_key(*path)) {
+            gatherer.leave_out_unreadable(path);
+        }
         for path in self.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path)) {
             gatherer.leave_out_repository(&as_directory(path));
         }
@@ -164,7 +167,9 @@ impl Baseline {
     fn head_now(&self) -> Option<Head> {
         let before = &self.scratch.repository;
         let now = find(&self.scratch.git, &before.top_level).ok().flatten()?;
-        let is_same = now.top_level == before.top_level && now.common_dir == before.common_dir;
+        let is_same = now.top_level == before.top_level
+            && now.common_dir == before.common_dir
+            && identity_of(&now.common_dir) == self.identity;
         is_same.then(|| now.head(&self.scratch.git).ok()).flatten()
     }
 

@@ -64,9 +64,19 @@ impl<'a> Gatherer<'a> {
         self.gathered.unread.insert(path.to_vec(), found.map(Stamp::of).unwrap_or_default());
     }
 
+    /// Whether a directory above a path is a symbolic link: then the path leads elsewhere and names no file of the tree.
+    fn is_behind_a_link(&self, path: &[u8]) -> bool {
+        let top = &self.scratch.repository.top_level;
+        let mut above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+        above.any(|above| fs::symlink_metadata(on_disk(top, above)).is_ok_and(|found| found.is_symlink()))
+    }
+
     /// The file, if it can be read.
     fn readable(&mut self, path: &[u8]) -> Option<Metadata> {
         let place = on_disk(&self.scratch.repository.top_level, path);
+        if self.is_behind_a_link(path) {
+            return None;
+        }
         // A directory in the place of a file: the files in it have paths of their own.
         let found = fs::symlink_metadata(&place).ok().filter(|found| !found.is_dir())?;
         if found.is_symlink() || (found.is_file() && access(&place, Access::READ_OK).is_ok()) {
@@ -123,6 +133,11 @@ impl<'a> Gatherer<'a> {
     /// A repository inside the work tree is examined by itself, if at all.
     pub(crate) fn leave_out_repository(&mut self, path: &RepoPath) {
         self.leave_out(path, LeftOutReason::Repository, None);
+    }
+
+    /// A file in a directory that may not be entered.
+    pub(crate) fn leave_out_unreadable(&mut self, path: &RepoPath) {
+        self.leave_out(path, LeftOutReason::Unreadable, None);
     }
 
     /// A file that git ignores.

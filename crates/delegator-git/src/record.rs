@@ -237,7 +237,8 @@ fn large_blobs(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet
     Ok(sizes.filter(|answer| is_large(answer)).map(|answer| answer[0].to_owned()).collect())
 }
 
-/// Writes a pack with these objects; returns its hash. It needs to read them all; deltas would cost more time than they are worth.
+/// Writes a pack with these objects; returns its hash. An agent waits for it: deltas and a better compression would cost more
+/// time than they are worth.
 pub(crate) fn pack_into(
     scratch: &Scratch,
     places: (&std::path::Path, &[std::path::PathBuf]),
@@ -246,7 +247,9 @@ pub(crate) fn pack_into(
 ) -> Result<String, GitError> {
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
     let mut args: Vec<std::ffi::OsString> =
-        ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into).to_vec();
+        ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta", "--compression=1"]
+            .map(Into::into)
+            .to_vec();
     args.push(base.into());
     Ok(line(&scratch.run_in_objects(places, args, input.as_bytes())?))
 }

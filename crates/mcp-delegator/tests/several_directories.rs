@@ -180,3 +180,91 @@ fn an_ignored_file_of_the_user_is_examined_and_restored() {
     here.stage.answer(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(here.read("project/.env"), "PORT=1\n");
 }
+
+#[test]
+fn a_linked_worktree_inside_the_tree_is_named_and_left_alone() {
+    let here = Directories::with_agent_running("echo agent > linked/file; echo agent > file");
+    here.repository("project");
+    here.git("project", &["worktree", "add", "--quiet", "linked", "-b", "other"]);
+    let (id, results) = here.run(&[]);
+    assert_eq!(files(&results)["modified_files"], json!(["file"]), "{results}");
+    assert_eq!(
+        (&files(&results)["scope"], &files(&results)["left_out"][0]["path"]),
+        (&json!("partial"), &json!("linked/"))
+    );
+    here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(
+        (here.read("project/file"), here.read("project/linked/file")),
+        ("the user's\n".to_owned(), "agent\n".to_owned())
+    );
+}
+
+#[test]
+fn repositories_inside_a_directory_outside_of_git_are_examined_and_restored() {
+    let here = Directories::with_agent_running("rm a/notes; cd deep/b; git add -A; git reset -q --hard");
+    for name in ["project/a", "project/deep/b"] {
+        here.repository(name);
+    }
+    let (id, results) = here.run(&[]);
+    assert_eq!(files(&results)["deleted_files"], json!(["a/notes", "deep/b/notes"]), "{results}");
+    assert_eq!(files(&results)["modified_files"], json!(["deep/b/file"]), "{results}");
+    let restored = here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(restored["ok"], true, "{restored}");
+    for name in ["project/a", "project/deep/b"] {
+        assert_eq!(here.read(&format!("{name}/notes")), "the user's\n", "{name}");
+        assert_eq!(here.read(&format!("{name}/file")), "the user's\n", "{name}");
+    }
+}
+
+#[test]
+fn a_deleted_working_directory_is_not_called_unchanged() {
+    let here = Directories::with_agent_running("rm -rf \"$PWD\"");
+    here.repository("gone");
+    let gone = here.path("gone").display().to_string();
+    let id = here.stage.exec(&["--mode", "workspace-write", "--working-dir", &gone]);
+    let waited = here.stage.wait(&id);
+    let summary = waited["data"]["summary"].as_str().unwrap();
+    assert!(summary.starts_with("Its changes could not be examined"), "{waited}");
+}
+
+#[test]
+fn another_repository_in_the_same_place_is_reported() {
+    let here = Directories::with_agent_running("rm -rf .git; git init -q .");
+    here.repository("project");
+    let (_, results) = here.run(&[]);
+    assert!(codes(&results).contains(&"W_FILES_007"), "{results}");
+}
+
+#[test]
+fn a_task_that_writes_cannot_have_our_own_directories() {
+    let here = Directories::with_agent_running("true");
+    here.write("home/.config/mcp-delegator/config.toml", "");
+    let refused = |args: &[&str]| {
+        let all = [&["local", "exec", "do it", "--mode", "workspace-write"], args].concat();
+        let answer = here.stage.answer(&all);
+        assert_eq!(answer["error"]["code"], "POLICY_BLOCKED", "{args:?}: {answer}");
+    };
+    let path = |name: &str| here.path(name).display().to_string();
+    let state = here.stage.task_dir("x").parent().unwrap().parent().unwrap().display().to_string();
+    std::fs::create_dir_all(format!("{state}/tasks")).unwrap();
+    refused(&["--add-dirs", &state]);
+    refused(&["--working-dir", &format!("{state}/tasks")]);
+    refused(&["--add-dirs", &path("home")]);
+    refused(&["--add-dirs", "/"]);
+    refused(&["--add-dirs", &path("home/.config/mcp-delegator")]);
+    let reading = here.stage.answer(&["local", "exec", "do it", "--add-dirs", &path("home")]);
+    assert_eq!(reading["ok"], true, "{reading}");
+}
+
+#[test]
+fn limits_of_an_additional_directory_hold() {
+    let here = Directories::with_agent_running("true");
+    here.repository("limited");
+    let limited = here.path("limited").display().to_string();
+    for (text, code) in [("max_mode = \"read-only\"\n", "POLICY_BLOCKED"), ("broken = [", "CONFIG_INVALID")] {
+        here.write("limited/.mcp-delegator.toml", text);
+        let writing = ["local", "exec", "do it", "--mode", "workspace-write", "--add-dirs", &limited];
+        let answer = here.stage.answer(&writing);
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+    }
+}

@@ -40,6 +40,11 @@ impl WorkTree {
         format!("{prefix}{}", self.root.display())
     }
 
+    /// Whether it is a linked git worktree, which is a tree of its own wherever it lies.
+    pub fn is_linked(&self) -> bool {
+        self.linked
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }

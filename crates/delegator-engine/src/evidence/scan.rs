@@ -42,6 +42,8 @@ pub(super) struct Scan {
     root: PathBuf,
     found: File,
     is_whole: bool,
+    /// Directories below the root in which a git repository begins.
+    pub(super) repositories: Vec<PathBuf>,
 }
 
 /// What became of it.
@@ -55,14 +57,19 @@ impl Scan {
     /// `place` is where the file without a name is made.
     pub(super) fn take(root: &Path, place: &Path, bounds: Bounds) -> io::Result<Scan> {
         let mut found = BufWriter::new(tempfile::tempfile_in(place)?);
+        let mut repositories = Vec::new();
         let is_whole = walk(root, bounds, &mut |path, stamp| {
+            if let Some(repository) = repository_of(path) {
+                repositories.push(root.join(repository));
+            }
+            let Some(stamp) = stamp else { return Ok(()) };
             let length = u32::try_from(path.len()).map_err(io::Error::other)?;
             found.write_all(&length.to_le_bytes())?;
             found.write_all(path)?;
             stamp.iter().try_for_each(|part| found.write_all(&part.to_le_bytes()))
         })?;
         let found = found.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Scan { root: root.to_owned(), found, is_whole })
+        Ok(Scan { root: root.to_owned(), found, is_whole, repositories })
     }
 
     /// Compares with what is there now; `since` is when the scan was taken, in milliseconds since 1970.
@@ -78,6 +85,7 @@ impl Scan {
             files.push(FileChange { kind, path: path.to_vec(), lines: lines.map(|added| (added, 0)) });
         };
         let is_whole = walk(&self.root, bounds, &mut |path, now| {
+            let Some(now) = now else { return Ok(()) };
             match before.remove(path) {
                 Some(then) if then == now => {}
                 Some(_) => note(ChangeKind::Modified, path),
@@ -166,12 +174,16 @@ fn read_back(found: &File) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
     }
 }
 
-/// Visits files and links in a fixed order; false when not all of them were seen.
-fn walk(
-    root: &Path,
-    bounds: Bounds,
-    visit: &mut dyn FnMut(&[u8], Stamp) -> io::Result<()>,
-) -> io::Result<bool> {
+/// Called with the path of an entry and, unless it is a `.git` directory, its stamp.
+type Visit<'a> = dyn FnMut(&[u8], Option<Stamp>) -> io::Result<()> + 'a;
+
+/// The directory whose `.git` a path is; not the root itself.
+fn repository_of(path: &[u8]) -> Option<&OsStr> {
+    path.strip_suffix(b"/.git").map(OsStr::from_bytes)
+}
+
+/// Visits files and links in a fixed order, and `.git` directories without a stamp; false when not all of them were seen.
+fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> {
     let until = Instant::now() + bounds.time;
     let device = fs::metadata(root)?.dev();
     let mut left = bounds.entries;
@@ -195,7 +207,9 @@ fn walk(
             // Gone meanwhile: then it is not there.
             let Ok(found) = fs::symlink_metadata(root.join(&path)) else { continue };
             if found.is_file() || found.is_symlink() {
-                visit(path.as_os_str().as_bytes(), stamp(&found))?;
+                visit(path.as_os_str().as_bytes(), Some(stamp(&found)))?;
+            } else if name == b".git" {
+                visit(path.as_os_str().as_bytes(), None)?;
             } else if found.is_dir() && !TOOL_DIRECTORIES.iter().any(|not| not.as_bytes() == name) {
                 if found.dev() == device && depth < bounds.depth {
                     folders.push((path, depth + 1));

@@ -72,7 +72,11 @@ impl TreeWatch {
 
     /// Repositories inside the tree, which are trees of their own.
     pub(super) fn inner_repositories(&self) -> Vec<PathBuf> {
-        self.baseline().map(Baseline::inner_repositories).unwrap_or_default()
+        match &self.before {
+            Before::Git(baseline) => baseline.inner_repositories(),
+            Before::Scan(scan) => scan.repositories.clone(),
+            Before::Unknown => Vec::new(),
+        }
     }
 
     pub(super) fn has_git(&self) -> bool {

@@ -86,7 +86,15 @@ pub(crate) fn look(around: Circumstances<'_>) -> Option<Watch> {
         if around.writes && !tree.has_git() && directory != workdir {
             keeper.skip(&directory, "it is not in a git work tree");
         }
-        directories.extend(tree.inner_repositories());
+        // A linked worktree is a tree of its own, in which another task may write at the same time.
+        let (linked, inner): (Vec<PathBuf>, Vec<PathBuf>) =
+            tree.inner_repositories().into_iter().partition(|inner| work_tree_of(inner).is_linked());
+        let is_new = |inner: &PathBuf| !directories.contains(inner) && *inner != workdir;
+        let inner: Vec<PathBuf> = inner.into_iter().filter(is_new).collect();
+        directories.extend(inner);
+        not_watched.extend(
+            linked.into_iter().filter(|linked| *linked != workdir && !around.add_dirs.contains(linked)),
+        );
         trees.push(tree);
     }
     keeper.finish();

@@ -329,3 +329,25 @@ fn undoing_removes_an_ignored_file_that_the_restore_brought_back() {
     world.restore(&undo, false).unwrap();
     assert_eq!(world.read("secret.o"), None);
 }
+
+#[test]
+fn a_directory_replaced_by_a_link_comes_back() {
+    let world = World::new();
+    world.write("d/known", "1\n");
+    world.git(&["add", "d"]);
+    world.commit("a directory");
+    world.write("d/known", "mine\n");
+    world.write("d/new", "mine\n");
+    let point = world.keep();
+    std::fs::rename(world.tree.join("d"), world.tree.join("e")).unwrap();
+    std::os::unix::fs::symlink("e", world.tree.join("d")).unwrap();
+    let (_, undo) = world.restore(&point, false).unwrap();
+    assert!(!world.tree.join("d").is_symlink() && !world.tree.join("e").exists());
+    assert_eq!(
+        (world.read("d/known").as_deref(), world.read("d/new").as_deref()),
+        (Some("mine\n"), Some("mine\n"))
+    );
+    world.restore(&undo, false).unwrap();
+    assert!(world.tree.join("d").is_symlink());
+    assert_eq!(world.read("e/new").as_deref(), Some("mine\n"));
+}

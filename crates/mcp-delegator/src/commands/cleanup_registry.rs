@@ -89,6 +89,13 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError
         );
         answer.warnings.push(Warning::new("W_CLEANUP_002", words));
     }
+    if input.dry_run && cleaned.points_dropped > 0 {
+        let words = format!(
+            "{} restore points would be deleted for good; see restore_points.dropped_items",
+            cleaned.points_dropped
+        );
+        answer.warnings.push(Warning::new("W_CLEANUP_004", words));
+    }
     if let Some(by_ms) = cleaned.clock_jumped_by_ms {
         let words = format!(
             "the clock moved by {} hours against the time since boot: nothing is deleted without trust_clock",
@@ -122,6 +129,7 @@ fn report(cleaned: &Cleaned, dry_run: bool) -> Value {
             "kept": cleaned.kept_points_found,
             "dropped": cleaned.points_dropped,
             "items": cleaned.kept_points.iter().map(kept_point).collect::<Vec<_>>(),
+            "dropped_items": cleaned.dropped_points.iter().map(kept_point).collect::<Vec<_>>(),
         },
         "summary": summary,
     })
@@ -163,10 +171,16 @@ fn describe(data: &Value) -> Document {
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
     let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();
     let document = Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts));
-    match data["restore_points"]["items"].as_array() {
-        Some(points) if !points.is_empty() => document.block(kept_points(points)),
-        _ => document,
-    }
+    let lists =
+        [("items", "Restore points kept:"), ("dropped_items", "Restore points deleted, or to be deleted:")];
+    lists.into_iter().fold(document, |document, (key, heading)| {
+        match data["restore_points"][key].as_array() {
+            Some(points) if !points.is_empty() => {
+                document.block(Block::Text(heading.to_owned())).block(kept_points(points))
+            }
+            _ => document,
+        }
+    })
 }
 
 fn kept_points(points: &[Value]) -> Block {

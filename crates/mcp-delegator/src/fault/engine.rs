@@ -46,6 +46,9 @@ impl From<EngineError> for AppError {
             EngineError::ModeTooWide { asked, allowed } => {
                 AppError::of_problems(vec![mode_too_wide(asked, allowed)])
             }
+            EngineError::OwnDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+                .suggest("Choose a directory that holds the project alone.")
+                .context("field", input),
             EngineError::VariableNotAllowed { name, right } => {
                 AppError::of_problems(vec![variable_not_allowed("env_allow_list", &name, right)])
             }

@@ -151,11 +151,19 @@ fn text_block(block: &Block) -> String {
         Block::Facts(facts) => {
             let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
             let lines: Vec<String> =
-                facts.iter().map(|(name, value)| format!("{name:<width$}  {value}")).collect();
+                facts.iter().map(|(name, value)| format!("{name:<width$}  {}", on_one_line(value))).collect();
             lines.join("\n")
         }
         Block::Table { columns, rows } => text_table(columns, rows),
         Block::Next { path, input } => format!("Next: {}", command(path, input)),
+    }
+}
+
+/// A value on a line of its own. A file name with a line break must not look like a further line of ours.
+fn on_one_line(value: &str) -> std::borrow::Cow<'_, str> {
+    match value.trim_end().contains(['\n', '\r']) {
+        true => value.trim_end().replace('\r', "\\r").replace('\n', "\\n").into(),
+        false => value.into(),
     }
 }
 
@@ -189,6 +197,8 @@ fn call(path: &[&str], input: &Value, calls: Calls<'_>) -> Option<String> {
 
 fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
+    let cells = |row: &Vec<String>| row.iter().map(|cell| on_one_line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| rows.iter().chain([&header]).map(|row| row[at].chars().count()).max().unwrap_or(0))
         .collect();

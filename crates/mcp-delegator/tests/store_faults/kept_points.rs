@@ -112,6 +112,15 @@ fn a_restore_point_without_unique_content_goes_with_its_task() {
 #[test]
 fn the_user_can_drop_kept_restore_points() {
     let (stage, id) = after_a_task(true);
+    // Before the task is forgotten, and after it.
+    for _ in 0..2 {
+        let foreseen = cleaned_later(&stage, 3, &["--include-restore-points", "--dry-run"]);
+        let points = &foreseen["restore_points"];
+        assert_eq!((&points["dropped"], &points["kept"]), (&json!(1), &json!(0)), "{foreseen}");
+        assert_eq!(points["dropped_items"][0]["task_id"], json!(id), "{foreseen}");
+        assert!(has_point(&stage, &id));
+        cleaned_later(&stage, 3, &[]);
+    }
     cleaned_later(&stage, 3, &[]);
     assert!(has_point(&stage, &id));
     let cleaned = cleaned_later(&stage, 3, &["--include-restore-points"]);

@@ -69,7 +69,8 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let config = &tree_config(context, &working_dir)?;
+    let add_dirs = asked.agent.add_dirs.iter().filter(|_| asked.mode.writes()).map(Path::new);
+    let config = &tree_config(context, &working_dir, add_dirs)?;
     let program = match asked.program {
         Some(program) => program,
         None => configured_agent(context, engine, &working_dir)?,
@@ -142,11 +143,19 @@ pub fn configured_agent(
     Ok(engine.agent(OsStr::new(given), variable("PATH"), workdir, &environment)?)
 }
 
-/// The configuration of a task in this directory, the limits of its work tree included.
-pub fn tree_config(context: &Context<'_>, working_dir: &Path) -> Result<Config, AppError> {
-    // The directory may not exist; the engine refuses it with the rest of its reasons.
-    let real = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_owned());
-    Ok(context.config.for_work_tree(&real)?)
+/// The configuration of a task in these directories: the strictest limits of their work trees hold.
+pub fn tree_config<'a>(
+    context: &Context<'_>,
+    working_dir: &'a Path,
+    add_dirs: impl Iterator<Item = &'a Path>,
+) -> Result<Config, AppError> {
+    // A directory may not exist; the engine refuses it with the rest of its reasons.
+    let real = |directory: &Path| directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let mut config = context.config.for_work_tree(&real(working_dir))?;
+    for directory in add_dirs {
+        config = config.for_work_tree(&real(directory))?;
+    }
+    Ok(config)
 }
 
 /// The configured labels, and the caller's over them.
@@ -199,6 +208,7 @@ fn settings(
         depth: outer(context).map_or(0, |(_, depth)| depth + 1),
         without_group: config.word("containment") == Some("subreaper"),
         hide_state_dir: hides_state(config, mode),
+        protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
         verify: Verify::asked(&agent.verify, config.flag("verify_unsandboxed")),
     }
 }

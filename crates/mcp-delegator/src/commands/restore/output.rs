@@ -100,6 +100,7 @@ impl RestoreOutput {
             .unavailable
             .into_iter()
             .map(|(path, problem)| UnavailableTree { work_tree: path.display().to_string(), problem });
+        let force = if report.trees.iter().any(|tree| tree.head_restored) { " --force" } else { "" };
         let mut trees = report.trees.into_iter().map(TreeOutput::of);
         RestoreOutput {
             task_id: Some(task.to_string()),
@@ -108,7 +109,7 @@ impl RestoreOutput {
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
-            undo_command: restored.then(|| format!("{} --undo", view::command(task))),
+            undo_command: restored.then(|| format!("{} --undo{force}", view::command(task))),
             ..RestoreOutput::default()
         }
     }
