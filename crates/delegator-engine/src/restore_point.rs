@@ -30,6 +30,9 @@ pub struct KeptPoint {
     pub problems: Vec<PointProblem>,
     /// The states before each restore, oldest first; each holds one restore point per work tree.
     pub undo: Vec<Vec<RestorePoint>>,
+    /// Work trees whose restore point was deleted since.
+    #[serde(skip)]
+    pub gone: Vec<PathBuf>,
 }
 
 /// Why a directory has no restore point.
@@ -71,7 +74,9 @@ impl From<StoredPoints> for KeptPoint {
             StoredUndo::One(point) => vec![*point],
             StoredUndo::Several(points) => points,
         });
-        KeptPoint { points, problems, undo: undo.collect() }
+        let gone = points.iter().filter(|point| !point.is_stored());
+        let gone = gone.map(|point| point.top_level.clone()).collect();
+        KeptPoint { points, problems, undo: undo.collect(), gone }
     }
 }
 

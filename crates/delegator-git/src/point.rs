@@ -94,6 +94,12 @@ impl RestorePoint {
         self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
     }
 
+    /// Whether its ref is still in the store; true for one in the repository itself, which is not examined.
+    pub fn is_stored(&self) -> bool {
+        let commit = |store: &PathBuf| Store::at(store).read(&self.reference);
+        self.store.as_ref().is_none_or(|store| commit(store).as_deref() == Some(self.commit.as_str()))
+    }
+
     /// Bytes the restore point takes on disk; `None` for one in the repository itself.
     pub fn bytes(&self) -> Option<u64> {
         self.store.as_ref().map(|store| Store::at(store).size(&self.reference))

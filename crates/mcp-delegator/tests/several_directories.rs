@@ -268,3 +268,12 @@ fn limits_of_an_additional_directory_hold() {
         assert_eq!(answer["error"]["code"], code, "{answer}");
     }
 }
+
+#[test]
+fn a_restore_point_that_the_agent_deleted_is_not_offered() {
+    let here = Directories::with_agent_running("rm -rf .git/mcp-delegator; rm notes");
+    here.repository("project");
+    let (_, results) = here.run(&[]);
+    assert!(codes(&results).contains(&"W_GIT_005"), "{results}");
+    assert_eq!(results["data"]["restore_point"].get("restore_command"), None, "{results}");
+}

@@ -19,7 +19,9 @@ pub fn told(task: &TaskId, kept: Option<&KeptPoint>) -> Option<Value> {
     let kept = kept?;
     let (first, others) = kept.points.split_first()?;
     let mut told = point_fields(kept, first);
-    told["restore_command"] = command(task).into();
+    if kept.gone.len() < kept.points.len() {
+        told["restore_command"] = command(task).into();
+    }
     if !others.is_empty() {
         told["other_work_trees"] = others.iter().map(|point| point_fields(kept, point)).collect();
     }
@@ -64,6 +66,13 @@ pub fn warnings(kept: Option<&KeptPoint>) -> Vec<Warning> {
             warning.context.insert("path".to_owned(), path.display().to_string().into());
         }
         warning.context.insert("problem".to_owned(), problem.clone().into());
+        told.push(warning);
+    }
+    for path in &kept.gone {
+        let message =
+            "the restore point was deleted after it was created; the changes there cannot be restored";
+        let mut warning = Warning::new("W_GIT_005", message);
+        warning.context.insert("path".to_owned(), path.display().to_string().into());
         told.push(warning);
     }
     let left_out: usize = kept.points.iter().map(|point| left_out(kept, point).len()).sum();
