@@ -40,7 +40,7 @@ pub(crate) struct Watch {
     workdir: OwnedFd,
     /// That of the working directory first.
     trees: Vec<TreeWatch>,
-    /// Directories that would have been too many.
+    /// Directories that are not examined: linked worktrees, and those beyond the bounds.
     not_watched: Vec<PathBuf>,
     writes: bool,
     since_ms: i64,
