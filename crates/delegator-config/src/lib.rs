@@ -137,16 +137,31 @@ impl Config {
     /// The configuration of a task in this directory: this one, with what the project file of the directory's work tree
     /// sets for tasks. An error if that file is broken. The directory is given by its real path.
     pub fn for_work_tree(&self, directory: &Path) -> Result<Config, ConfigError> {
-        let found = locations::project_file(directory, self.located.as_ref())?;
-        let Some(path) = found else { return Ok(Config { project_file: None, ..self.clone() }) };
-        let (layer, problems) =
-            read_file(&path, Owner::Project, ProblemSource::Project, self.home.as_deref());
-        if !problems.is_empty() {
-            return Err(ConfigError { problems });
-        }
+        let Some((path, layer)) = self.project_of(directory)? else {
+            return Ok(Config { project_file: None, ..self.clone() });
+        };
         let mut config = Config { project_file: Some(path), ..self.clone() };
         config.warnings = resolve::lower_for_tasks(&mut config.settings, layer);
         Ok(config)
+    }
+
+    /// This configuration with the limits of a further directory the task may write to. What else its project sets, such
+    /// as labels, is for tasks that work there.
+    pub fn limited_by(&self, directory: &Path) -> Result<Config, ConfigError> {
+        let Some((_, mut layer)) = self.project_of(directory)? else { return Ok(self.clone()) };
+        let is_limit = |name: &str| keys::find(name).is_some_and(|key| key.project == ProjectRight::Lower);
+        layer.retain(|name, _| is_limit(name));
+        let mut config = self.clone();
+        config.warnings.extend(resolve::lower_for_tasks(&mut config.settings, layer));
+        Ok(config)
+    }
+
+    /// The project file of a directory's work tree, and what it sets.
+    fn project_of(&self, directory: &Path) -> Result<Option<(PathBuf, Layer)>, ConfigError> {
+        let Some(path) = locations::project_file(directory, self.located.as_ref())? else { return Ok(None) };
+        let (layer, problems) =
+            read_file(&path, Owner::Project, ProblemSource::Project, self.home.as_deref());
+        if problems.is_empty() { Ok(Some((path, layer))) } else { Err(ConfigError { problems }) }
     }
 }
 

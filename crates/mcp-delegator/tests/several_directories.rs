@@ -277,3 +277,18 @@ fn a_restore_point_that_the_agent_deleted_is_not_offered() {
     assert!(codes(&results).contains(&"W_GIT_005"), "{results}");
     assert_eq!(results["data"]["restore_point"].get("restore_command"), None, "{results}");
 }
+
+#[test]
+fn labels_come_from_the_project_of_the_working_directory_alone() {
+    let here = Directories::with_agent_running("true");
+    for name in ["project", "second"] {
+        here.repository(name);
+        here.write(&format!("{name}/.mcp-delegator.toml"), &format!("[labels]\nteam = \"{name}\"\n"));
+    }
+    let (id, _) = here.run(&["second"]);
+    let found = |team: &str| {
+        let status = here.stage.answer(&["local", "status", "--labels", &format!("team={team}")]);
+        status["data"].to_string().contains(&id)
+    };
+    assert!(found("project") && !found("second"));
+}

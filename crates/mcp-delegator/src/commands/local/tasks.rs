@@ -153,7 +153,7 @@ pub fn tree_config<'a>(
     let real = |directory: &Path| directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let mut config = context.config.for_work_tree(&real(working_dir))?;
     for directory in add_dirs {
-        config = config.for_work_tree(&real(directory))?;
+        config = config.limited_by(&real(directory))?;
     }
     Ok(config)
 }
