@@ -17,15 +17,12 @@ use delegator_git::{
 use delegator_registry::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint, Registry};
 use delegator_supervisor::agent::Variables;
 
-use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::restore_point::{KeptPoint, first_line, git, reference};
 
 /// How long one git command may take.
 const GIT_MAY_TAKE: Duration = Duration::from_secs(10);
-/// How long git may take for all restore points of one task.
-const DROPPING_MAY_TAKE: Duration = Duration::from_secs(60);
 const AT_ONCE: u32 = 200;
 const UNREACHABLE: &str = "unreachable";
 
@@ -78,28 +75,6 @@ pub(crate) struct Settling<'a> {
     pub(crate) drop_all: bool,
     pub(crate) deadline: Instant,
     pub(crate) environment: &'a Variables,
-}
-
-impl Engine {
-    /// Drops the restore points of a task that is forgotten; gives how many. One whose repository is not there stays
-    /// recorded.
-    pub(crate) fn drop_recorded_points(
-        &self,
-        task: &TaskId,
-        environment: &Variables,
-    ) -> Result<usize, EngineError> {
-        let Some(mut registry) = self.find()? else { return Ok(0) };
-        let mut examiner = Examiner::new(environment, Instant::now() + DROPPING_MAY_TAKE);
-        let mut dropped = 0;
-        for recorded in registry.restore_points_of(task)? {
-            if examiner.settle(&recorded, true).is_none() {
-                crash_point(CrashPoint::RestorePointDropped);
-                registry.forget_restore_point(&recorded)?;
-                dropped += 1;
-            }
-        }
-        Ok(dropped)
-    }
 }
 
 /// The restore points of a task, as they are recorded when its row is deleted.

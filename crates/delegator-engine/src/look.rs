@@ -78,7 +78,7 @@ impl Engine {
             Some(record) => serde_json::from_value(record).ok(),
             None => None,
         };
-        let restore_point = KeptPoint::read(&dir)?;
+        let restore_point = KeptPoint::read(&dir)?.map(KeptPoint::check_stored);
         Ok(TaskFiles { record, snapshot: parsed(dir.read_snapshot()?), restore_point })
     }
 

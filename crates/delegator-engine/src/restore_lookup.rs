@@ -164,6 +164,7 @@ pub struct ListedPoint {
 /// A restore point that is or would be deleted.
 #[derive(Debug)]
 pub struct DroppedPoint {
+    pub is_undo: bool,
     pub point: RestorePoint,
     /// Whether it holds content that no branch, tag or remote-tracking ref reaches.
     pub is_only_copy: bool,
@@ -209,7 +210,8 @@ impl Engine {
             if !dry_run && point.repository.is_dir() {
                 drop_point(&git, point).map_err(RestoreError::from)?;
             }
-            dropped.push(DroppedPoint { point: point.clone(), is_only_copy, bytes });
+            let is_undo = PointName::parse(&point.reference).is_some_and(|name| name.undo.is_some());
+            dropped.push(DroppedPoint { is_undo, point: point.clone(), is_only_copy, bytes });
         }
         if dropped.is_empty() {
             return Err(EngineError::NoRestorePoint { task: task.clone(), problem: None });

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, drop_point, keep_restore_point};
+use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, keep_restore_point};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
 
-use crate::Engine;
 use crate::error::EngineError;
 
 /// How long an agent may be kept waiting for it.
@@ -30,7 +29,7 @@ pub struct KeptPoint {
     pub problems: Vec<PointProblem>,
     /// The states before each restore, oldest first; each holds one restore point per work tree.
     pub undo: Vec<Vec<RestorePoint>>,
-    /// Work trees whose restore point was deleted since.
+    /// Work trees whose restore point was deleted since; known only after [`KeptPoint::check_stored`].
     #[serde(skip)]
     pub gone: Vec<PathBuf>,
 }
@@ -74,9 +73,7 @@ impl From<StoredPoints> for KeptPoint {
             StoredUndo::One(point) => vec![*point],
             StoredUndo::Several(points) => points,
         });
-        let gone = points.iter().filter(|point| !point.is_stored());
-        let gone = gone.map(|point| point.top_level.clone()).collect();
-        KeptPoint { points, problems, undo: undo.collect(), gone }
+        KeptPoint { points, problems, undo: undo.collect(), gone: Vec::new() }
     }
 }
 
@@ -84,6 +81,13 @@ impl KeptPoint {
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<KeptPoint>, EngineError> {
         let bytes = dir.read(TaskFile::RestorePoint)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// Finds out which restore points were deleted.
+    pub(crate) fn check_stored(mut self) -> KeptPoint {
+        let gone = self.points.iter().filter(|point| !point.is_stored());
+        self.gone = gone.map(|point| point.top_level.clone()).collect();
+        self
     }
 
     pub(crate) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
@@ -185,24 +189,6 @@ fn keep_one(
 /// git may say much; the first line says what.
 pub(crate) fn first_line(words: &str) -> String {
     words.lines().next().unwrap_or_default().chars().take(300).collect()
-}
-
-impl Engine {
-    /// Removes the refs a task's restore points are kept by, before the task itself is forgotten. Refs that are no longer
-    /// as we made them, and those of a repository that is gone, are left alone. Gives the number that was removed.
-    pub fn drop_restore_point(&self, task: &TaskId, environment: &Variables) -> Result<usize, EngineError> {
-        let mut dropped = self.drop_recorded_points(task, environment)?;
-        let Some(dir) = self.task_dir(task)? else { return Ok(dropped) };
-        let Some(kept) = KeptPoint::read(&dir)? else { return Ok(dropped) };
-        for point in
-            kept.points.iter().chain(kept.undo.iter().flatten()).filter(|point| point.repository.is_dir())
-        {
-            let git = git(environment, &point.top_level, MAY_TAKE)?;
-            let gone = drop_point(&git, point);
-            dropped += usize::from(gone.map_err(delegator_git::RestoreError::from)?);
-        }
-        Ok(dropped)
-    }
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl Differences {
     }
 }
 
-/// What a thread returned; its panic goes on here.
+/// The return value of a thread; resumes its panic.
 fn joined_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -15,7 +15,7 @@ use crate::repository::Head;
 use crate::scratch::Scratch;
 use crate::state::State;
 
-/// Nobody can read a longer list, and a record has to be written.
+/// A longer list would make the record of the restore point too large.
 const MOST_LEFT_OUT: usize = 100_000;
 const LARGE_BLOB: u64 = 64 << 10;
 const WHY: &str = "mcp-delegator: restore point";

@@ -266,12 +266,12 @@ fn who_forgets_a_task_can_drop_its_refs() {
     let id = stage.written();
     stage.answer(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]).lines().count(), 2);
-    let engine = engine(&stage);
-    let environment = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
-    let id = id.parse().unwrap();
-    assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 2);
+    let drop = ["restore", &id, "--drop", "--confirm-destructive"];
+    let dropped = stage.answer(&drop);
+    assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 2, "{dropped}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
-    assert_eq!(engine.drop_restore_point(&id, &environment).unwrap(), 0);
+    let nothing = stage.answer(&drop);
+    assert_eq!((&nothing["ok"], &nothing["data"]), (&json!(false), &Value::Null), "{nothing}");
 }
 
 /// Removes a task from the registry with its directory, as cleaning does.

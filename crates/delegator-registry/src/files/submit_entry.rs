@@ -70,7 +70,7 @@ impl SubmitEntry {
         Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
     }
 
-    /// Removes the entry, and only then lets go of its lock.
+    /// Removes the entry, and only then releases its lock.
     pub(crate) fn remove(self) -> io::Result<()> {
         durable::remove_if_there(&self.path).map(drop)
     }

@@ -173,16 +173,8 @@ fn dropping_the_restore_points_of_a_forgotten_task_forgets_their_record() {
     let (stage, id) = after_a_task(true);
     cleaned_later(&stage, 3, &[]);
     assert_eq!(stage.registry().count_restore_points().unwrap(), 1);
-    let engine = delegator_engine::Engine {
-        state_dir: stage.state().to_owned(),
-        max_concurrent: 1,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: "/nowhere".into(),
-        shelf: delegator_engine::Shelf::default(),
-    };
-    let environment = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
-    assert_eq!(engine.drop_restore_point(&id.parse().unwrap(), &environment).unwrap(), 1);
+    let dropped = stage.answer(&["restore", &id, "--drop", "--confirm-destructive"]);
+    assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 1, "{dropped}");
     assert!(!has_point(&stage, &id));
     assert_eq!(stage.registry().count_restore_points().unwrap(), 0);
 }

@@ -61,7 +61,7 @@ fn repositories_whose_git_hangs_delay_neither_waits_nor_supervisors() {
         let repository = stage.state().join(name);
         std::fs::create_dir_all(repository.join("objects")).unwrap();
         std::fs::create_dir_all(repository.join("refs")).unwrap();
-        // Nobody writes to it, so git waits in open().
+        // It has no writer, so git waits in open().
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, repository.join("HEAD"), fifo, 0o600.into(), 0).unwrap();
         old.push(past::ended_with_restore_point(&mut registry, now_ms() - 50 * HOUR_MS, &repository));
@@ -77,7 +77,7 @@ fn repositories_whose_git_hangs_delay_neither_waits_nor_supervisors() {
     let pid = rustix::process::Pid::from_raw(pruning_process.unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     until(|| pruning(&stage).is_none());
-    // The git that hung goes on once its file has had a writer.
+    // The git that hung continues once its file has had a writer.
     for name in ["one", "two", "three"] {
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
         let _ = rustix::fs::open(stage.state().join(name).join("HEAD"), flags, rustix::fs::Mode::empty());

@@ -117,7 +117,7 @@ impl RestoreOutput {
     pub(super) fn dropped(task: &TaskId, points: Vec<DroppedPoint>, dry_run: bool) -> RestoreOutput {
         let output = |one: DroppedPoint| PointOutput {
             only_copy: Some(one.is_only_copy),
-            is_undo: one.point.reference.contains(".undo-"),
+            is_undo: one.is_undo,
             ..PointOutput::of(task.to_string(), &one.point, one.bytes)
         };
         RestoreOutput {
