@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::keys::{self, DefaultValue, Form, Key, Kind};
+use crate::keys::{self, DefaultValue, Key, TextFormat, ValueKind};
 use crate::node::{Entry, Node, Shape};
-use crate::paths::{self, PathFault};
-use crate::problem::{Fault, shown};
+use crate::paths::{self, PathError};
+use crate::problem::{ValueProblem, quoted};
 use crate::value::{Agent, Value, default_value};
 
 /// A hostile or broken file can hold hundreds of thousands of faults; a person reads the first few.
-const MOST_FAULTS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 
 /// The agent that exists without being configured; an entry of its name only adds to it.
 const BUILT_IN_AGENT: &str = "codex";
@@ -22,25 +22,25 @@ const BUILT_IN_AGENT: &str = "codex";
 pub(crate) struct Checker<'a> {
     home: Option<&'a Path>,
     /// Whether all that was written could be read, so that what is not there was not written.
-    is_whole: bool,
-    faults: Vec<Fault>,
+    is_complete: bool,
+    problems: Vec<ValueProblem>,
 }
 
 impl<'a> Checker<'a> {
     pub(crate) fn new(home: Option<&'a Path>) -> Self {
-        Checker { home, is_whole: true, faults: Vec::new() }
+        Checker { home, is_complete: true, problems: Vec::new() }
     }
 
     /// For what could be read of a broken file: nothing in it is called missing.
-    pub(crate) fn of_fragment(home: Option<&'a Path>) -> Self {
-        Checker { is_whole: false, ..Checker::new(home) }
+    pub(crate) fn for_fragment(home: Option<&'a Path>) -> Self {
+        Checker { is_complete: false, ..Checker::new(home) }
     }
 
-    pub(crate) fn into_faults(self) -> Vec<Fault> {
-        self.faults
+    pub(crate) fn into_problems(self) -> Vec<ValueProblem> {
+        self.problems
     }
 
-    pub(crate) fn fault(
+    pub(crate) fn add_problem(
         &mut self,
         key: &str,
         at: Option<usize>,
@@ -48,62 +48,66 @@ impl<'a> Checker<'a> {
         suggestion: Option<String>,
     ) {
         if !self.is_full() {
-            self.faults.push(Fault { suggestion, ..Fault::new(key, at, problem) });
+            self.problems.push(ValueProblem { suggestion, ..ValueProblem::new(key, at, problem) });
         }
     }
 
-    fn missing(&mut self, key: &str, at: Option<usize>, problem: String) {
-        if self.is_whole {
-            self.fault(key, at, problem, None);
+    fn add_missing(&mut self, key: &str, at: Option<usize>, problem: String) {
+        if self.is_complete {
+            self.add_problem(key, at, problem, None);
         }
     }
 
     /// Whether looking for more is pointless, because nothing more would be told.
     pub(crate) fn is_full(&self) -> bool {
-        self.faults.len() >= MOST_FAULTS
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     /// The value of the key called `path`, or nothing and the reasons among the faults.
-    pub(crate) fn value(&mut self, kind: &Kind, path: &str, node: &Node) -> Option<Value> {
+    pub(crate) fn value(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<Value> {
         match (kind, &node.shape) {
-            (Kind::Bool, Shape::Bool(value)) => Some(Value::Bool(*value)),
-            (Kind::Integer { min, max, .. }, Shape::Integer { value, .. }) => {
+            (ValueKind::Bool, Shape::Bool(value)) => Some(Value::Bool(*value)),
+            (ValueKind::Integer { min, max, .. }, Shape::Integer { value, .. }) => {
                 match value.filter(|number| (min..=max).contains(&number)) {
                     Some(number) => Some(Value::Integer(number)),
                     None => self.mismatch(kind, path, node),
                 }
             }
-            (Kind::Choice(choices), Shape::Text(text)) => {
+            (ValueKind::Choice(choices), Shape::Text(text)) => {
                 self.choice(choices, path, node.at, text).map(Value::Text)
             }
-            (Kind::Text(form), Shape::Text(text)) => self.text(*form, path, node.at, text).map(Value::Text),
-            (Kind::Program, Shape::Text(text)) => self.program(path, node.at, text).map(Value::Path),
-            (Kind::Choices(choices), Shape::List(items)) => self
-                .each(kind, path, items, |checker, at, text| checker.choice(choices, path, at, text))
+            (ValueKind::Text(form), Shape::Text(text)) => {
+                self.text(*form, path, node.at, text).map(Value::Text)
+            }
+            (ValueKind::Program, Shape::Text(text)) => self.program(path, node.at, text).map(Value::Path),
+            (ValueKind::Choices(choices), Shape::List(items)) => self
+                .check_items(kind, path, items, |checker, at, text| checker.choice(choices, path, at, text))
                 .map(Value::List),
-            (Kind::Texts(form), Shape::List(items)) => self
-                .each(kind, path, items, |checker, at, text| checker.text(*form, path, at, text))
+            (ValueKind::Texts(form), Shape::List(items)) => self
+                .check_items(kind, path, items, |checker, at, text| checker.text(*form, path, at, text))
                 .map(Value::List),
-            (Kind::Paths, Shape::List(items)) => self
-                .each(kind, path, items, |checker, at, text| checker.path(path, at, text))
+            (ValueKind::Paths, Shape::List(items)) => self
+                .check_items(kind, path, items, |checker, at, text| checker.path(path, at, text))
                 .map(Value::Paths),
-            (Kind::Command, Shape::List(items)) => self.command(kind, path, node, items),
-            (Kind::ResumeArguments, Shape::List(items)) => self.resume_arguments(kind, path, node, items),
-            (Kind::Labels, Shape::Table(entries)) => self.labels(path, entries),
-            (Kind::Agents, Shape::Table(entries)) => self.agents(path, entries),
+            (ValueKind::Command, Shape::List(items)) => self.command(kind, path, node, items),
+            (ValueKind::ResumeArguments, Shape::List(items)) => {
+                self.resume_arguments(kind, path, node, items)
+            }
+            (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
+            (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
             _ => self.mismatch(kind, path, node),
         }
     }
 
-    fn mismatch<T>(&mut self, kind: &Kind, path: &str, node: &Node) -> Option<T> {
-        self.fault(path, node.at, format!("expected {kind}, found {}", node.shape.described()), None);
+    fn mismatch<T>(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<T> {
+        self.add_problem(path, node.at, format!("expected {kind}, found {}", node.shape.describe()), None);
         None
     }
 
     /// Every item, or nothing if one of them is wrong; all wrong ones are told.
-    fn each<T>(
+    fn check_items<T>(
         &mut self,
-        kind: &Kind,
+        kind: &ValueKind,
         path: &str,
         items: &[Node],
         mut check: impl FnMut(&mut Self, Option<usize>, &str) -> Option<T>,
@@ -113,8 +117,8 @@ impl<'a> Checker<'a> {
             .map(|item| match &item.shape {
                 Shape::Text(text) => check(self, item.at, text),
                 other => {
-                    let problem = format!("expected {kind}; an item is {}", other.described());
-                    self.fault(path, item.at, problem, None);
+                    let problem = format!("expected {kind}; an item is {}", other.describe());
+                    self.add_problem(path, item.at, problem, None);
                     None
                 }
             })
@@ -132,91 +136,98 @@ impl<'a> Checker<'a> {
         if choices.contains(&text) {
             return Some(text.to_owned());
         }
-        let nearest = keys::nearest_of(text, choices.iter().copied()).map(str::to_owned);
-        self.fault(
+        let nearest = keys::nearest_among(text, choices.iter().copied()).map(str::to_owned);
+        self.add_problem(
             path,
             at,
-            format!("expected one of {}, found {}", choices.join(", "), shown(text)),
+            format!("expected one of {}, found {}", choices.join(", "), quoted(text)),
             nearest,
         );
         None
     }
 
-    fn text(&mut self, form: Form, path: &str, at: Option<usize>, text: &str) -> Option<String> {
+    fn text(&mut self, form: TextFormat, path: &str, at: Option<usize>, text: &str) -> Option<String> {
         if form.accepts(text) {
             return Some(text.to_owned());
         }
         let problem = match form {
-            Form::PassedVariable if Form::VariableName.accepts(text) => {
+            TextFormat::PassedVariable if TextFormat::VariableName.accepts(text) => {
                 format!("{text} makes programs run code and is never passed to an agent: remove it here")
             }
             _ => format!("expected {form}"),
         };
-        self.fault(path, at, problem, None);
+        self.add_problem(path, at, problem, None);
         None
     }
 
     fn path(&mut self, path: &str, at: Option<usize>, text: &str) -> Option<PathBuf> {
         if text.contains('\0') {
-            self.fault(path, at, PathFault::Relative.to_string(), None);
+            self.add_problem(path, at, PathError::Relative.to_string(), None);
             return None;
         }
         match paths::absolute(Path::new(text), self.home) {
             Ok(absolute) => Some(absolute),
-            Err(fault) => {
-                self.fault(path, at, fault.to_string(), None);
+            Err(error) => {
+                self.add_problem(path, at, error.to_string(), None);
                 None
             }
         }
     }
 
     fn program(&mut self, path: &str, at: Option<usize>, text: &str) -> Option<PathBuf> {
-        if Form::ProgramName.accepts(text) {
+        if TextFormat::ProgramName.accepts(text) {
             return Some(PathBuf::from(text));
         }
         match paths::absolute(Path::new(text), self.home) {
             Ok(absolute) if !text.contains('\0') => Some(absolute),
-            Err(PathFault::NoHome) => {
-                self.fault(path, at, PathFault::NoHome.to_string(), None);
+            Err(PathError::NoHome) => {
+                self.add_problem(path, at, PathError::NoHome.to_string(), None);
                 None
             }
             // A relative path would be looked up in whatever directory a task works in, which may hold anything.
-            Ok(_) | Err(PathFault::Relative) => {
+            Ok(_) | Err(PathError::Relative) => {
                 let problem = "expected a program name without `/`, or an absolute path".to_owned();
-                self.fault(path, at, problem, None);
+                self.add_problem(path, at, problem, None);
                 None
             }
         }
     }
 
-    fn command(&mut self, kind: &Kind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+    fn command(&mut self, kind: &ValueKind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
         if items.is_empty() {
             return self.mismatch(kind, path, node);
         }
         let mut is_first = true;
-        let words = self.each(kind, path, items, |checker, at, text| {
+        let args = self.check_items(kind, path, items, |checker, at, text| {
             if std::mem::take(&mut is_first) {
                 let program = checker.program(path, at, text)?;
                 return Some(program.to_string_lossy().into_owned());
             }
-            checker.text(Form::Argument, path, at, text)
+            checker.text(TextFormat::Argument, path, at, text)
         })?;
-        Some(Value::List(words))
+        Some(Value::List(args))
     }
 
-    fn resume_arguments(&mut self, kind: &Kind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
-        let words =
-            self.each(kind, path, items, |checker, at, text| checker.text(Form::Argument, path, at, text))?;
-        if words.iter().any(|word| word.contains("{thread_id}")) {
-            return Some(Value::List(words));
+    fn resume_arguments(
+        &mut self,
+        kind: &ValueKind,
+        path: &str,
+        node: &Node,
+        items: &[Node],
+    ) -> Option<Value> {
+        let args = self.check_items(kind, path, items, |checker, at, text| {
+            checker.text(TextFormat::Argument, path, at, text)
+        })?;
+        if args.iter().any(|word| word.contains("{thread_id}")) {
+            return Some(Value::List(args));
         }
-        self.missing(path, node.at, format!("expected {kind}; no item holds it"));
+        self.add_missing(path, node.at, format!("expected {kind}; no item holds it"));
         None
     }
 
     fn labels(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
         let mut labels = BTreeMap::new();
-        let mut all_well = true;
+        let mut is_valid = true;
         for Entry { name, at, node } in entries {
             if self.is_full() {
                 return None;
@@ -225,32 +236,32 @@ impl<'a> Checker<'a> {
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
             if !is_name {
                 let problem = "expected a label name of 1 to 64 letters, digits, `.`, `_`, `-` or `/`";
-                self.fault(path, *at, format!("{problem}, found {}", shown(name)), None);
+                self.add_problem(path, *at, format!("{problem}, found {}", quoted(name)), None);
             }
             let text = match &node.shape {
                 Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => Some(text),
                 Shape::Text(_) => {
                     let problem = "expected at most 256 bytes of text without control characters".to_owned();
-                    self.fault(&format!("{path}.{name}"), node.at, problem, None);
+                    self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
                     None
                 }
                 other => {
-                    let problem = format!("expected text, found {}", other.described());
-                    self.fault(&format!("{path}.{name}"), node.at, problem, None);
+                    let problem = format!("expected text, found {}", other.describe());
+                    self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
                     None
                 }
             };
             match text {
                 Some(text) if is_name => drop(labels.insert(name.clone(), text.clone())),
-                _ => all_well = false,
+                _ => is_valid = false,
             }
         }
-        all_well.then_some(Value::Labels(labels))
+        is_valid.then_some(Value::Labels(labels))
     }
 
     fn agents(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
         let mut agents = BTreeMap::new();
-        let faults_before = self.faults.len();
+        let problems_before = self.problems.len();
         for entry in entries {
             if self.is_full() {
                 return None;
@@ -259,7 +270,7 @@ impl<'a> Checker<'a> {
                 && entry.name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'));
             if !is_name {
                 let problem = "expected an agent name of 1 to 64 lower-case letters, digits, `-` or `_`";
-                self.fault(path, entry.at, format!("{problem}, found {}", shown(&entry.name)), None);
+                self.add_problem(path, entry.at, format!("{problem}, found {}", quoted(&entry.name)), None);
                 continue;
             }
             let agent_path = format!("{path}.{}", entry.name);
@@ -270,12 +281,12 @@ impl<'a> Checker<'a> {
                 }
                 other => {
                     let problem =
-                        format!("expected a table with at least `command`, found {}", other.described());
-                    self.fault(&agent_path, entry.node.at, problem, None);
+                        format!("expected a table with at least `command`, found {}", other.describe());
+                    self.add_problem(&agent_path, entry.node.at, problem, None);
                 }
             }
         }
-        (self.faults.len() == faults_before).then_some(Value::Agents(agents))
+        (self.problems.len() == problems_before).then_some(Value::Agents(agents))
     }
 
     fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Agent {
@@ -289,7 +300,7 @@ impl<'a> Checker<'a> {
         let required = |(_, key): &(&str, &Key)| matches!(key.default, DefaultValue::Required);
         for (field, _) in keys::agent_fields().filter(required) {
             if !is_built_in && !fields.iter().any(|given| given.name == field) {
-                self.missing(&format!("{path}.{field}"), entry.at, format!("`{field}` is missing"));
+                self.add_missing(&format!("{path}.{field}"), entry.at, format!("`{field}` is missing"));
             }
         }
         for given in fields {
@@ -304,9 +315,15 @@ impl<'a> Checker<'a> {
                     }
                 }
                 None => {
-                    let nearest = keys::nearest_of(&given.name, keys::agent_fields().map(|(field, _)| field));
-                    let meant = nearest.map(|field| format!("{path}.{field}"));
-                    self.fault(&field_path, given.at, "an agent has no such field".to_owned(), meant);
+                    let nearest =
+                        keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
+                    let suggestion = nearest.map(|field| format!("{path}.{field}"));
+                    self.add_problem(
+                        &field_path,
+                        given.at,
+                        "an agent has no such field".to_owned(),
+                        suggestion,
+                    );
                 }
             }
         }

@@ -22,7 +22,7 @@ pub struct Config {
     /// The project's file, if there is one.
     pub project_file: Option<PathBuf>,
     /// Where the user's file would be, whether or not it exists.
-    pub(crate) located: Option<UserFile>,
+    pub(crate) user_file_location: Option<UserFile>,
     pub(crate) home: Option<PathBuf>,
 }
 
@@ -40,7 +40,14 @@ impl Config {
     /// What holds when nobody has configured anything.
     pub fn defaults(cores: usize) -> Config {
         let (settings, warnings) = resolve(Layers::default(), cores);
-        Config { settings, warnings, user_file: None, project_file: None, located: None, home: None }
+        Config {
+            settings,
+            warnings,
+            user_file: None,
+            project_file: None,
+            user_file_location: None,
+            home: None,
+        }
     }
 
     /// Every key, set or not, in table order. The agents are one setting, `agents`.
@@ -97,12 +104,12 @@ impl Config {
     }
 
     /// A setting that is a word.
-    pub fn word(&self, key: &str) -> Option<&str> {
+    pub fn text(&self, key: &str) -> Option<&str> {
         self.value(key).and_then(Value::as_text)
     }
 
     /// A setting that is a list of words.
-    pub fn words(&self, key: &str) -> &[String] {
+    pub fn texts(&self, key: &str) -> &[String] {
         self.value(key).and_then(Value::as_list).unwrap_or_default()
     }
 
@@ -134,11 +141,11 @@ impl Setting {
 /// A secret stays out of logs, whoever prints the configuration.
 impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Setting");
-        shown.field("key", &self.key.name).field("origin", &self.origin);
+        let mut debug = f.debug_struct("Setting");
+        debug.field("key", &self.key.name).field("origin", &self.origin);
         if self.key.secret {
-            return shown.finish_non_exhaustive();
+            return debug.finish_non_exhaustive();
         }
-        shown.field("value", &self.value).finish()
+        debug.field("value", &self.value).finish()
     }
 }

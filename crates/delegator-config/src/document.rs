@@ -10,16 +10,16 @@ use toml::de::DeTable;
 
 use crate::check::Checker;
 use crate::keys::{self, Key, ProjectRight};
-use crate::layers::{Given, Layer};
-use crate::node::{Entry, Shape, entries_of_toml};
+use crate::layers::{Layer, SourcedValue};
+use crate::node::{Entry, Shape, entries_from_toml};
 use crate::origin::Origin;
-use crate::problem::{Fault, Position, Problem, ProblemSource};
+use crate::problem::{Position, Problem, ProblemSource, ValueProblem};
 
 /// The parser's words for a key written twice.
-const DUPLICATE: &str = "duplicate key";
+const DUPLICATE_KEY_MESSAGE: &str = "duplicate key";
 
 /// One broken quote can make every later line an error.
-const MOST_SYNTAX_ERRORS: usize = 20;
+const MAX_SYNTAX_ERRORS: usize = 20;
 
 /// Whose file it is, which decides what it may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,36 +32,43 @@ pub(crate) enum Owner {
 pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let starts_at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
-    let sound_until = errors.iter().filter(|error| error.message() != DUPLICATE).map(starts_at).min();
-    let checker = if sound_until.is_none() { Checker::new(home) } else { Checker::of_fragment(home) };
-    let mut reading = Reading { text, path, owner, checker, layer: Layer::new() };
-    reading.section("", &entries_of_toml(document.get_ref()));
-    let Reading { checker, layer, .. } = reading;
+    let reliable_until =
+        errors.iter().filter(|error| error.message() != DUPLICATE_KEY_MESSAGE).map(starts_at).min();
+    let checker = if reliable_until.is_none() { Checker::new(home) } else { Checker::for_fragment(home) };
+    let mut reader = DocumentReader { text, path, owner, checker, layer: Layer::new() };
+    reader.read_section("", &entries_from_toml(document.get_ref()));
+    let DocumentReader { checker, layer, .. } = reader;
 
-    let is_cut = checker.is_full() || errors.len() > MOST_SYNTAX_ERRORS;
-    let is_sound = |fault: &Fault| sound_until.is_none_or(|end| fault.at.is_some_and(|at| at < end));
-    let mut faults: Vec<Fault> = checker.into_faults().into_iter().filter(is_sound).collect();
-    faults.extend(errors.iter().take(MOST_SYNTAX_ERRORS).map(|error| syntax_fault(text, error)));
-    faults.sort_by_key(|fault| fault.at);
-    if is_cut {
-        faults.push(Fault::new("", None, "there are more problems in this file than are told here"));
+    let is_truncated = checker.is_full() || errors.len() > MAX_SYNTAX_ERRORS;
+    let is_reliable =
+        |fault: &ValueProblem| reliable_until.is_none_or(|end| fault.at.is_some_and(|at| at < end));
+    let mut problems_found: Vec<ValueProblem> =
+        checker.into_problems().into_iter().filter(is_reliable).collect();
+    problems_found.extend(errors.iter().take(MAX_SYNTAX_ERRORS).map(|error| syntax_problem(text, error)));
+    problems_found.sort_by_key(|fault| fault.at);
+    if is_truncated {
+        problems_found.push(ValueProblem::new(
+            "",
+            None,
+            "there are more problems in this file than are told here",
+        ));
     }
-    let problems = faults.into_iter().map(|fault| located(fault, text, path, owner)).collect();
+    let problems = problems_found.into_iter().map(|fault| with_position(fault, text, path, owner)).collect();
     (layer, problems)
 }
 
-fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
+fn syntax_problem(text: &str, error: &toml::de::Error) -> ValueProblem {
     let span = error.span();
     let at = Some(span.as_ref().map_or(0, |span| span.start));
-    if error.message() != DUPLICATE {
-        return Fault::new("", at, format!("not valid TOML: {}", error.message()));
+    if error.message() != DUPLICATE_KEY_MESSAGE {
+        return ValueProblem::new("", at, format!("not valid TOML: {}", error.message()));
     }
     let key = span.and_then(|span| text.get(span)).unwrap_or_default();
-    Fault::new(key, at, "the key is set twice")
+    ValueProblem::new(key, at, "the key is set twice")
 }
 
-fn located(fault: Fault, text: &str, path: &Path, owner: Owner) -> Problem {
-    let position = fault.at.map(|at| position(text, at));
+fn with_position(value_problem: ValueProblem, text: &str, path: &Path, owner: Owner) -> Problem {
+    let position = value_problem.at.map(|at| position(text, at));
     Problem {
         source: match owner {
             Owner::User => ProblemSource::UserConfig,
@@ -70,9 +77,9 @@ fn located(fault: Fault, text: &str, path: &Path, owner: Owner) -> Problem {
         file: Some(path.to_owned()),
         line: position.map(|position| position.line),
         column: position.map(|position| position.column),
-        key: fault.key,
-        problem: fault.problem,
-        suggestion: fault.suggestion,
+        key: value_problem.key,
+        problem: value_problem.problem,
+        suggestion: value_problem.suggestion,
     }
 }
 
@@ -86,7 +93,7 @@ pub(crate) fn position(text: &str, at: usize) -> Position {
     }
 }
 
-struct Reading<'a> {
+struct DocumentReader<'a> {
     text: &'a str,
     path: &'a Path,
     owner: Owner,
@@ -94,9 +101,9 @@ struct Reading<'a> {
     layer: Layer,
 }
 
-impl Reading<'_> {
+impl DocumentReader<'_> {
     /// The keys of one section; the top of the file is the section without a name.
-    fn section(&mut self, section: &str, entries: &[Entry]) {
+    fn read_section(&mut self, section: &str, entries: &[Entry]) {
         for entry in entries {
             if self.checker.is_full() {
                 return;
@@ -104,30 +111,30 @@ impl Reading<'_> {
             let name =
                 if section.is_empty() { entry.name.clone() } else { format!("{section}.{}", entry.name) };
             // A quoted key with a dot in it is one name to TOML, and no name of ours.
-            let is_one_name = !entry.name.contains('.');
-            match keys::find(&name).filter(|_| is_one_name) {
-                Some(key) => self.key(key, entry),
-                None if is_one_name && keys::is_section(&name) => {
-                    self.subsection(&name, entry);
+            let is_undotted = !entry.name.contains('.');
+            match keys::find(&name).filter(|_| is_undotted) {
+                Some(key) => self.read_key(key, entry),
+                None if is_undotted && keys::is_section(&name) => {
+                    self.read_subsection(&name, entry);
                 }
-                None => self.unknown(section, &name, entry),
+                None => self.report_unknown(section, &name, entry),
             }
         }
     }
 
-    fn subsection(&mut self, name: &str, entry: &Entry) {
+    fn read_subsection(&mut self, name: &str, entry: &Entry) {
         match &entry.node.shape {
-            Shape::Table(entries) => self.section(name, entries),
+            Shape::Table(entries) => self.read_section(name, entries),
             other => {
-                let problem = format!("expected a table, found {}", other.described());
-                self.checker.fault(name, entry.node.at, problem, None);
+                let problem = format!("expected a table, found {}", other.describe());
+                self.checker.add_problem(name, entry.node.at, problem, None);
             }
         }
     }
 
-    fn key(&mut self, key: &'static Key, entry: &Entry) {
+    fn read_key(&mut self, key: &'static Key, entry: &Entry) {
         if self.owner == Owner::Project && key.project == ProjectRight::None {
-            self.checker.fault(key.name, entry.at, project_rights(), None);
+            self.checker.add_problem(key.name, entry.at, project_rights(), None);
             return;
         }
         let Some(value) = self.checker.value(&key.kind, key.name, &entry.node) else { return };
@@ -137,20 +144,20 @@ impl Reading<'_> {
             Owner::User => Origin::UserConfig { path, position },
             Owner::Project => Origin::Project { path, position },
         };
-        self.layer.insert(key.name, Given { value, origin });
+        self.layer.insert(key.name, SourcedValue { value, origin });
     }
 
-    fn unknown(&mut self, section: &str, name: &str, entry: &Entry) {
+    fn report_unknown(&mut self, section: &str, name: &str, entry: &Entry) {
         let misplaced = (!section.is_empty()).then(|| keys::find(&entry.name)).flatten();
         match misplaced {
             Some(key) => {
                 let problem =
                     "this key belongs at the top of the file, before the first [section]".to_owned();
-                self.checker.fault(name, entry.at, problem, Some(key.name.to_owned()));
+                self.checker.add_problem(name, entry.at, problem, Some(key.name.to_owned()));
             }
             None => {
                 let nearest = keys::nearest(name).map(str::to_owned);
-                self.checker.fault(name, entry.at, "there is no such key".to_owned(), nearest);
+                self.checker.add_problem(name, entry.at, "there is no such key".to_owned(), nearest);
             }
         }
     }

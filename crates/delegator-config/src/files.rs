@@ -8,15 +8,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// No honest configuration comes near this.
-const LARGEST_FILE: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Links one may have to follow before it is a circle.
-const MOST_LINKS: usize = 16;
+const MAX_LINKS: usize = 16;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadFault {
+pub(crate) enum ReadError {
     #[error("the file does not exist")]
     Missing,
     #[error("this is a directory, not a file")]
@@ -33,33 +33,33 @@ pub(crate) enum ReadFault {
 
 /// Whether there is nothing at this path. What cannot be told is left for reading to complain about.
 pub(crate) fn is_missing(path: &Path) -> bool {
-    path.metadata().is_err_and(|error| matches!(ReadFault::from(error), ReadFault::Missing))
+    path.metadata().is_err_and(|error| matches!(ReadError::from(error), ReadError::Missing))
 }
 
 /// The text of a file, without a byte order mark.
-pub(crate) fn read_text(path: &Path) -> Result<String, ReadFault> {
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     let kind = path.metadata()?.file_type();
     if kind.is_dir() {
-        return Err(ReadFault::Directory);
+        return Err(ReadError::Directory);
     }
     if !kind.is_file() {
-        return Err(ReadFault::Special);
+        return Err(ReadError::Special);
     }
     let mut bytes = Vec::new();
     // One byte more than allowed is enough to know; the size told beforehand need not be true.
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|size| size > LARGEST_FILE) {
-        return Err(ReadFault::TooLarge);
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_FILE_BYTES) {
+        return Err(ReadError::TooLarge);
     }
     let text = String::from_utf8(bytes)
-        .map_err(|error| ReadFault::NotUtf8 { at: error.utf8_error().valid_up_to() + 1 })?;
+        .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() + 1 })?;
     Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
 }
 
 /// Puts a new file in the place of an old one, in one step: whoever reads sees the one or the other. A link is followed,
 /// not replaced.
 pub fn replace_text(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let target = followed(path)?;
+    let target = resolve_links(path)?;
     let directory = target.parent().unwrap_or(Path::new("/"));
     // Made for its owner only, and opened up, if at all, when it is whole.
     let mut new = tempfile::Builder::new().prefix(".mcp-delegator-").tempfile_in(directory)?;
@@ -71,22 +71,22 @@ pub fn replace_text(path: &Path, text: &str, mode: u32) -> io::Result<()> {
 }
 
 /// Where a chain of links ends, whether or not there is a file yet.
-fn followed(path: &Path) -> io::Result<PathBuf> {
-    let mut place = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        match fs::read_link(&place) {
-            Ok(to) => place = place.parent().unwrap_or(Path::new("/")).join(to),
-            Err(_) => return Ok(place),
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(to) => target = target.parent().unwrap_or(Path::new("/")).join(to),
+            Err(_) => return Ok(target),
         }
     }
     Err(io::Error::other("too many links"))
 }
 
-impl From<io::Error> for ReadFault {
+impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ReadFault::Missing,
-            _ => ReadFault::Io(error),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ReadError::Missing,
+            _ => ReadError::Io(error),
         }
     }
 }

@@ -9,7 +9,7 @@ mod table;
 use std::fmt;
 
 use delegator_domain::loader_variables::is_loader_variable;
-use delegator_domain::names;
+use delegator_domain::similar_names;
 
 pub use table::KEYS;
 
@@ -20,14 +20,14 @@ pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
 const AGENT_FIELD_PREFIX: &str = "agents.<name>.";
 
 /// No key is this long, and comparing names costs the product of their lengths: a longer one gets no suggestion.
-const LONGEST_MISSPELLING: usize = 64;
+const MAX_TYPED_BYTES: usize = 64;
 
 /// One configuration key.
 #[derive(Debug)]
 pub struct Key {
     /// Dotted for a key in a section (`budget.task_tokens`); `agents.<name>.command` for a field of an agent.
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub default: DefaultValue,
     pub project: ProjectRight,
     pub scope: Scope,
@@ -39,7 +39,7 @@ pub struct Key {
 
 /// What values a key takes.
 #[derive(Debug)]
-pub enum Kind {
+pub enum ValueKind {
     Bool,
     /// A whole number within bounds, both included.
     Integer {
@@ -50,8 +50,8 @@ pub enum Kind {
     /// One of a closed set. Where a project may lower the value, the set is in ascending order.
     Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
-    Text(Form),
-    Texts(Form),
+    Text(TextFormat),
+    Texts(TextFormat),
     Paths,
     /// The name of a program to look up on PATH, or its absolute path.
     Program,
@@ -67,7 +67,7 @@ pub enum Kind {
 
 /// What a free text must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum TextFormat {
     /// Anything a program can be given as an argument.
     Argument,
     ToolPrefix,
@@ -121,7 +121,7 @@ impl Key {
 
     /// The command-line flag that sets this key, where a command offers one.
     pub fn flag(&self) -> String {
-        flag_of(self.name)
+        flag_name(self.name)
     }
 
     /// The field's own name, if this entry is a field of an agent.
@@ -136,7 +136,7 @@ impl Key {
 }
 
 /// How a flag for a key of this name is spelled, whether or not there is such a key.
-pub(crate) fn flag_of(name: &str) -> String {
+pub(crate) fn flag_name(name: &str) -> String {
     format!("--{}", name.replace(['.', '_'], "-"))
 }
 
@@ -163,30 +163,35 @@ pub(crate) fn is_section(name: &str) -> bool {
 /// The key that was probably meant by a name that is none: one spelled alike, or the same name in a section.
 pub(crate) fn nearest(typed: &str) -> Option<&'static str> {
     let own_name = |key: &'static Key| key.name.rsplit('.').next().unwrap_or(key.name);
-    nearest_of(typed, settings().map(|key| key.name))
+    nearest_among(typed, settings().map(|key| key.name))
         .or_else(|| settings().find(|key| own_name(key) == typed).map(|key| key.name))
 }
 
 /// [`names::nearest`], for words short enough to be a misspelling at all.
-pub(crate) fn nearest_of(typed: &str, known: impl IntoIterator<Item = &'static str>) -> Option<&'static str> {
-    if typed.len() > LONGEST_MISSPELLING { None } else { names::nearest(typed, known) }
+pub(crate) fn nearest_among(
+    typed: &str,
+    known: impl IntoIterator<Item = &'static str>,
+) -> Option<&'static str> {
+    if typed.len() > MAX_TYPED_BYTES { None } else { similar_names::nearest(typed, known) }
 }
 
-impl Form {
+impl TextFormat {
     pub(crate) fn accepts(self, text: &str) -> bool {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         match self {
-            Form::Argument => !text.contains('\0'),
-            Form::ToolPrefix => text.len() <= 32 && text.chars().all(|c| is_word(c) || c == '-'),
-            Form::ToolName => (1..=64).contains(&text.len()) && text.chars().all(|c| is_word(c) || c == '-'),
-            Form::VariableName => {
+            TextFormat::Argument => !text.contains('\0'),
+            TextFormat::ToolPrefix => text.len() <= 32 && text.chars().all(|c| is_word(c) || c == '-'),
+            TextFormat::ToolName => {
+                (1..=64).contains(&text.len()) && text.chars().all(|c| is_word(c) || c == '-')
+            }
+            TextFormat::VariableName => {
                 text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
             }
-            Form::PassedVariable => Form::VariableName.accepts(text) && !is_loader_variable(text),
-            Form::ProgramName => {
+            TextFormat::PassedVariable => TextFormat::VariableName.accepts(text) && !is_loader_variable(text),
+            TextFormat::ProgramName => {
                 !matches!(text, "" | "." | "..") && !text.contains(['/', '\0']) && text.len() <= 255
             }
-            Form::DatabaseUrl => {
+            TextFormat::DatabaseUrl => {
                 ["postgres://", "postgresql://"]
                     .iter()
                     .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
@@ -196,39 +201,43 @@ impl Form {
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for TextFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Form::Argument => "text without a NUL character",
-            Form::ToolPrefix => "at most 32 letters, digits, `_` or `-`",
-            Form::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
-            Form::VariableName => "a variable name (letters, digits and `_`, no digit first)",
-            Form::PassedVariable => {
+            TextFormat::Argument => "text without a NUL character",
+            TextFormat::ToolPrefix => "at most 32 letters, digits, `_` or `-`",
+            TextFormat::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
+            TextFormat::VariableName => "a variable name (letters, digits and `_`, no digit first)",
+            TextFormat::PassedVariable => {
                 "a variable name (letters, digits and `_`, no digit first) that makes no program run code, as LD_PRELOAD would"
             }
-            Form::ProgramName => "a program name without `/`",
-            Form::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
+            TextFormat::ProgramName => "a program name without `/`",
+            TextFormat::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
         })
     }
 }
 
 /// What is expected of a value, as it stands in messages and in the reference.
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Bool => f.write_str("true or false"),
-            Kind::Integer { min, max, unit: "" } => write!(f, "a whole number from {min} to {max}"),
-            Kind::Integer { min, max, unit } => write!(f, "a whole number of {unit} from {min} to {max}"),
-            Kind::Choice(values) => write!(f, "one of {}", values.join(", ")),
-            Kind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
-            Kind::Text(form) => write!(f, "{form}"),
-            Kind::Texts(form) => write!(f, "a list, each item {form}"),
-            Kind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
-            Kind::Program => f.write_str("a program name, or an absolute path (`~/` is the home directory)"),
-            Kind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
-            Kind::ResumeArguments => f.write_str("a list of arguments, one of them holding {thread_id}"),
-            Kind::Labels => f.write_str("a table of texts"),
-            Kind::Agents => f.write_str("a table of agents, one table each"),
+            ValueKind::Bool => f.write_str("true or false"),
+            ValueKind::Integer { min, max, unit: "" } => write!(f, "a whole number from {min} to {max}"),
+            ValueKind::Integer { min, max, unit } => {
+                write!(f, "a whole number of {unit} from {min} to {max}")
+            }
+            ValueKind::Choice(values) => write!(f, "one of {}", values.join(", ")),
+            ValueKind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
+            ValueKind::Text(form) => write!(f, "{form}"),
+            ValueKind::Texts(form) => write!(f, "a list, each item {form}"),
+            ValueKind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
+            ValueKind::Program => {
+                f.write_str("a program name, or an absolute path (`~/` is the home directory)")
+            }
+            ValueKind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
+            ValueKind::ResumeArguments => f.write_str("a list of arguments, one of them holding {thread_id}"),
+            ValueKind::Labels => f.write_str("a table of texts"),
+            ValueKind::Agents => f.write_str("a table of agents, one table each"),
         }
     }
 }

@@ -7,13 +7,13 @@ use crate::value::Value;
 
 /// A checked value and where it was set.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct SourcedValue {
     pub(crate) value: Value,
     pub(crate) origin: Origin,
 }
 
 /// All that one source sets, by key name.
-pub(crate) type Layer = BTreeMap<&'static str, Given>;
+pub(crate) type Layer = BTreeMap<&'static str, SourcedValue>;
 
 /// All sources above the defaults.
 #[derive(Clone, Debug, Default)]

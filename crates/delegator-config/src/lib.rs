@@ -30,7 +30,7 @@ mod reference;
 mod resolve;
 mod sources;
 mod value;
-mod words;
+mod variables_and_flags;
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ use locations::UserFile;
 
 pub use config::{Config, Setting};
 pub use files::replace_text;
-pub use keys::{DefaultValue, Form, KEYS, Key, Kind, ProjectRight, Scope, VARIABLE_PREFIX};
+pub use keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, TextFormat, VARIABLE_PREFIX, ValueKind};
 pub use locations::{environments_file, state_dir};
 pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
@@ -52,35 +52,35 @@ pub use value::{Agent, Value};
 const BROKEN_PROJECT: &str = "W_CONFIG_004";
 
 /// All sources, read.
-struct Read {
+struct LoadedSources {
     layers: Layers,
     problems: Vec<Problem>,
-    located: Option<UserFile>,
+    user_file_location: Option<UserFile>,
     user_file: Option<PathBuf>,
     project_file: Option<PathBuf>,
 }
 
 /// Reads every source and decides every key, as for a task in the current directory.
 pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
-    decided(sources, read(sources))
+    build_config(sources, read_sources(sources))
 }
 
 /// The configuration of a call in the current directory. The limits a project sets belong to the tasks in its work
 /// tree, see [`Config::for_work_tree`]; a broken project file is a warning here.
 pub fn load_for_call(sources: &Sources) -> Result<Config, ConfigError> {
-    let mut read = read(sources);
+    let mut loaded = read_sources(sources);
     let is_project = |problem: &Problem| problem.source == ProblemSource::Project;
-    let (broken, problems) = read.problems.into_iter().partition(is_project);
-    read.problems = problems;
+    let (broken, problems) = loaded.problems.into_iter().partition(is_project);
+    loaded.problems = problems;
     let mut warnings: Vec<ConfigWarning> = broken.iter().map(broken_project).collect();
     if broken.is_empty() {
         // Values that are not lower are reported where they stand, whichever task they would be for.
-        warnings.extend(resolve::resolve(read.layers.clone(), sources.cores).1);
-        read.layers.project.retain(|name, _| keys::find(name).is_some_and(|key| key.scope == Scope::Call));
+        warnings.extend(resolve::resolve(loaded.layers.clone(), sources.cores).1);
+        loaded.layers.project.retain(|name, _| keys::find(name).is_some_and(|key| key.scope == Scope::Call));
     } else {
-        read.layers.project.clear();
+        loaded.layers.project.clear();
     }
-    let mut config = decided(sources, read)?;
+    let mut config = build_config(sources, loaded)?;
     warnings.retain(|warning| !config.warnings.contains(warning));
     config.warnings.extend(warnings);
     Ok(config)
@@ -91,29 +91,39 @@ fn broken_project(problem: &Problem) -> ConfigWarning {
     ConfigWarning { code: BROKEN_PROJECT, message }
 }
 
-fn read(sources: &Sources) -> Read {
+fn read_sources(sources: &Sources) -> LoadedSources {
     let mut problems = Vec::new();
-    let located = told(locations::user_file(sources), &mut problems);
-    let project_file = told(locations::project_file(&sources.current_dir, located.as_ref()), &mut problems);
-    let user_file = located.clone().filter(|file| file.is_named || !files::is_missing(&file.path));
+    let user_file_location = collect_problems(locations::user_file(sources), &mut problems);
+    let project_file = collect_problems(
+        locations::project_file(&sources.current_dir, user_file_location.as_ref()),
+        &mut problems,
+    );
+    let user_file =
+        user_file_location.clone().filter(|file| file.is_explicit || !files::is_missing(&file.path));
     let home = sources.home();
-    let read_user = |file: &UserFile| read_file(&file.path, Owner::User, file.blamed(), home);
+    let read_user = |file: &UserFile| read_file(&file.path, Owner::User, file.problem_source(), home);
     let read_project = |path: &PathBuf| read_file(path, Owner::Project, ProblemSource::Project, home);
-    let mut told_of = |(layer, found): (Layer, Vec<Problem>)| {
+    let mut collect_layer = |(layer, found): (Layer, Vec<Problem>)| {
         problems.extend(found);
         layer
     };
     let layers = Layers {
-        user: user_file.as_ref().map(read_user).map(&mut told_of).unwrap_or_default(),
-        project: project_file.as_ref().map(read_project).map(&mut told_of).unwrap_or_default(),
-        environment: told_of(words::read_environment(sources)),
-        flags: told_of(words::read_flags(sources)),
+        user: user_file.as_ref().map(read_user).map(&mut collect_layer).unwrap_or_default(),
+        project: project_file.as_ref().map(read_project).map(&mut collect_layer).unwrap_or_default(),
+        environment: collect_layer(variables_and_flags::read_environment(sources)),
+        flags: collect_layer(variables_and_flags::read_flags(sources)),
     };
-    Read { layers, problems, located, user_file: user_file.map(|file| file.path), project_file }
+    LoadedSources {
+        layers,
+        problems,
+        user_file_location,
+        user_file: user_file.map(|file| file.path),
+        project_file,
+    }
 }
 
-fn decided(sources: &Sources, read: Read) -> Result<Config, ConfigError> {
-    let Read { layers, mut problems, located, user_file, project_file } = read;
+fn build_config(sources: &Sources, loaded: LoadedSources) -> Result<Config, ConfigError> {
+    let LoadedSources { layers, mut problems, user_file_location: located, user_file, project_file } = loaded;
     let (settings, mut warnings) = resolve::resolve(layers, sources.cores);
     // With a value missing because it is wrong, a contradiction may be one with a value nobody wrote.
     if problems.is_empty() {
@@ -122,16 +132,16 @@ fn decided(sources: &Sources, read: Read) -> Result<Config, ConfigError> {
     if !problems.is_empty() {
         return Err(ConfigError { problems });
     }
-    warnings.extend(words::unknown_variables(sources));
+    warnings.extend(variables_and_flags::unknown_variables(sources));
     let home = sources.home().map(Path::to_owned);
-    Ok(Config { settings, warnings, user_file, project_file, located, home })
+    Ok(Config { settings, warnings, user_file, project_file, user_file_location: located, home })
 }
 
 impl Config {
     /// Where the user's configuration is, or would be. A file that was named by a variable may lie anywhere, and does not
     /// count.
     pub fn user_directory(&self) -> Option<&Path> {
-        self.located.as_ref().filter(|file| !file.is_named)?.path.parent()
+        self.user_file_location.as_ref().filter(|file| !file.is_explicit)?.path.parent()
     }
 
     /// The configuration of a task in this directory: this one, with what the project file of the directory's work tree
@@ -141,24 +151,27 @@ impl Config {
             return Ok(Config { project_file: None, ..self.clone() });
         };
         let mut config = Config { project_file: Some(path), ..self.clone() };
-        config.warnings = resolve::lower_for_tasks(&mut config.settings, layer);
+        config.warnings = resolve::apply_project_layer(&mut config.settings, layer);
         Ok(config)
     }
 
     /// This configuration with the limits of a further directory the task may write to. What else its project sets, such
     /// as labels, is for tasks that work there.
-    pub fn limited_by(&self, directory: &Path) -> Result<Config, ConfigError> {
+    pub fn with_limits_of(&self, directory: &Path) -> Result<Config, ConfigError> {
         let Some((_, mut layer)) = self.project_of(directory)? else { return Ok(self.clone()) };
-        let is_limit = |name: &str| keys::find(name).is_some_and(|key| key.project == ProjectRight::Lower);
-        layer.retain(|name, _| is_limit(name));
+        let is_lowerable =
+            |name: &str| keys::find(name).is_some_and(|key| key.project == ProjectRight::Lower);
+        layer.retain(|name, _| is_lowerable(name));
         let mut config = self.clone();
-        config.warnings.extend(resolve::lower_for_tasks(&mut config.settings, layer));
+        config.warnings.extend(resolve::apply_project_layer(&mut config.settings, layer));
         Ok(config)
     }
 
     /// The project file of a directory's work tree, and what it sets.
     fn project_of(&self, directory: &Path) -> Result<Option<(PathBuf, Layer)>, ConfigError> {
-        let Some(path) = locations::project_file(directory, self.located.as_ref())? else { return Ok(None) };
+        let Some(path) = locations::project_file(directory, self.user_file_location.as_ref())? else {
+            return Ok(None);
+        };
         let (layer, problems) =
             read_file(&path, Owner::Project, ProblemSource::Project, self.home.as_deref());
         if problems.is_empty() { Ok(Some((path, layer))) } else { Err(ConfigError { problems }) }
@@ -166,7 +179,7 @@ impl Config {
 }
 
 /// The file that was found, with what went wrong told among the rest.
-fn told<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec<Problem>) -> Option<T> {
+fn collect_problems<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec<Problem>) -> Option<T> {
     found.unwrap_or_else(|error| {
         problems.extend(error.problems);
         None
@@ -174,9 +187,14 @@ fn told<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec<Problem>) -
 }
 
 /// What a file sets. `blamed` is the source at fault if the file cannot be read at all.
-fn read_file(path: &Path, owner: Owner, blamed: ProblemSource, home: Option<&Path>) -> (Layer, Vec<Problem>) {
+fn read_file(
+    path: &Path,
+    owner: Owner,
+    problem_source: ProblemSource,
+    home: Option<&Path>,
+) -> (Layer, Vec<Problem>) {
     match files::read_text(path) {
         Ok(text) => document::read(&text, path, owner, home),
-        Err(fault) => (Layer::new(), vec![Problem::of_source(blamed, Some(path), fault.to_string())]),
+        Err(error) => (Layer::new(), vec![Problem::of_source(problem_source, Some(path), error.to_string())]),
     }
 }

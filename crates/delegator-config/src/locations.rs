@@ -13,24 +13,24 @@ use crate::sources::Sources;
 
 const PROGRAM: &str = "mcp-delegator";
 const CONFIG_VARIABLE: &str = "MCP_DELEGATOR_CONFIG";
-const HOME_VARIABLE: &str = "MCP_DELEGATOR_HOME";
+const STATE_DIR_VARIABLE: &str = "MCP_DELEGATOR_HOME";
 const PROJECT_FILE: &str = ".mcp-delegator.toml";
 
 /// Variables of this program that set no key; `MCP_DELEGATOR_LOG` belongs to the log.
-pub(crate) const RESERVED_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, HOME_VARIABLE, "MCP_DELEGATOR_LOG"];
+pub(crate) const RESERVED_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, STATE_DIR_VARIABLE, "MCP_DELEGATOR_LOG"];
 
 /// The user's configuration file, whether or not it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UserFile {
     pub(crate) path: PathBuf,
     /// Somebody asked for exactly this file: it must be there.
-    pub(crate) is_named: bool,
+    pub(crate) is_explicit: bool,
 }
 
 impl UserFile {
     /// Whom to blame if the file cannot be used.
-    pub(crate) fn blamed(&self) -> ProblemSource {
-        if self.is_named {
+    pub(crate) fn problem_source(&self) -> ProblemSource {
+        if self.is_explicit {
             ProblemSource::Variable(CONFIG_VARIABLE.to_owned())
         } else {
             ProblemSource::UserConfig
@@ -40,38 +40,38 @@ impl UserFile {
 
 /// Where the registry and the task files live.
 pub fn state_dir(sources: &Sources) -> Result<PathBuf, ConfigError> {
-    let found =
-        named(sources, HOME_VARIABLE)?.or_else(|| standard(sources, "XDG_STATE_HOME", ".local/state"));
-    found.ok_or_else(|| nowhere(HOME_VARIABLE, "the state directory"))
+    let found = path_from_variable(sources, STATE_DIR_VARIABLE)?
+        .or_else(|| standard_dir(sources, "XDG_STATE_HOME", ".local/state"));
+    found.ok_or_else(|| unknown_location(STATE_DIR_VARIABLE, "the state directory"))
 }
 
 /// The list of cloud environments, beside the user's configuration file.
 pub fn environments_file(sources: &Sources) -> Result<PathBuf, ConfigError> {
-    let user_file =
-        user_file(sources)?.ok_or_else(|| nowhere(CONFIG_VARIABLE, "the configuration directory"))?;
+    let user_file = user_file(sources)?
+        .ok_or_else(|| unknown_location(CONFIG_VARIABLE, "the configuration directory"))?;
     Ok(user_file.path.with_file_name("environments.json"))
 }
 
 /// The user's configuration file; none if there is no home directory to look in.
 pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigError> {
-    if let Some(path) = named(sources, CONFIG_VARIABLE)? {
-        return Ok(Some(UserFile { path, is_named: true }));
+    if let Some(path) = path_from_variable(sources, CONFIG_VARIABLE)? {
+        return Ok(Some(UserFile { path, is_explicit: true }));
     }
-    let directory = standard(sources, "XDG_CONFIG_HOME", ".config");
-    Ok(directory.map(|directory| UserFile { path: directory.join("config.toml"), is_named: false }))
+    let directory = standard_dir(sources, "XDG_CONFIG_HOME", ".config");
+    Ok(directory.map(|directory| UserFile { path: directory.join("config.toml"), is_explicit: false }))
 }
 
 /// A path given by a variable of ours.
-fn named(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {
+fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(value) = sources.variable(variable) else { return Ok(None) };
     match paths::absolute(Path::new(value), sources.home()) {
         Ok(path) => Ok(Some(path)),
-        Err(fault) => Err(wrong_variable(variable, fault.to_string())),
+        Err(error) => Err(variable_problem(variable, error.to_string())),
     }
 }
 
 /// Our directory in one of the user's standard directories.
-fn standard(sources: &Sources, xdg_variable: &str, below_home: &str) -> Option<PathBuf> {
+fn standard_dir(sources: &Sources, xdg_variable: &str, below_home: &str) -> Option<PathBuf> {
     let base = match sources.absolute_dir(xdg_variable) {
         Some(directory) => directory.to_owned(),
         None => sources.home()?.join(below_home),
@@ -79,11 +79,11 @@ fn standard(sources: &Sources, xdg_variable: &str, below_home: &str) -> Option<P
     Some(base.join(PROGRAM))
 }
 
-fn nowhere(variable: &str, what: &str) -> ConfigError {
-    wrong_variable(variable, format!("{what} is unknown: neither {variable} nor HOME is set"))
+fn unknown_location(variable: &str, what: &str) -> ConfigError {
+    variable_problem(variable, format!("{what} is unknown: neither {variable} nor HOME is set"))
 }
 
-fn wrong_variable(variable: &str, problem: String) -> ConfigError {
+fn variable_problem(variable: &str, problem: String) -> ConfigError {
     let source = ProblemSource::Variable(variable.to_owned());
     ConfigError { problems: vec![Problem::of_source(source, None, problem)] }
 }
@@ -109,7 +109,7 @@ pub(crate) fn project_file(
         .map(|directory| directory.join(PROJECT_FILE))
         .find(|path| exists(path) && !is_users_own(path));
     if let (Some(path), Some(root)) = (&found, directories.last()) {
-        refuse_way_out(path, root)?;
+        reject_link_out_of_project(path, root)?;
     }
     Ok(found)
 }
@@ -127,7 +127,7 @@ fn exists(path: &Path) -> bool {
 }
 
 /// A repository must not make the program read a file elsewhere on the machine.
-fn refuse_way_out(path: &Path, root: &Path) -> Result<(), ConfigError> {
+fn reject_link_out_of_project(path: &Path, root: &Path) -> Result<(), ConfigError> {
     let (Ok(real_path), Ok(real_root)) = (path.canonicalize(), root.canonicalize()) else {
         // A dangling link: reading it will say so.
         return Ok(());

@@ -6,8 +6,8 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::keys::Kind;
-use crate::problem::shown;
+use crate::keys::ValueKind;
+use crate::problem::quoted;
 
 /// A written value and, if it is from a file, the byte offset at which it begins.
 #[derive(Debug)]
@@ -41,10 +41,10 @@ pub(crate) struct Entry {
 
 impl Shape {
     /// What it is, for "found …".
-    pub(crate) fn described(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Shape::Bool(value) => value.to_string(),
-            Shape::Integer { written, .. } => shown(written),
+            Shape::Integer { written, .. } => quoted(written),
             Shape::Text(_) => "text".to_owned(),
             Shape::List(_) => "a list".to_owned(),
             Shape::Table(_) => "a table".to_owned(),
@@ -54,15 +54,15 @@ impl Shape {
 }
 
 /// The entries of a TOML table.
-pub(crate) fn entries_of_toml(table: &DeTable<'_>) -> Vec<Entry> {
+pub(crate) fn entries_from_toml(table: &DeTable<'_>) -> Vec<Entry> {
     let entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
         let name: &Spanned<std::borrow::Cow<'_, str>> = name;
-        Entry { name: name.get_ref().to_string(), at: Some(name.span().start), node: node_of_toml(value) }
+        Entry { name: name.get_ref().to_string(), at: Some(name.span().start), node: node_from_toml(value) }
     };
     table.iter().map(entry).collect()
 }
 
-fn node_of_toml(value: &Spanned<DeValue<'_>>) -> Node {
+fn node_from_toml(value: &Spanned<DeValue<'_>>) -> Node {
     let shape = match value.get_ref() {
         DeValue::String(text) => Shape::Text(text.to_string()),
         DeValue::Integer(number) => Shape::Integer {
@@ -72,13 +72,13 @@ fn node_of_toml(value: &Spanned<DeValue<'_>>) -> Node {
         DeValue::Float(_) => Shape::Other("a fraction"),
         DeValue::Boolean(value) => Shape::Bool(*value),
         DeValue::Datetime(_) => Shape::Other("a date or time"),
-        DeValue::Array(items) => Shape::List(items.iter().map(node_of_toml).collect()),
-        DeValue::Table(table) => Shape::Table(entries_of_toml(table)),
+        DeValue::Array(items) => Shape::List(items.iter().map(node_from_toml).collect()),
+        DeValue::Table(table) => Shape::Table(entries_from_toml(table)),
     };
     Node { at: Some(value.span().start), shape }
 }
 
-fn node_of_json(json: serde_json::Value) -> Node {
+fn node_from_json(json: serde_json::Value) -> Node {
     let shape = match json {
         serde_json::Value::Null => Shape::Other("null"),
         serde_json::Value::Bool(value) => Shape::Bool(value),
@@ -87,11 +87,11 @@ fn node_of_json(json: serde_json::Value) -> Node {
             Shape::Integer { value: number.as_u64(), written: number.to_string() }
         }
         serde_json::Value::String(text) => Shape::Text(text),
-        serde_json::Value::Array(items) => Shape::List(items.into_iter().map(node_of_json).collect()),
+        serde_json::Value::Array(items) => Shape::List(items.into_iter().map(node_from_json).collect()),
         serde_json::Value::Object(fields) => Shape::Table(
             fields
                 .into_iter()
-                .map(|(name, value)| Entry { name, at: None, node: node_of_json(value) })
+                .map(|(name, value)| Entry { name, at: None, node: node_from_json(value) })
                 .collect(),
         ),
     };
@@ -100,38 +100,42 @@ fn node_of_json(json: serde_json::Value) -> Node {
 
 /// Reads the text of a variable or flag as the kind of value its key takes. An empty list or table is no
 /// value at all (`Ok(None)`), because a variable has no other way to say "not set". The error is what is wrong.
-pub(crate) fn node_of_text(kind: &Kind, text: &str) -> Result<Option<Node>, String> {
+pub(crate) fn node_from_text(kind: &ValueKind, text: &str) -> Result<Option<Node>, String> {
     let word = text.trim();
     let shape = match kind {
-        Kind::Bool => match word.to_ascii_lowercase().as_str() {
+        ValueKind::Bool => match word.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Shape::Bool(true),
             "false" | "0" | "no" | "off" => Shape::Bool(false),
             _ => {
                 return Err(format!(
                     "expected true or false (or 1/0, yes/no, on/off), found {}",
-                    shown(word)
+                    quoted(word)
                 ));
             }
         },
-        Kind::Integer { .. } => {
+        ValueKind::Integer { .. } => {
             let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
             if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(format!("expected {kind}, found {}", shown(word)));
+                return Err(format!("expected {kind}, found {}", quoted(word)));
             }
             Shape::Integer { value: word.parse().ok(), written: word.to_owned() }
         }
-        Kind::Choice(_) => Shape::Text(word.to_owned()),
-        Kind::Text(_) | Kind::Program => Shape::Text(text.to_owned()),
-        Kind::Choices(_) | Kind::Texts(_) | Kind::Paths | Kind::Command | Kind::ResumeArguments => {
+        ValueKind::Choice(_) => Shape::Text(word.to_owned()),
+        ValueKind::Text(_) | ValueKind::Program => Shape::Text(text.to_owned()),
+        ValueKind::Choices(_)
+        | ValueKind::Texts(_)
+        | ValueKind::Paths
+        | ValueKind::Command
+        | ValueKind::ResumeArguments => {
             let text_node = |item: &str| Node { at: None, shape: Shape::Text(item.to_owned()) };
             Shape::List(items(text).map(text_node).collect())
         }
-        Kind::Labels => Shape::Table(items(text).map(label).collect::<Result<_, _>>()?),
-        Kind::Agents if word.is_empty() => Shape::Table(Vec::new()),
-        Kind::Agents => {
+        ValueKind::Labels => Shape::Table(items(text).map(label).collect::<Result<_, _>>()?),
+        ValueKind::Agents if word.is_empty() => Shape::Table(Vec::new()),
+        ValueKind::Agents => {
             let json =
                 serde_json::from_str(word).map_err(|error| format!("expected a JSON object: {error}"))?;
-            return Ok(Some(node_of_json(json)));
+            return Ok(Some(node_from_json(json)));
         }
     };
     let is_empty = match &shape {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PathFault {
+pub(crate) enum PathError {
     #[error("expected an absolute path (`~/` is the home directory)")]
     Relative,
     #[error("`~` cannot be replaced: HOME is not set to an absolute path")]
@@ -14,11 +14,11 @@ pub(crate) enum PathFault {
 }
 
 /// The path with a leading `~` replaced, if that makes it absolute.
-pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, PathFault> {
+pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, PathError> {
     match path.strip_prefix("~") {
-        Ok(rest) if rest.as_os_str().is_empty() => Ok(home.ok_or(PathFault::NoHome)?.to_owned()),
-        Ok(rest) => Ok(home.ok_or(PathFault::NoHome)?.join(rest)),
+        Ok(rest) if rest.as_os_str().is_empty() => Ok(home.ok_or(PathError::NoHome)?.to_owned()),
+        Ok(rest) => Ok(home.ok_or(PathError::NoHome)?.join(rest)),
         Err(_) if path.is_absolute() => Ok(path.to_owned()),
-        Err(_) => Err(PathFault::Relative),
+        Err(_) => Err(PathError::Relative),
     }
 }

@@ -80,7 +80,7 @@ impl Problem {
 
 /// Something found wrong with a value, before it is known which source the value is from.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ValueProblem {
     pub(crate) key: String,
     /// Byte offset in the text of the file, if the value is from one.
     pub(crate) at: Option<usize>,
@@ -88,13 +88,13 @@ pub(crate) struct Fault {
     pub(crate) suggestion: Option<String>,
 }
 
-impl Fault {
+impl ValueProblem {
     /// `key` may be any word of the input.
-    pub(crate) fn new(key: &str, at: Option<usize>, problem: impl Into<String>) -> Fault {
-        Fault { key: harmless(key), at, problem: problem.into(), suggestion: None }
+    pub(crate) fn new(key: &str, at: Option<usize>, problem: impl Into<String>) -> ValueProblem {
+        ValueProblem { key: escaped(key), at, problem: problem.into(), suggestion: None }
     }
 
-    pub(crate) fn without_place(self, source: ProblemSource) -> Problem {
+    pub(crate) fn into_problem(self, source: ProblemSource) -> Problem {
         Problem {
             source,
             file: None,
@@ -108,16 +108,16 @@ impl Fault {
 }
 
 /// A word of the input as it may stand in a message.
-pub(crate) fn shown(text: &str) -> String {
-    format!("`{}`", harmless(text))
+pub(crate) fn quoted(text: &str) -> String {
+    format!("`{}`", escaped(text))
 }
 
 /// A word of the input without what could mislead a terminal or bury the message.
-fn harmless(text: &str) -> String {
-    const LONGEST: usize = 80;
-    let head: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
-    format!("{head}{cut}")
+fn escaped(text: &str) -> String {
+    const MAX_CHARS: usize = 80;
+    let head: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
+    let ellipsis = if text.chars().nth(MAX_CHARS).is_some() { "…" } else { "" };
+    format!("{head}{ellipsis}")
 }
 
 impl fmt::Display for Problem {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::keys::{DefaultValue, KEYS, Key, Kind, ProjectRight, Scope};
+use crate::keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, ValueKind};
 
 /// A Markdown table of every key. The caller decides where it is written.
 pub fn reference() -> String {
@@ -44,12 +44,20 @@ fn variable_cell(key: &Key) -> String {
         return "in `MCP_DELEGATOR_AGENTS`".to_owned();
     };
     match key.kind {
-        Kind::Choices(_) | Kind::Texts(_) | Kind::Paths | Kind::Command | Kind::ResumeArguments => {
+        ValueKind::Choices(_)
+        | ValueKind::Texts(_)
+        | ValueKind::Paths
+        | ValueKind::Command
+        | ValueKind::ResumeArguments => {
             format!("`{variable}`, comma-separated")
         }
-        Kind::Labels => format!("`{variable}`, as `name=text,…`"),
-        Kind::Agents => format!("`{variable}`, a JSON object"),
-        Kind::Bool | Kind::Integer { .. } | Kind::Choice(_) | Kind::Text(_) | Kind::Program => {
+        ValueKind::Labels => format!("`{variable}`, as `name=text,…`"),
+        ValueKind::Agents => format!("`{variable}`, a JSON object"),
+        ValueKind::Bool
+        | ValueKind::Integer { .. }
+        | ValueKind::Choice(_)
+        | ValueKind::Text(_)
+        | ValueKind::Program => {
             format!("`{variable}`")
         }
     }

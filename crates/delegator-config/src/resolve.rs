@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::config::Setting;
 use crate::keys::{self, Key, ProjectRight, Scope};
-use crate::layers::{Given, Layer, Layers};
+use crate::layers::{Layer, Layers, SourcedValue};
 use crate::origin::{Origin, Source};
 use crate::problem::{ConfigWarning, Problem, ProblemSource};
 use crate::value::{Value, default_value};
@@ -15,7 +15,7 @@ use crate::value::{Value, default_value};
 const NOT_LOWER: &str = "W_CONFIG_003";
 
 /// Pairs of which the first must be less than the second, and why.
-const ASCENDING: [(&str, &str, &str); 2] = [
+const REQUIRED_ORDER: [(&str, &str, &str); 2] = [
     ("fleet_beat_sec", "fleet_cutoff_sec", "a worker must get the chance to beat before it gives up"),
     ("fleet_cutoff_sec", "fleet_lease_sec", "a worker must stop its agents before its tasks are given away"),
 ];
@@ -28,18 +28,18 @@ pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<Co
             let default = default_value(key, cores);
             let mut setting = Setting { key, value: default.clone(), default, origin: Origin::Default };
             setting.replace(layers.user.remove(key.name));
-            let mut refused = None;
+            let mut rejected = None;
             if let Some(given) = layers.project.remove(key.name) {
-                match admit(key, &given, setting.value.as_ref()) {
-                    Verdict::Taken => setting.replace(Some(given)),
-                    Verdict::Idle => {}
-                    Verdict::Refused => refused = Some(given),
+                match judge_project_value(key, &given, setting.value.as_ref()) {
+                    Verdict::Accepted => setting.replace(Some(given)),
+                    Verdict::NoEffect => {}
+                    Verdict::Rejected => rejected = Some(given),
                 }
             }
             setting.replace(layers.environment.remove(key.name));
             setting.replace(layers.flags.remove(key.name));
             // Told last, because only now is it known what holds instead.
-            warnings.extend(refused.map(|given| not_lower(key, &given, &setting)));
+            warnings.extend(rejected.map(|given| not_lower(key, &given, &setting)));
             setting
         })
         .collect();
@@ -48,23 +48,23 @@ pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<Co
 
 /// Applies what a project sets for the tasks in its work tree to settings that hold without it. Variables and flags win
 /// over it either way.
-pub(crate) fn lower_for_tasks(settings: &mut [Setting], mut project: Layer) -> Vec<ConfigWarning> {
+pub(crate) fn apply_project_layer(settings: &mut [Setting], mut project: Layer) -> Vec<ConfigWarning> {
     let mut warnings = Vec::new();
     for setting in settings.iter_mut().filter(|setting| setting.key.scope == Scope::Task) {
         let Some(given) = project.remove(setting.key.name) else { continue };
         let is_users_own = setting.source() > Source::Project;
-        match admit(setting.key, &given, setting.value.as_ref()) {
-            Verdict::Refused => warnings.push(not_lower(setting.key, &given, setting)),
-            Verdict::Taken if !is_users_own => setting.replace(Some(given)),
-            Verdict::Taken | Verdict::Idle => {}
+        match judge_project_value(setting.key, &given, setting.value.as_ref()) {
+            Verdict::Rejected => warnings.push(not_lower(setting.key, &given, setting)),
+            Verdict::Accepted if !is_users_own => setting.replace(Some(given)),
+            Verdict::Accepted | Verdict::NoEffect => {}
         }
     }
     warnings
 }
 
 impl Setting {
-    fn replace(&mut self, given: Option<Given>) {
-        if let Some(Given { value, origin }) = given {
+    fn replace(&mut self, given: Option<SourcedValue>) {
+        if let Some(SourcedValue { value, origin }) = given {
             self.value = Some(value);
             self.origin = origin;
         }
@@ -73,28 +73,28 @@ impl Setting {
 
 /// What becomes of a project's value.
 enum Verdict {
-    Taken,
+    Accepted,
     /// It changes nothing, and nobody need hear of it.
-    Idle,
-    Refused,
+    NoEffect,
+    Rejected,
 }
 
-fn admit(key: &Key, given: &Given, current: Option<&Value>) -> Verdict {
+fn judge_project_value(key: &Key, given: &SourcedValue, current: Option<&Value>) -> Verdict {
     if key.project == ProjectRight::Set {
-        return Verdict::Taken;
+        return Verdict::Accepted;
     }
     let ranks = (given.value.rank(&key.kind), current.and_then(|value| value.rank(&key.kind)));
     match ranks {
         (Some(project), Some(user)) => match project.cmp(&user) {
-            Ordering::Less => Verdict::Taken,
-            Ordering::Equal => Verdict::Idle,
-            Ordering::Greater => Verdict::Refused,
+            Ordering::Less => Verdict::Accepted,
+            Ordering::Equal => Verdict::NoEffect,
+            Ordering::Greater => Verdict::Rejected,
         },
-        _ => Verdict::Refused,
+        _ => Verdict::Rejected,
     }
 }
 
-fn not_lower(key: &Key, given: &Given, setting: &Setting) -> ConfigWarning {
+fn not_lower(key: &Key, given: &SourcedValue, setting: &Setting) -> ConfigWarning {
     ConfigWarning {
         code: NOT_LOWER,
         message: format!(
@@ -124,15 +124,15 @@ pub(crate) fn contradictions(settings: &[Setting]) -> Vec<Problem> {
         let problem =
             format!("{} ({small}) must be less than {} ({large}): {why}", less.key.name, more.key.name);
         // The stronger source spoke last, so it is the one that broke the order.
-        let blamed = if more.source() > less.source() { more } else { less };
-        blame(blamed, problem)
+        let culprit = if more.source() > less.source() { more } else { less };
+        problem_at_origin(culprit, problem)
     };
-    ASCENDING.iter().filter_map(check).collect()
+    REQUIRED_ORDER.iter().filter_map(check).collect()
 }
 
 /// A problem at the place that set the value; defaults are never to blame.
-fn blame(setting: &Setting, problem: String) -> Option<Problem> {
-    let (source, place) = match &setting.origin {
+fn problem_at_origin(setting: &Setting, problem: String) -> Option<Problem> {
+    let (source, location) = match &setting.origin {
         Origin::Default => return None,
         Origin::UserConfig { path, position } => (ProblemSource::UserConfig, Some((path, position))),
         Origin::Project { path, position } => (ProblemSource::Project, Some((path, position))),
@@ -140,9 +140,9 @@ fn blame(setting: &Setting, problem: String) -> Option<Problem> {
         Origin::Flag(name) => (ProblemSource::Flag(name.clone()), None),
     };
     Some(Problem {
-        line: place.map(|(_, position)| position.line),
-        column: place.map(|(_, position)| position.column),
+        line: location.map(|(_, position)| position.line),
+        column: location.map(|(_, position)| position.column),
         key: setting.key.name.to_owned(),
-        ..Problem::of_source(source, place.map(|(path, _)| path.as_path()), problem)
+        ..Problem::of_source(source, location.map(|(path, _)| path.as_path()), problem)
     })
 }

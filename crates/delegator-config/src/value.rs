@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::keys::{DefaultValue, Key, Kind};
+use crate::keys::{DefaultValue, Key, ValueKind};
 
 /// A value that has passed the check of its key. Which variant it is follows from the key's [`Kind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,14 +53,14 @@ impl Value {
     /// The value as JSON. A path that is not UTF-8 is shown as nearly as JSON can.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
-        let shown = |path: &PathBuf| Json::from(path.to_string_lossy());
+        let path_json = |path: &PathBuf| Json::from(path.to_string_lossy());
         match self {
             Value::Bool(value) => Json::from(*value),
             Value::Integer(value) => Json::from(*value),
             Value::Text(text) => Json::from(text.as_str()),
             Value::List(items) => Json::from(items.as_slice()),
-            Value::Path(path) => shown(path),
-            Value::Paths(paths) => paths.iter().map(shown).collect(),
+            Value::Path(path) => path_json(path),
+            Value::Paths(paths) => paths.iter().map(path_json).collect(),
             Value::Labels(labels) => {
                 labels.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
             }
@@ -76,10 +76,10 @@ impl Value {
     }
 
     /// Where the value stands in the order in which "lower" is meant, for values that have one.
-    pub(crate) fn rank(&self, kind: &Kind) -> Option<u64> {
+    pub(crate) fn rank(&self, kind: &ValueKind) -> Option<u64> {
         match (self, kind) {
             (Value::Integer(number), _) => Some(*number),
-            (Value::Text(text), Kind::Choice(ascending)) => {
+            (Value::Text(text), ValueKind::Choice(ascending)) => {
                 ascending.iter().position(|choice| choice == text).and_then(|at| u64::try_from(at).ok())
             }
             _ => None,
@@ -93,13 +93,15 @@ pub(crate) fn default_value(key: &Key, cores: usize) -> Option<Value> {
         DefaultValue::Unset(_) | DefaultValue::Required => return None,
         DefaultValue::Bool(value) => Value::Bool(value),
         DefaultValue::Integer(number) => Value::Integer(number),
-        DefaultValue::Text(text) if matches!(key.kind, Kind::Program) => Value::Path(PathBuf::from(text)),
+        DefaultValue::Text(text) if matches!(key.kind, ValueKind::Program) => {
+            Value::Path(PathBuf::from(text))
+        }
         DefaultValue::Text(text) => Value::Text(text.to_owned()),
-        DefaultValue::List(items) if matches!(key.kind, Kind::Paths) => {
+        DefaultValue::List(items) if matches!(key.kind, ValueKind::Paths) => {
             Value::Paths(items.iter().map(PathBuf::from).collect())
         }
         DefaultValue::List(items) => Value::List(items.iter().map(|item| (*item).to_owned()).collect()),
-        DefaultValue::EmptyTable if matches!(key.kind, Kind::Agents) => Value::Agents(BTreeMap::new()),
+        DefaultValue::EmptyTable if matches!(key.kind, ValueKind::Agents) => Value::Agents(BTreeMap::new()),
         DefaultValue::EmptyTable => Value::Labels(BTreeMap::new()),
         DefaultValue::Cores => Value::Integer(u64::try_from(cores).unwrap_or(u64::MAX).max(2)),
     })

@@ -151,7 +151,7 @@ fn agents_carry_their_defaults() {
 }
 
 #[test]
-fn a_project_only_lowers_and_what_does_not_is_ignored_aloud() {
+fn a_project_value_that_is_not_lower_is_ignored_with_a_warning() {
     let machine = Machine::new().user("hard_timeout_sec = 100\nmax_mode = \"danger-full-access\"\n").project(
         "hard_timeout_sec = 101\nidle_timeout_sec = 299\nmax_mode = \"workspace-write\"\nmax_depth = 3\n\
          max_processes = 5000\n",
@@ -179,7 +179,7 @@ fn a_project_only_lowers_and_what_does_not_is_ignored_aloud() {
 }
 
 #[test]
-fn all_problems_of_all_sources_come_together() {
+fn all_problems_of_all_sources_are_reported_together() {
     let machine = Machine::new()
         .user("max_concurrent = 0\n")
         .project("codex_bin = \"/x\"\n")
@@ -196,16 +196,16 @@ fn all_problems_of_all_sources_come_together() {
             ProblemSource::Flag("--log-level".to_owned()),
         ]
     );
-    let told = load(&machine.sources).unwrap_err().to_string();
+    let message = load(&machine.sources).unwrap_err().to_string();
     let user = machine.user_path();
     assert_eq!(
-        told.lines().next().unwrap(),
+        message.lines().next().unwrap(),
         format!(
             "{}:1:18: max_concurrent: expected a whole number from 1 to 10000, found `0`",
             user.display()
         )
     );
-    assert_eq!(told.lines().count(), 4);
+    assert_eq!(message.lines().count(), 4);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn beat_cutoff_and_lease_keep_their_order() {
 }
 
 #[test]
-fn a_named_file_must_be_there_and_a_usual_one_need_not() {
+fn an_explicit_file_must_exist_and_the_standard_one_need_not() {
     let machine = Machine::new();
     let missing = machine.temp.path().join("missing.toml");
     let machine = machine.variable("MCP_DELEGATOR_CONFIG", &missing);
@@ -250,7 +250,7 @@ fn a_named_file_must_be_there_and_a_usual_one_need_not() {
 }
 
 #[test]
-fn the_users_own_file_is_no_project_file() {
+fn the_user_file_is_never_used_as_project_file() {
     let machine = Machine::new().project("codex_bin = \"/mine\"\n");
     let path = machine.project_path();
     let config = machine.variable("MCP_DELEGATOR_CONFIG", path).load();
@@ -259,7 +259,7 @@ fn the_users_own_file_is_no_project_file() {
 }
 
 #[test]
-fn a_secret_is_in_no_debug_output() {
+fn debug_output_never_contains_a_secret() {
     let machine = Machine::new().variable("MCP_DELEGATOR_DATABASE_URL", "postgres://u:hunter2@h/d");
     let config = machine.load();
     assert_eq!(value(&config, "database_url").0, "postgres://u:hunter2@h/d");

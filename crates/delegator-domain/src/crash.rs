@@ -87,45 +87,45 @@ crash_points! {
 }
 
 impl CrashPoint {
-    pub fn named(name: &str) -> Option<CrashPoint> {
+    pub fn from_name(name: &str) -> Option<CrashPoint> {
         CrashPoint::ALL.iter().copied().find(|point| point.name() == name)
     }
 }
 
 /// What happens at a point.
 #[cfg(debug_assertions)]
-pub type WhatHappens = Box<dyn Fn(CrashPoint) + Send + Sync>;
+pub type CrashHook = Box<dyn Fn(CrashPoint) + Send + Sync>;
 
 #[cfg(debug_assertions)]
-static ARMED: OnceLock<WhatHappens> = OnceLock::new();
+static CRASH_HOOK: OnceLock<CrashHook> = OnceLock::new();
 
 /// Says what happens at every point from now on in this process; the first word counts.
 #[cfg(debug_assertions)]
-pub fn arm(happens: WhatHappens) {
-    let _ = ARMED.set(happens);
+pub fn set_crash_hook(hook: CrashHook) {
+    let _ = CRASH_HOOK.set(hook);
 }
 
 #[cfg(debug_assertions)]
-static INHERITED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+static INHERITED_VARIABLES: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
 /// Sets the variables that supervisors started by this process inherit, so that a test can arm them, too; the first
 /// call counts.
 #[cfg(debug_assertions)]
-pub fn set_inherited(variables: Vec<(OsString, OsString)>) {
-    let _ = INHERITED.set(variables);
+pub fn set_inherited_variables(variables: Vec<(OsString, OsString)>) {
+    let _ = INHERITED_VARIABLES.set(variables);
 }
 
 /// The variables of a test that supervisors inherit.
 #[cfg(debug_assertions)]
-pub fn inherited() -> Vec<(OsString, OsString)> {
-    INHERITED.get().cloned().unwrap_or_default()
+pub fn inherited_variables() -> Vec<(OsString, OsString)> {
+    INHERITED_VARIABLES.get().cloned().unwrap_or_default()
 }
 
 /// Says that a durable step has just been made.
 #[cfg(debug_assertions)]
 pub fn crash_point(point: CrashPoint) {
-    if let Some(happens) = ARMED.get() {
-        happens(point);
+    if let Some(hook) = CRASH_HOOK.get() {
+        hook(point);
     }
 }
 
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn every_point_is_found_by_its_own_name() {
         for point in CrashPoint::ALL {
-            assert_eq!(CrashPoint::named(point.name()), Some(*point));
+            assert_eq!(CrashPoint::from_name(point.name()), Some(*point));
             assert!(point.name().contains(": "), "{point:?} belongs to no story");
         }
-        assert_eq!(CrashPoint::named("nowhere"), None);
+        assert_eq!(CrashPoint::from_name("nowhere"), None);
     }
 }

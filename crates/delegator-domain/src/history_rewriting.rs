@@ -6,17 +6,17 @@
 
 /// What was found, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewriting {
+pub struct DestructiveRequest {
     /// As the text has it.
     pub phrase: String,
     /// Characters before it.
     pub position: usize,
-    pub what: &'static str,
+    pub description: &'static str,
     pub alternative: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Operation {
     ForcePush,
     HardReset,
     FilterHistory,
@@ -24,24 +24,28 @@ enum Kind {
     CleanIgnored,
 }
 
-impl Kind {
-    fn what(self) -> &'static str {
+impl Operation {
+    fn description(self) -> &'static str {
         match self {
-            Kind::ForcePush => "a force-push",
-            Kind::HardReset => "a hard reset",
-            Kind::FilterHistory => "a rewrite of the whole history",
-            Kind::ReflogExpiry => "an expiry of the reflog",
-            Kind::CleanIgnored => "a clean that also deletes ignored files",
+            Operation::ForcePush => "a force-push",
+            Operation::HardReset => "a hard reset",
+            Operation::FilterHistory => "a rewrite of the whole history",
+            Operation::ReflogExpiry => "an expiry of the reflog",
+            Operation::CleanIgnored => "a clean that also deletes ignored files",
         }
     }
 
     fn alternative(self) -> &'static str {
         match self {
-            Kind::ForcePush => "push to a new branch, or let a person force-push after a look at it",
-            Kind::HardReset => "use 'git stash' or a new branch, or 'mcp-delegator restore' after a task",
-            Kind::FilterHistory => "work in a fresh clone, and let a person replace the history",
-            Kind::ReflogExpiry => "leave the reflog alone; git expires it by itself",
-            Kind::CleanIgnored => "use 'git clean -n' to see what would go, or name the folders to delete",
+            Operation::ForcePush => "push to a new branch, or let a person force-push after a look at it",
+            Operation::HardReset => {
+                "use 'git stash' or a new branch, or 'mcp-delegator restore' after a task"
+            }
+            Operation::FilterHistory => "work in a fresh clone, and let a person replace the history",
+            Operation::ReflogExpiry => "leave the reflog alone; git expires it by itself",
+            Operation::CleanIgnored => {
+                "use 'git clean -n' to see what would go, or name the folders to delete"
+            }
         }
     }
 }
@@ -53,24 +57,24 @@ struct Word<'a> {
     start: usize,
     end: usize,
     /// A sentence or clause begins here.
-    opens: bool,
+    starts_clause: bool,
     /// A double quotation mark is open before it and was opened earlier than here.
     quoted: bool,
 }
 
 /// The first thing that is plainly asked for.
-pub fn find(text: &str) -> Option<Rewriting> {
+pub fn find(text: &str) -> Option<DestructiveRequest> {
     let words = words(text);
-    let lowered: Vec<String> = words.iter().map(|word| word.text.to_lowercase()).collect();
+    let lowercase: Vec<String> = words.iter().map(|word| word.text.to_lowercase()).collect();
     (0..words.len()).find_map(|at| {
-        let (kind, length) = matched(&words, &lowered, at)?;
-        is_asked_for(text, &words, &lowered, at, at + length).then(|| {
+        let (operation, length) = match_operation(&words, &lowercase, at)?;
+        is_requested(text, &words, &lowercase, at, at + length).then(|| {
             let (first, last) = (words[at], words[at + length - 1]);
-            Rewriting {
+            DestructiveRequest {
                 phrase: text[first.start..last.end].to_owned(),
                 position: text[..first.start].chars().count(),
-                what: kind.what(),
-                alternative: kind.alternative(),
+                description: operation.description(),
+                alternative: operation.alternative(),
             }
         })
     })
@@ -84,12 +88,12 @@ fn words(text: &str) -> Vec<Word<'_>> {
     let mut found = Vec::new();
     let mut open_quote = false;
     for (line_start, line) in lines(text) {
-        let mut opens = true;
+        let mut starts_clause = true;
         // A line of a quotation is somebody else's.
         if line.trim_start().starts_with('>') {
             continue;
         }
-        for (at, raw) in spaced(line) {
+        for (at, raw) in whitespace_tokens(line) {
             let inner = raw.trim_matches(MARKS);
             let before = &raw[..raw.len() - raw.trim_start_matches(MARKS).len()];
             let after = if inner.is_empty() { "" } else { &raw[before.len() + inner.len()..] };
@@ -97,11 +101,17 @@ fn words(text: &str) -> Vec<Word<'_>> {
             open_quote ^= raw.matches(['"', '“', '”']).count() % 2 == 1;
             if !inner.is_empty() {
                 let start = line_start + at + before.len();
-                found.push(Word { text: inner, start, end: start + inner.len(), opens, quoted: was_open });
-                opens = false;
+                found.push(Word {
+                    text: inner,
+                    start,
+                    end: start + inner.len(),
+                    starts_clause,
+                    quoted: was_open,
+                });
+                starts_clause = false;
             }
             let closes = after.contains([',', ';', '!', '?', ':']) || after.contains('.');
-            opens |= closes || matches!(raw, "&&" | "||" | "|" | "-" | "–" | "—");
+            starts_clause |= closes || matches!(raw, "&&" | "||" | "|" | "-" | "–" | "—");
         }
     }
     found
@@ -115,53 +125,55 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn spaced(line: &str) -> impl Iterator<Item = (usize, &str)> {
+fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
 }
 
 /// The words of one command: up to where the next one or the next sentence begins.
 fn command_end(words: &[Word<'_>], from: usize) -> usize {
-    (from + 1..words.len()).find(|at| words[*at].opens).unwrap_or(words.len())
+    (from + 1..words.len()).find(|at| words[*at].starts_clause).unwrap_or(words.len())
 }
 
-fn matched(words: &[Word<'_>], lowered: &[String], at: usize) -> Option<(Kind, usize)> {
-    let word = |offset: usize| lowered.get(at + offset).map(String::as_str).unwrap_or_default();
-    let joined = |offset: usize| words.get(at + offset).is_some_and(|word| !word.opens);
+fn match_operation(words: &[Word<'_>], lowercase: &[String], at: usize) -> Option<(Operation, usize)> {
+    let word = |offset: usize| lowercase.get(at + offset).map(String::as_str).unwrap_or_default();
+    let joined = |offset: usize| words.get(at + offset).is_some_and(|word| !word.starts_clause);
     match word(0) {
-        "force-push" | "force-pushing" => return Some((Kind::ForcePush, 1)),
-        "force" if joined(1) && matches!(word(1), "push" | "pushing") => return Some((Kind::ForcePush, 2)),
-        "hard-reset" => return Some((Kind::HardReset, 1)),
-        "hard" if joined(1) && word(1) == "reset" => return Some((Kind::HardReset, 2)),
-        "expire" | "purge" if joined(2) && word(1) == "the" && word(2) == "reflog" => {
-            return Some((Kind::ReflogExpiry, 3));
+        "force-push" | "force-pushing" => return Some((Operation::ForcePush, 1)),
+        "force" if joined(1) && matches!(word(1), "push" | "pushing") => {
+            return Some((Operation::ForcePush, 2));
         }
-        "filter-branch" | "filter-repo" | "git-filter-repo" => return Some((Kind::FilterHistory, 1)),
+        "hard-reset" => return Some((Operation::HardReset, 1)),
+        "hard" if joined(1) && word(1) == "reset" => return Some((Operation::HardReset, 2)),
+        "expire" | "purge" if joined(2) && word(1) == "the" && word(2) == "reflog" => {
+            return Some((Operation::ReflogExpiry, 3));
+        }
+        "filter-branch" | "filter-repo" | "git-filter-repo" => return Some((Operation::FilterHistory, 1)),
         _ => {}
     }
     let end = command_end(words, at);
     let (verb, is_git) = match word(0) {
-        "git" => (verb_of(lowered, at + 1, end)?, true),
+        "git" => (find_subcommand(lowercase, at + 1, end)?, true),
         _ => (at, false),
     };
     let args: Vec<(usize, &str)> = (verb + 1..end).map(|at| (at, words[at].text)).collect();
-    let (kind, last) = subcommand(&lowered[verb], &args, is_git)?;
-    Some((kind, last + 1 - at))
+    let (operation, last) = match_subcommand(&lowercase[verb], &args, is_git)?;
+    Some((operation, last + 1 - at))
 }
 
 /// The subcommand behind git's own options.
-fn verb_of(lowered: &[String], mut at: usize, end: usize) -> Option<usize> {
-    while at < end && lowered[at].starts_with('-') {
-        at += if matches!(lowered[at].as_str(), "-c" | "--git-dir" | "--work-tree") { 2 } else { 1 };
+fn find_subcommand(lowercase: &[String], mut at: usize, end: usize) -> Option<usize> {
+    while at < end && lowercase[at].starts_with('-') {
+        at += if matches!(lowercase[at].as_str(), "-c" | "--git-dir" | "--work-tree") { 2 } else { 1 };
     }
     (at < end).then_some(at)
 }
 
 /// What a subcommand with these words does, and the last word that says so. Without `git` before it, only what follows
 /// at once is taken for its options: `push` and `clean` are English, too.
-fn subcommand(verb: &str, args: &[(usize, &str)], is_git: bool) -> Option<(Kind, usize)> {
-    let near =
+fn match_subcommand(verb: &str, args: &[(usize, &str)], is_git: bool) -> Option<(Operation, usize)> {
+    let considered =
         if is_git { args.len() } else { args.iter().take_while(|(_, arg)| arg.starts_with('-')).count() };
-    let args = &args[..near];
+    let args = &args[..considered];
     let flag = |long: &[&str], short: &[char]| {
         args.iter().find(|(_, arg)| match arg.strip_prefix("--") {
             Some(name) => long.contains(&name.split('=').next().unwrap_or_default()),
@@ -175,17 +187,17 @@ fn subcommand(verb: &str, args: &[(usize, &str)], is_git: bool) -> Option<(Kind,
             let forced = flag(&["force", "force-with-lease", "force-if-includes", "mirror"], &['f']);
             let forced =
                 forced.or_else(|| args.iter().find(|(_, arg)| arg.len() > 1 && arg.starts_with('+')));
-            forced.map(|(at, _)| (Kind::ForcePush, *at))
+            forced.map(|(at, _)| (Operation::ForcePush, *at))
         }
-        "reset" => flag(&["hard"], &[]).map(|(at, _)| (Kind::HardReset, *at)),
+        "reset" => flag(&["hard"], &[]).map(|(at, _)| (Operation::HardReset, *at)),
         "reflog" => {
             let (at, word) = args.first()?;
-            matches!(*word, "expire" | "delete").then_some((Kind::ReflogExpiry, *at))
+            matches!(*word, "expire" | "delete").then_some((Operation::ReflogExpiry, *at))
         }
         "clean" => {
             let forced = flag(&["force"], &['f'])?;
             let ignored = flag(&[], &['x', 'X'])?;
-            Some((Kind::CleanIgnored, forced.0.max(ignored.0)))
+            Some((Operation::CleanIgnored, forced.0.max(ignored.0)))
         }
         _ => None,
     }
@@ -220,7 +232,7 @@ const NEGATIONS: &[&str] = &[
     "neither",
 ];
 /// Words by which a text talks about something instead of asking for it.
-const MENTIONS: &[&str] = &[
+const MENTION_WORDS: &[&str] = &[
     "explain",
     "explains",
     "explaining",
@@ -282,7 +294,7 @@ const MENTIONS: &[&str] = &[
     "parse",
 ];
 /// What follows where a command is only the name of something.
-const THINGS: &[&str] = &[
+const NOUNS_AFTER_MENTION: &[&str] = &[
     "line",
     "lines",
     "section",
@@ -319,13 +331,13 @@ const THINGS: &[&str] = &[
     "was",
 ];
 
-fn is_asked_for(text: &str, words: &[Word<'_>], lowered: &[String], from: usize, to: usize) -> bool {
+fn is_requested(text: &str, words: &[Word<'_>], lowercase: &[String], from: usize, to: usize) -> bool {
     // A quotation that only begins earlier is a text that is talked about; one that begins here may be the command.
     if words[from].quoted {
         return false;
     }
-    let begins = (0..=from).rev().find(|at| words[*at].opens).unwrap_or(0);
-    let mut clause = &lowered[begins..from];
+    let clause_start = (0..=from).rev().find(|at| words[*at].starts_clause).unwrap_or(0);
+    let mut clause = &lowercase[clause_start..from];
     if clause
         .iter()
         .any(|word| NEGATIONS.contains(&word.as_str()) || word.ends_with("n't") || word.ends_with("n’t"))
@@ -333,24 +345,25 @@ fn is_asked_for(text: &str, words: &[Word<'_>], lowered: &[String], from: usize,
         return false;
     }
     // "Explain the change and force-push it" asks for two things.
-    let acts = |word: &str| matches!(word, "run" | "do" | "execute" | "perform" | "use" | "then");
-    let starts_anew = |at: usize| {
-        let next = clause.get(at + 1).map_or(lowered[from].as_str(), String::as_str);
+    let is_action_verb = |word: &str| matches!(word, "run" | "do" | "execute" | "perform" | "use" | "then");
+    let starts_new_request = |at: usize| {
+        let next = clause.get(at + 1).map_or(lowercase[from].as_str(), String::as_str);
         clause[at] == "then"
-            || clause[at] == "and" && (acts(next) || at + 1 == clause.len() && next.starts_with("force"))
+            || clause[at] == "and"
+                && (is_action_verb(next) || at + 1 == clause.len() && next.starts_with("force"))
     };
-    if let Some(at) = (0..clause.len()).rev().find(|at| starts_anew(*at)) {
+    if let Some(at) = (0..clause.len()).rev().find(|at| starts_new_request(*at)) {
         clause = &clause[at + 1..];
     }
-    if clause.iter().any(|word| MENTIONS.contains(&word.as_str())) {
+    if clause.iter().any(|word| MENTION_WORDS.contains(&word.as_str())) {
         return false;
     }
-    let same_line = words.get(to).is_some_and(|next| {
-        !next.opens
+    let is_mention = words.get(to).is_some_and(|next| {
+        !next.starts_clause
             && !text[words[to - 1].end..next.start].contains('\n')
-            && THINGS.contains(&lowered[to].as_str())
+            && NOUNS_AFTER_MENTION.contains(&lowercase[to].as_str())
     });
-    !same_line
+    !is_mention
 }
 
 #[cfg(test)]

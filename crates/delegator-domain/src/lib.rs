@@ -5,7 +5,7 @@
 pub mod crash;
 pub mod history_rewriting;
 pub mod loader_variables;
-pub mod names;
 pub mod redact;
+pub mod similar_names;
 pub mod task;
 pub mod terminal;

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_run_code_are_told_from_others() {
+    fn variables_that_run_code_are_recognized() {
         for name in [
             "LD_PRELOAD",
             "LD_AUDIT",

@@ -44,8 +44,8 @@ pub fn inline_code(text: &str) -> String {
     let fence = "`".repeat(longest_backticks(text) + 1);
     let text = text.replace(['\n', '\r'], " ");
     // Backticks must not touch the fence; blanks on both sides are stripped by the reader, so they are doubled.
-    let touches = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
-    let pad = if touches { " " } else { "" };
+    let needs_padding = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
+    let pad = if needs_padding { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_vanish() {
+    fn control_sequences_are_removed() {
         for (text, safe) in [
             ("\x1b[1;31mred\x1b[0m", "red"),
             ("\x1b]0;title\x07after", "after"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_outgrow_their_text() {
+    fn fences_are_longer_than_backtick_runs_inside() {
         assert_eq!(fenced("a"), "```\na\n```");
         assert_eq!(fenced("```\nx\n```\n"), "````\n```\nx\n```\n````");
         assert_eq!(fenced(""), "```\n```");

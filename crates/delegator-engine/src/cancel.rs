@@ -8,12 +8,12 @@ use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::overview::living;
-use crate::{Engine, wake};
+use crate::overview::unfinished_tasks;
+use crate::{Engine, wake_socket};
 
 /// What became of a wish to end a task.
 #[derive(Debug)]
-pub struct Cancelled {
+pub struct CancelReport {
     pub task: Task,
     pub previous: State,
     /// It did not end in the time that was given.
@@ -26,28 +26,28 @@ impl Engine {
         &self,
         id: &TaskId,
         reason: Option<&str>,
-        patience: Duration,
-    ) -> Result<Cancelled, EngineError> {
+        timeout: Duration,
+    ) -> Result<CancelReport, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find()?.ok_or_else(unknown)?;
+        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         let previous = request(&mut registry, id, reason)?;
         // A place in the queue, a tree or a thread may have become free.
         self.promote(&mut registry)?;
-        let waited = self.wait(id, Some(Instant::now() + patience), |_| true)?;
-        Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
+        let waited = self.wait(id, Some(Instant::now() + timeout), |_| true)?;
+        Ok(CancelReport { task: waited.task, previous, still_ending: waited.expired })
     }
 
     /// Writes the wish down and returns; the supervisor does the rest.
     pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<(), EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find()?.ok_or_else(unknown)?;
+        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         request(&mut registry, id, reason)?;
         self.promote(&mut registry)
     }
 
     /// The tasks a filter would end, newest first.
-    pub fn living(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
-        self.find()?.map_or_else(|| Ok(Vec::new()), |registry| living(&registry, filter))
+    pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
+        self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| unfinished_tasks(&registry, filter))
     }
 
     /// Ends many at once: all are told first, then their ends are awaited. One that has ended meanwhile stays as it is.
@@ -55,24 +55,24 @@ impl Engine {
         &self,
         ids: &[TaskId],
         reason: Option<&str>,
-        patience: Duration,
-    ) -> Result<Vec<Cancelled>, EngineError> {
-        let Some(mut registry) = self.find()? else { return Ok(Vec::new()) };
-        let mut told = Vec::new();
+        timeout: Duration,
+    ) -> Result<Vec<CancelReport>, EngineError> {
+        let Some(mut registry) = self.find_registry()? else { return Ok(Vec::new()) };
+        let mut requested = Vec::new();
         for id in ids {
             match request(&mut registry, id, reason) {
-                Ok(previous) => told.push((id.clone(), previous)),
+                Ok(previous) => requested.push((id.clone(), previous)),
                 Err(EngineError::AlreadyEnded { .. } | EngineError::UnknownTask { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         self.promote(&mut registry)?;
-        let deadline = Instant::now() + patience;
-        let awaited = told.into_iter().map(|(id, previous)| {
+        let deadline = Instant::now() + timeout;
+        let reports = requested.into_iter().map(|(id, previous)| {
             let waited = self.wait(&id, Some(deadline), |_| true)?;
-            Ok(Cancelled { task: waited.task, previous, still_ending: waited.expired })
+            Ok(CancelReport { task: waited.task, previous, still_ending: waited.expired })
         });
-        awaited.collect()
+        reports.collect()
     }
 }
 
@@ -85,10 +85,10 @@ pub(crate) fn request(
     match registry.request_cancel(id, reason, now_ms())? {
         CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
         CancelOutcome::Cancelled => Ok(State::Queued),
-        CancelOutcome::AlreadyEnded { state: State::Cancelled } => before_its_end(registry, id),
+        CancelOutcome::AlreadyEnded { state: State::Cancelled } => state_before_cancel(registry, id),
         CancelOutcome::AlreadyEnded { state } => Err(EngineError::AlreadyEnded { task: id.clone(), state }),
         CancelOutcome::Requested { state, .. } => {
-            wake::wake(&registry.dir().task(id));
+            wake_socket::wake(&registry.dir().task(id));
             crash_point(CrashPoint::SupervisorWoken);
             Ok(state)
         }
@@ -96,7 +96,7 @@ pub(crate) fn request(
 }
 
 /// Who cancels a cancelled task is told what the first one was told.
-fn before_its_end(registry: &Registry, id: &TaskId) -> Result<State, EngineError> {
+fn state_before_cancel(registry: &Registry, id: &TaskId) -> Result<State, EngineError> {
     let unknown = || EngineError::UnknownTask { given: id.to_string() };
     let task = registry.get(id)?.ok_or_else(unknown)?;
     Ok(if task.claimed_at_ms.is_some() { State::Working } else { State::Queued })

@@ -13,13 +13,13 @@ use delegator_supervisor::agent::Variables;
 use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::kept_points::{self, Examiner, KeptRestorePoint, Settling};
 use crate::rescue::is_abandoned;
+use crate::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use crate::retention_clock::ClockVerdict;
 
 /// What counts as stuck, and as old.
 #[derive(Debug, Clone)]
-pub struct Cleaning {
+pub struct CleanRequest {
     pub stuck_after_ms: i64,
     pub old_after_ms: i64,
     /// Only say what would be done.
@@ -33,12 +33,12 @@ pub struct Cleaning {
 }
 
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanReport {
     pub stuck: Vec<TaskId>,
     /// Of these, how many are ended now.
     pub stuck_ended: usize,
     pub old_found: u64,
-    pub old_forgotten: u64,
+    pub old_deleted: u64,
     pub oldest_age_ms: Option<i64>,
     /// What crashes left: found, and removed.
     pub leftovers: Vec<Leftover>,
@@ -46,11 +46,11 @@ pub struct Cleaned {
     /// Directories with results whose task is not in the registry; they are kept.
     pub unclaimed: Vec<TaskId>,
     /// Restore points that are, or would be, kept without their task; at most [`POINTS_SHOWN`].
-    pub kept_points: Vec<KeptRestorePoint>,
+    pub retained_points: Vec<RetainedRestorePoint>,
     /// How many there are in all.
-    pub kept_points_found: u64,
+    pub retained_points_found: u64,
     /// Restore points that were dropped, or would be; at most [`POINTS_SHOWN`].
-    pub dropped_points: Vec<KeptRestorePoint>,
+    pub dropped_points: Vec<RetainedRestorePoint>,
     /// How many in all.
     pub points_dropped: usize,
     /// The clock moved by so much against the boot clock, so nothing is deleted by age.
@@ -58,130 +58,130 @@ pub struct Cleaned {
 }
 
 /// A submit that is under way has a directory and no row for a moment.
-pub(crate) const LEFTOVER_AFTER_MS: i64 = 60 * 60 * 1000;
-const FORGET_AT_ONCE: u32 = 2_000;
+pub(crate) const MIN_LEFTOVER_AGE_MS: i64 = 60 * 60 * 1000;
+const DELETE_BATCH: u32 = 2_000;
 /// Restore points that are listed.
-pub const POINTS_SHOWN: u32 = 200;
+pub const MAX_LISTED_POINTS: u32 = 200;
 /// How long git may take in all repositories together.
-const GIT_MAY_TAKE_IN_ALL: Duration = Duration::from_secs(30);
+const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
-    pub fn clean(&self, cleaning: &Cleaning) -> Result<Cleaned, EngineError> {
-        let Some(mut registry) = self.find()? else { return Ok(Cleaned::default()) };
-        let mut cleaned = Cleaned::default();
-        let clock = self.clock_for_cleaning(&mut registry, cleaning)?;
+    pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport, EngineError> {
+        let Some(mut registry) = self.find_registry()? else { return Ok(CleanReport::default()) };
+        let mut report = CleanReport::default();
+        let clock = self.clock_for_cleaning(&mut registry, request)?;
         if let ClockVerdict::Jumped { by_ms } = clock {
-            cleaned.clock_jumped_by_ms = Some(by_ms);
-            if !cleaning.dry_run {
+            report.clock_jumped_by_ms = Some(by_ms);
+            if !request.dry_run {
                 return Err(EngineError::ClockJumped { by_ms });
             }
         }
-        self.end_stuck(&mut registry, cleaning, &mut cleaned)?;
-        self.forget_old(&mut registry, cleaning, &mut cleaned)?;
-        self.settle_points(&mut registry, cleaning, clock, &mut cleaned)?;
-        remove_leftovers(&mut registry, cleaning, &mut cleaned)?;
-        if !cleaning.dry_run {
+        self.end_stuck(&mut registry, request, &mut report)?;
+        self.delete_old_tasks(&mut registry, request, &mut report)?;
+        self.drop_restore_points(&mut registry, request, clock, &mut report)?;
+        remove_leftovers(&mut registry, request, &mut report)?;
+        if !request.dry_run {
             self.promote(&mut registry)?;
         }
-        Ok(cleaned)
+        Ok(report)
     }
 
     fn end_stuck(
         &self,
         registry: &mut Registry,
-        cleaning: &Cleaning,
-        cleaned: &mut Cleaned,
+        request: &CleanRequest,
+        report: &mut CleanReport,
     ) -> Result<(), EngineError> {
-        let before = now_ms() - cleaning.stuck_after_ms;
+        let before = now_ms() - request.stuck_after_ms;
         for active in registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
             if since > before || !is_abandoned(registry, &active)? {
                 continue;
             }
-            cleaned.stuck.push(active.id.clone());
-            if !cleaning.dry_run {
+            report.stuck.push(active.id.clone());
+            if !request.dry_run {
                 self.rescue_one(registry, &active)?;
                 let now = registry.get(&active.id)?;
-                let still = |state| matches!(state, State::Starting | State::Working);
-                cleaned.stuck_ended += usize::from(now.is_none_or(|task| !still(task.state)));
+                let is_active = |state| matches!(state, State::Starting | State::Working);
+                report.stuck_ended += usize::from(now.is_none_or(|task| !is_active(task.state)));
             }
         }
         Ok(())
     }
 
-    fn forget_old(
+    fn delete_old_tasks(
         &self,
         registry: &mut Registry,
-        cleaning: &Cleaning,
-        cleaned: &mut Cleaned,
+        request: &CleanRequest,
+        report: &mut CleanReport,
     ) -> Result<(), EngineError> {
-        let before = now_ms() - cleaning.old_after_ms;
-        cleaned.old_found = registry.count_old(before)?;
-        let oldest = registry.old(before, 1)?.into_iter().next();
+        let before = now_ms() - request.old_after_ms;
+        report.old_found = registry.count_ended_before(before)?;
+        let oldest = registry.ended_before(before, 1)?.into_iter().next();
         let oldest = oldest.map(|id| registry.get(&id)).transpose()?.flatten();
-        cleaned.oldest_age_ms =
-            oldest.and_then(|task| task.retained_since_ms()).map(|since| now_ms() - since);
-        if cleaning.dry_run {
+        report.oldest_age_ms = oldest.and_then(|task| task.retained_since_ms()).map(|since| now_ms() - since);
+        if request.dry_run {
             return Ok(());
         }
         loop {
-            match self.forget_some(registry, before, FORGET_AT_ONCE)? {
+            match self.delete_some_old_tasks(registry, before, DELETE_BATCH)? {
                 0 => return Ok(()),
-                forgotten => cleaned.old_forgotten += forgotten,
+                forgotten => report.old_deleted += forgotten,
             }
         }
     }
 
     /// Forgets some of those that ended before; how many. Runs no git.
-    pub(crate) fn forget_some(
+    pub(crate) fn delete_some_old_tasks(
         &self,
         registry: &mut Registry,
         before_ms: i64,
-        at_most: u32,
+        limit: u32,
     ) -> Result<u64, EngineError> {
-        let ids = registry.old(before_ms, at_most)?;
-        let points = kept_points::to_record(registry, &ids)?;
-        Ok(registry.forget_keeping(&ids, &points)?.forgotten.len() as u64)
+        let ids = registry.ended_before(before_ms, limit)?;
+        let points = retained_points::to_record(registry, &ids)?;
+        Ok(registry.prune_and_record(&ids, &points)?.pruned.len() as u64)
     }
 
     /// Drops the restore points of forgotten tasks that may go, and lists the others.
-    fn settle_points(
+    fn drop_restore_points(
         &self,
         registry: &mut Registry,
-        cleaning: &Cleaning,
+        request: &CleanRequest,
         clock: ClockVerdict,
-        cleaned: &mut Cleaned,
+        report: &mut CleanReport,
     ) -> Result<(), EngineError> {
-        let deadline = Instant::now() + GIT_MAY_TAKE_IN_ALL;
+        let deadline = Instant::now() + TOTAL_GIT_TIMEOUT;
         let retention_ms = self.restore_point_retention_ms;
         let is_trusted = clock == ClockVerdict::Trusted;
-        if cleaning.dry_run {
-            let recorded = kept_points::kept(registry, retention_ms, u32::MAX)?;
+        if request.dry_run {
+            let recorded = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
             let mut foreseen = recorded;
-            foreseen.extend(self.points_of_old_tasks(registry, cleaning, deadline)?);
-            let is_expired = |point: &KeptRestorePoint| point.expires_at_ms.is_some_and(|at| at <= now_ms());
-            let goes = |point: &KeptRestorePoint| {
-                cleaning.include_restore_points || (is_trusted && is_expired(point))
+            foreseen.extend(self.points_of_old_tasks(registry, request, deadline)?);
+            let is_expired =
+                |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= now_ms());
+            let is_dropped = |point: &RetainedRestorePoint| {
+                request.include_restore_points || (is_trusted && is_expired(point))
             };
-            let (dropped, kept): (Vec<_>, Vec<_>) = foreseen.into_iter().partition(goes);
-            cleaned.kept_points_found = kept.len() as u64;
-            cleaned.points_dropped = dropped.len();
-            cleaned.kept_points = shown(kept);
-            cleaned.dropped_points = shown(dropped);
+            let (dropped, kept): (Vec<_>, Vec<_>) = foreseen.into_iter().partition(is_dropped);
+            report.retained_points_found = kept.len() as u64;
+            report.points_dropped = dropped.len();
+            report.retained_points = truncated(kept);
+            report.dropped_points = truncated(dropped);
             return Ok(());
         }
-        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|kept| now_ms() - kept);
-        let settling = Settling {
+        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| now_ms() - ms);
+        let settling = DropPolicy {
             expired_before_ms,
-            drop_all: cleaning.include_restore_points,
+            drop_all: request.include_restore_points,
             deadline,
-            environment: &cleaning.environment,
+            environment: &request.environment,
         };
-        let dropped = kept_points::settle(registry, &settling, retention_ms)?;
-        cleaned.points_dropped = dropped.len();
-        cleaned.dropped_points = shown(dropped);
-        cleaned.kept_points_found = registry.count_restore_points()?;
-        cleaned.kept_points = kept_points::kept(registry, retention_ms, POINTS_SHOWN)?;
+        let dropped = retained_points::drop_due_points(registry, &settling, retention_ms)?;
+        report.points_dropped = dropped.len();
+        report.dropped_points = truncated(dropped);
+        report.retained_points_found = registry.count_restore_points()?;
+        report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
         Ok(())
     }
 
@@ -189,20 +189,20 @@ impl Engine {
     fn points_of_old_tasks(
         &self,
         registry: &Registry,
-        cleaning: &Cleaning,
+        request: &CleanRequest,
         deadline: Instant,
-    ) -> Result<Vec<KeptRestorePoint>, EngineError> {
-        let mut examiner = Examiner::new(&cleaning.environment, deadline);
+    ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
+        let mut examiner = Examiner::new(&request.environment, deadline);
         let mut found = Vec::new();
-        for task in registry.old(now_ms() - cleaning.old_after_ms, FORGET_AT_ONCE)? {
-            let points = kept_points::points_of(registry, &task)?;
+        for task in registry.ended_before(now_ms() - request.old_after_ms, DELETE_BATCH)? {
+            let points = retained_points::points_of(registry, &task)?;
             if points.is_empty() {
                 continue;
             }
             let since_ms = registry.get(&task)?.and_then(|task| task.retained_since_ms());
             for point in points {
                 let Some(reason) = examiner.examine(&point) else { continue };
-                found.push(KeptRestorePoint {
+                found.push(RetainedRestorePoint {
                     task: task.clone(),
                     repository: point.repository.display().to_string(),
                     reference: point.reference,
@@ -217,23 +217,23 @@ impl Engine {
     }
 }
 
-fn shown(mut points: Vec<KeptRestorePoint>) -> Vec<KeptRestorePoint> {
-    points.truncate(POINTS_SHOWN as usize);
+fn truncated(mut points: Vec<RetainedRestorePoint>) -> Vec<RetainedRestorePoint> {
+    points.truncate(MAX_LISTED_POINTS as usize);
     points
 }
 
 fn remove_leftovers(
     registry: &mut Registry,
-    cleaning: &Cleaning,
-    cleaned: &mut Cleaned,
+    request: &CleanRequest,
+    report: &mut CleanReport,
 ) -> Result<(), EngineError> {
-    let found = registry.orphans(now_ms() - LEFTOVER_AFTER_MS)?;
+    let found = registry.orphans(now_ms() - MIN_LEFTOVER_AGE_MS)?;
     let (unclaimed, leftovers): (Vec<Leftover>, Vec<Leftover>) =
-        found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::Unclaimed);
-    cleaned.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
-    if !cleaning.dry_run {
-        cleaned.leftovers_removed = registry.remove_orphans(&leftovers)?.len();
+        found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
+    report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
+    if !request.dry_run {
+        report.leftovers_removed = registry.remove_orphans(&leftovers)?.len();
     }
-    cleaned.leftovers = leftovers;
+    report.leftovers = leftovers;
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use delegator_domain::task::{Place, TaskId};
+use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_registry::Nonce;
 
 use crate::error::EngineError;
@@ -12,7 +12,7 @@ use crate::error::EngineError;
 /// Milliseconds since 1970. A clock before that is as good as none.
 pub(crate) fn now_ms() -> i64 {
     #[cfg(all(test, debug_assertions))]
-    if let Some(now_ms) = crate::model::on_stage(|stage| stage.now_ms()) {
+    if let Some(now_ms) = crate::model::in_simulation(|stage| stage.now_ms()) {
         return now_ms;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -21,7 +21,7 @@ pub(crate) fn now_ms() -> i64 {
 
 fn random() -> Result<[u8; 16], EngineError> {
     #[cfg(all(test, debug_assertions))]
-    if let Some(bits) = crate::model::on_stage(|stage| stage.random_bits()) {
+    if let Some(bits) = crate::model::in_simulation(|stage| stage.random_bits()) {
         return Ok(bits);
     }
     let mut bits = [0; 16];
@@ -30,7 +30,7 @@ fn random() -> Result<[u8; 16], EngineError> {
 }
 
 pub(crate) fn fresh_id() -> Result<TaskId, EngineError> {
-    random().map(|bits| TaskId::from_random(Place::Local, bits))
+    random().map(|bits| TaskId::from_random(TaskLocation::Local, bits))
 }
 
 /// As many nonces as one pass can need, drawn before it begins: inside a transaction nothing may fail for want of one.

@@ -33,7 +33,7 @@ pub const SUPERVISE: &str = "supervise";
 pub const LAUNCH: &str = "launch-supervisor";
 
 /// The exit code of a launcher that could not spawn its supervisor.
-const NOT_SPAWNED: u8 = 71;
+const EXIT_NOT_SPAWNED: u8 = 71;
 
 impl Engine {
     pub(crate) fn spawn_launcher(
@@ -45,14 +45,14 @@ impl Engine {
         let mut command = Command::new(&self.program);
         command.args([LAUNCH, id.as_str(), nonce.as_str()]).env_clear();
         #[cfg(debug_assertions)]
-        command.envs(delegator_domain::crash::inherited());
+        command.envs(delegator_domain::crash::inherited_variables());
         command
             .env("MCP_DELEGATOR_HOME", &self.state_dir)
             .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
-            .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|kept| kept.to_string()).unwrap_or_default())
+            .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|ms| ms.to_string()).unwrap_or_default())
             .env(
                 "MCP_DELEGATOR_KEEP_POINTS_MS",
-                self.restore_point_retention_ms.map(|kept| kept.to_string()).unwrap_or_default(),
+                self.restore_point_retention_ms.map(|ms| ms.to_string()).unwrap_or_default(),
             )
             // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the supervisor.
             .process_group(0)
@@ -65,15 +65,15 @@ impl Engine {
 
 /// Waits for a launcher; true if it provably spawned no supervisor. One that was ended by a signal may have spawned it:
 /// then the lock of the task decides, at the next pass over the registry.
-pub(crate) fn has_failed(mut launcher: Child) -> bool {
+pub(crate) fn launcher_failed(mut launcher: Child) -> bool {
     // An error means that the status is gone: a supervisor that starts another one reaps all of its children.
-    launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(NOT_SPAWNED)))
+    launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(EXIT_NOT_SPAWNED)))
 }
 
 /// What a launcher does: spawns the supervisor from `program`, with its own standard input and environment.
 pub fn launch_supervisor(program: &Path, id: &TaskId, nonce: &Nonce) -> ExitCode {
     let spawned = Command::new(program).args([SUPERVISE, id.as_str(), nonce.as_str()]).spawn();
-    if spawned.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(NOT_SPAWNED) }
+    if spawned.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOT_SPAWNED) }
 }
 
 /// What a supervisor does first: leaves the session of the process it was started for. It leads no process group, so it
@@ -86,13 +86,13 @@ pub(crate) fn open_session() {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use delegator_domain::task::{Place, State};
+    use delegator_domain::task::{State, TaskLocation};
     use delegator_registry::{NewTask, Registry, Task};
 
     use super::*;
 
     /// Submits a task, starts it with a launcher that is a shell script, and gives the task as it stands then.
-    fn started_by(script: &str) -> Task {
+    fn start_with_launcher(script: &str) -> Task {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("launcher");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -103,11 +103,11 @@ mod tests {
             retention_ms: None,
             restore_point_retention_ms: None,
             program,
-            shelf: crate::Shelf::default(),
+            connections: crate::ConnectionPool::default(),
         };
-        let id = TaskId::from_random(Place::Local, [9; 16]);
+        let id = TaskId::from_random(TaskLocation::Local, [9; 16]);
         let task = NewTask::reading(id.clone(), "/", "x");
-        let mut registry = engine.open().unwrap();
+        let mut registry = engine.open_registry().unwrap();
         let registry: &mut Registry = &mut registry;
         registry.submit(&task, b"{}", 1).unwrap();
         engine.promote(registry).unwrap();
@@ -116,20 +116,20 @@ mod tests {
 
     #[test]
     fn a_supervisor_that_cannot_be_spawned_gives_its_claim_back_at_once() {
-        let task = started_by(&format!("exit {NOT_SPAWNED}"));
+        let task = start_with_launcher(&format!("exit {EXIT_NOT_SPAWNED}"));
         assert_eq!((task.state, task.starts), (State::Queued, 1));
     }
 
     #[test]
     fn a_launcher_that_was_killed_leaves_the_decision_to_the_lock() {
-        assert_eq!(started_by("kill -KILL $$").state, State::Starting);
-        assert_eq!(started_by("exit 0").state, State::Starting);
+        assert_eq!(start_with_launcher("kill -KILL $$").state, State::Starting);
+        assert_eq!(start_with_launcher("exit 0").state, State::Starting);
     }
 
     #[test]
     fn a_launcher_reports_that_it_spawned_nothing() {
-        let (id, nonce) = (TaskId::from_random(Place::Local, [3; 16]), Nonce::from_random([5; 16]));
+        let (id, nonce) = (TaskId::from_random(TaskLocation::Local, [3; 16]), Nonce::from_random([5; 16]));
         let code = launch_supervisor(Path::new("/nowhere/mcp-delegator"), &id, &nonce);
-        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(NOT_SPAWNED)));
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(EXIT_NOT_SPAWNED)));
     }
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use delegator_domain::task::{Mode, State, TaskId};
 use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
-use delegator_supervisor::agent::{LocateError, PlanError, VariableRight};
+use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 
-use crate::directory::UnfitDirectory;
-use crate::file::UnfitFile;
+use crate::allowed_dir::DirectoryProblem;
+use crate::allowed_file::FileProblem;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -18,34 +18,34 @@ pub enum EngineError {
     #[error("there is no task {given}")]
     UnknownTask { given: String },
     #[error("{given:?} is no task's id, nor the beginning of one")]
-    NoTaskId { given: String },
+    InvalidTaskId { given: String },
     #[error("{given} is the beginning of several tasks")]
     AmbiguousTask { given: String, candidates: Vec<TaskId> },
     #[error("there is no thread {given}")]
     UnknownThread { given: String },
-    #[error("task {task} is {}", state.shown())]
+    #[error("task {task} is {}", state.public_name())]
     NotEnded { task: TaskId, state: State },
-    #[error("task {task} has ended: it is {}", state.shown())]
+    #[error("task {task} has ended: it is {}", state.public_name())]
     AlreadyEnded { task: TaskId, state: State },
     #[error("mode {} is not allowed here; the configured max_mode is {}", asked.name(), allowed.name())]
     ModeTooWide { asked: Mode, allowed: Mode },
     #[error("env_allow_list names {name}, which the agent is not given")]
-    VariableNotAllowed { name: String, right: VariableRight },
+    VariableNotAllowed { name: String, right: VariableAccess },
     #[error("this would be a task at depth {depth}; the configured max_depth is {allowed}")]
-    TooDeep { depth: u32, allowed: u32 },
+    NestingTooDeep { depth: u32, allowed: u32 },
     #[error(
         "task {parent} has as many tasks running or waiting as the configured max_children ({allowed}) allows"
     )]
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
-    Unfit { input: &'static str, path: PathBuf, problem: UnfitDirectory },
+    UnusableDirectory { input: &'static str, path: PathBuf, problem: DirectoryProblem },
     #[error(
         "{} cannot be used as {input} by a task that writes: it holds or lies in {}, which belongs to mcp-delegator",
         path.display(), own.display()
     )]
-    OwnDirectory { input: &'static str, path: PathBuf, own: PathBuf },
+    ReservedDirectory { input: &'static str, path: PathBuf, own: PathBuf },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
-    UnfitFile { input: &'static str, path: PathBuf, problem: UnfitFile },
+    UnusableFile { input: &'static str, path: PathBuf, problem: FileProblem },
     #[error("the agent cannot be run: {0}")]
     Agent(#[from] LocateError),
     #[error(transparent)]
@@ -55,11 +55,11 @@ pub enum EngineError {
     #[error("the launch file of {task} cannot be used: {detail}")]
     Launch { task: TaskId, detail: String },
     #[error("{} cannot be imported: {problem}", path.display())]
-    NoSession { path: PathBuf, problem: String },
+    NotImportable { path: PathBuf, problem: String },
     #[error("no restore point was kept for task {task}{}", problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NoRestorePoint { task: TaskId, problem: Option<String> },
     #[error("task {task} is unknown here, and the repository of {} has no restore point of it", place.display())]
-    NoStoredPoint { task: TaskId, place: PathBuf },
+    RestorePointNotFound { task: TaskId, place: PathBuf },
     #[error("{} could not be restored: {source}{}", failed.display(), other_trees(restored, untouched))]
     RestoreIncomplete {
         restored: Vec<PathBuf>,
@@ -81,7 +81,7 @@ pub enum EngineError {
     #[error("no random numbers can be had: {detail}")]
     Randomness { detail: String },
     #[error("tasks cannot be watched: {detail}")]
-    Watching { detail: String, os_error: Option<i32> },
+    WatchFailed { detail: String, os_error: Option<i32> },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
 }
@@ -101,18 +101,18 @@ impl EngineError {
 
     /// The operating system's number of the I/O error that caused this one.
     pub fn os_error(&self) -> Option<i32> {
-        if let EngineError::Watching { os_error, .. } = self {
+        if let EngineError::WatchFailed { os_error, .. } = self {
             return *os_error;
         }
-        let mut link: Option<&(dyn std::error::Error + 'static)> = match self {
-            EngineError::Unfit { problem: UnfitDirectory::Unusable(error), .. } => Some(error),
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = match self {
+            EngineError::UnusableDirectory { problem: DirectoryProblem::Unusable(error), .. } => Some(error),
             other => Some(other),
         };
-        while let Some(error) = link {
+        while let Some(error) = cause {
             if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
                 return Some(number);
             }
-            link = error.source();
+            cause = error.source();
         }
         None
     }

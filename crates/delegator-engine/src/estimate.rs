@@ -4,64 +4,71 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use delegator_registry::{Active, Registry};
+use delegator_registry::{ActiveTask, Registry};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
 /// How many tasks a history is made of.
-const REMEMBERED: u32 = 50;
+const MAX_HISTORY: u32 = 50;
 /// With fewer in its own directory, a task is compared with all of them.
-const ENOUGH: usize = 3;
+const MIN_HISTORY_IN_DIRECTORY: usize = 3;
 
 /// How long tasks took.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct History {
+pub(crate) struct DurationHistory {
     /// In milliseconds, shortest first; never empty.
-    took: Vec<u64>,
+    durations_ms: Vec<u64>,
 }
 
 /// The middle half of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedDuration {
     pub from_ms: u64,
     pub to_ms: u64,
 }
 
-impl History {
-    fn of(mut took: Vec<u64>) -> Option<History> {
-        took.sort_unstable();
-        (!took.is_empty()).then_some(History { took })
+impl DurationHistory {
+    fn of(mut durations_ms: Vec<u64>) -> Option<DurationHistory> {
+        durations_ms.sort_unstable();
+        (!durations_ms.is_empty()).then_some(DurationHistory { durations_ms })
     }
 
     /// Of all completed tasks.
-    pub(crate) fn of_all(registry: &Registry) -> Result<Option<History>, EngineError> {
-        Ok(History::of(registry.durations_ms(None, REMEMBERED)?))
+    pub(crate) fn of_all(registry: &Registry) -> Result<Option<DurationHistory>, EngineError> {
+        Ok(DurationHistory::of(registry.durations_ms(None, MAX_HISTORY)?))
     }
 
     /// Of those in a directory, if they are enough.
-    pub(crate) fn of_dir(registry: &Registry, working_dir: &str) -> Result<Option<History>, EngineError> {
-        let here = registry.durations_ms(Some(working_dir), REMEMBERED)?;
-        if here.len() >= ENOUGH { Ok(History::of(here)) } else { History::of_all(registry) }
+    pub(crate) fn of_dir(
+        registry: &Registry,
+        working_dir: &str,
+    ) -> Result<Option<DurationHistory>, EngineError> {
+        let here = registry.durations_ms(Some(working_dir), MAX_HISTORY)?;
+        if here.len() >= MIN_HISTORY_IN_DIRECTORY {
+            Ok(DurationHistory::of(here))
+        } else {
+            DurationHistory::of_all(registry)
+        }
     }
 
     /// The value below which so many hundredths lie.
     fn percentile(&self, hundredths: usize) -> u64 {
-        self.took[(self.took.len() - 1) * hundredths / 100]
+        self.durations_ms[(self.durations_ms.len() - 1) * hundredths / 100]
     }
 
-    pub(crate) fn expected(&self) -> Expected {
-        Expected { from_ms: self.percentile(25), to_ms: self.percentile(75) }
+    pub(crate) fn expected(&self) -> ExpectedDuration {
+        ExpectedDuration { from_ms: self.percentile(25), to_ms: self.percentile(75) }
     }
 
     /// How long one that has run for so long will go on; nothing if none ever took longer.
     fn remaining(&self, elapsed_ms: u64) -> Option<u64> {
-        let longer = &self.took[self.took.partition_point(|took| *took <= elapsed_ms)..];
+        let longer = &self.durations_ms[self.durations_ms.partition_point(|took| *took <= elapsed_ms)..];
         longer.get(longer.len().saturating_sub(1) / 2).map(|took| took - elapsed_ms)
     }
 
     /// In how many milliseconds the first `count` of the queue will start, as far as that can be told.
-    pub(crate) fn starts(
+    pub(crate) fn start_times(
         &self,
         registry: &Registry,
         slots: usize,
@@ -69,13 +76,13 @@ impl History {
     ) -> Result<Vec<u64>, EngineError> {
         let now_ms = now_ms();
         let elapsed =
-            |active: &Active| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();
+            |active: &ActiveTask| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();
         let elapsed_ms: Vec<u64> = registry.active()?.iter().map(elapsed).collect();
-        Ok(self.starts_after(&elapsed_ms, slots, count))
+        Ok(self.start_times_after(&elapsed_ms, slots, count))
     }
 
     /// The same, from how long each of the running tasks has been at it.
-    fn starts_after(&self, elapsed_ms: &[u64], slots: usize, count: usize) -> Vec<u64> {
+    fn start_times_after(&self, elapsed_ms: &[u64], slots: usize, count: usize) -> Vec<u64> {
         let running = elapsed_ms.iter().map(|elapsed| self.remaining(*elapsed));
         // A slot whose task has outlasted everything known is not counted on.
         let busy = running.flatten().map(Reverse);
@@ -96,20 +103,20 @@ impl History {
 mod tests {
     use super::*;
 
-    fn history(took: &[u64]) -> History {
-        History::of(took.to_vec()).unwrap()
+    fn history(took: &[u64]) -> DurationHistory {
+        DurationHistory::of(took.to_vec()).unwrap()
     }
 
     #[test]
-    fn the_middle_half_is_expected() {
-        assert_eq!(History::of(Vec::new()), None);
-        assert_eq!(history(&[7]).expected(), Expected { from_ms: 7, to_ms: 7 });
+    fn the_expected_duration_is_the_middle_half() {
+        assert_eq!(DurationHistory::of(Vec::new()), None);
+        assert_eq!(history(&[7]).expected(), ExpectedDuration { from_ms: 7, to_ms: 7 });
         let many = history(&[900, 10, 20, 30, 40]);
-        assert_eq!(many.expected(), Expected { from_ms: 20, to_ms: 40 });
+        assert_eq!(many.expected(), ExpectedDuration { from_ms: 20, to_ms: 40 });
     }
 
     #[test]
-    fn what_has_run_for_long_is_compared_with_what_took_longer() {
+    fn remaining_time_uses_only_longer_durations() {
         let known = history(&[10, 100, 1_000]);
         assert_eq!(known.remaining(0), Some(100));
         assert_eq!(known.remaining(50), Some(50));
@@ -118,11 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_takes_the_slots_as_they_become_free() {
+    fn the_queue_takes_slots_as_they_become_free() {
         let known = history(&[100, 100, 100]);
-        assert_eq!(known.starts_after(&[30, 80], 2, 4), [20, 70, 120, 170]);
-        assert_eq!(known.starts_after(&[30], 2, 2), [0, 70]);
-        assert_eq!(known.starts_after(&[200, 80], 2, 2), [20, 120], "the first outlasts everything known");
-        assert!(known.starts_after(&[200], 1, 2).is_empty(), "and nobody can tell");
+        assert_eq!(known.start_times_after(&[30, 80], 2, 4), [20, 70, 120, 170]);
+        assert_eq!(known.start_times_after(&[30], 2, 2), [0, 70]);
+        assert_eq!(
+            known.start_times_after(&[200, 80], 2, 2),
+            [20, 120],
+            "the first outlasts everything known"
+        );
+        assert!(known.start_times_after(&[200], 1, 2).is_empty(), "and nobody can tell");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::CodexVersion;
-use delegator_supervisor::run::{EndingRecipe, IdleCounts};
+use delegator_supervisor::run::{ActivitySource, EndingRecipe};
 use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -159,7 +159,7 @@ impl Settings {
 
     /// A mode nobody knows is the narrowest one.
     pub(crate) fn mode(&self) -> Mode {
-        Mode::named(&self.mode).unwrap_or(Mode::ReadOnly)
+        Mode::from_name(&self.mode).unwrap_or(Mode::ReadOnly)
     }
 
     pub(crate) fn env_policy(&self) -> EnvPolicy {
@@ -174,17 +174,17 @@ impl Settings {
         delegator_supervisor::run::Limits {
             idle: Duration::from_secs(self.limits.idle_sec),
             hard: Duration::from_secs(self.limits.hard_sec),
-            idle_counts: if self.limits.only_output_counts {
-                IdleCounts::Output
+            activity_source: if self.limits.only_output_counts {
+                ActivitySource::Output
             } else {
-                IdleCounts::Activity
+                ActivitySource::Activity
             },
         }
     }
 
     pub(crate) fn ending(&self) -> EndingRecipe {
         let seconds = Duration::from_secs;
-        EndingRecipe::gentle(
+        EndingRecipe::graceful(
             seconds(self.ending.interrupt_grace_sec),
             seconds(self.ending.terminate_grace_sec),
         )

@@ -8,7 +8,7 @@
 use delegator_registry::Registry;
 
 use crate::Engine;
-use crate::clean::LEFTOVER_AFTER_MS;
+use crate::clean::MIN_LEFTOVER_AGE_MS;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
@@ -22,36 +22,37 @@ pub(crate) fn remove_dead_submits(registry: &mut Registry) {
 impl Engine {
     /// Scans all directories, if no process did so in the last hour.
     pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        match registry.take_turn("leftovers", SCAN_EVERY_MS, now_ms())? {
+        match registry.claim_periodic_job("leftovers", SCAN_EVERY_MS, now_ms())? {
             true => scan(registry),
             false => Ok(()),
         }
     }
 
     /// The same, without holding up the caller.
-    pub(crate) fn remove_orphaned_launches_on_a_thread(
+    pub(crate) fn remove_orphaned_launches_in_background(
         &self,
         registry: &mut Registry,
     ) -> Result<(), EngineError> {
-        if !registry.take_turn("leftovers", SCAN_EVERY_MS, now_ms())? {
+        if !registry.claim_periodic_job("leftovers", SCAN_EVERY_MS, now_ms())? {
             return Ok(());
         }
         #[cfg(all(test, debug_assertions))]
-        if crate::model::on_stage(|_| ()).is_some() {
+        if crate::model::in_simulation(|_| ()).is_some() {
             return scan(registry);
         }
         let engine = self.clone();
-        let scan_alone = move || engine.find()?.map_or(Ok(()), |mut registry| scan(&mut registry));
+        let scan_in_thread =
+            move || engine.find_registry()?.map_or(Ok(()), |mut registry| scan(&mut registry));
         std::thread::Builder::new()
             .name("leftovers".to_owned())
-            .spawn(scan_alone)
+            .spawn(scan_in_thread)
             .map(drop)
             .map_err(EngineError::io("start a thread"))
     }
 }
 
 fn scan(registry: &mut Registry) -> Result<(), EngineError> {
-    let found = registry.orphaned_launches(now_ms() - LEFTOVER_AFTER_MS)?;
+    let found = registry.orphaned_launches(now_ms() - MIN_LEFTOVER_AGE_MS)?;
     registry.remove_orphans(&found)?;
     Ok(())
 }

@@ -10,85 +10,86 @@
 //! There is no daemon. Whoever calls does what is due: a submit starts what may start, whoever asks about a task whose
 //! supervisor is gone ends it. The engine never renders and knows no column, no key of an agent's JSON and no flag.
 
-mod agents;
+mod agent_lookup;
+mod allowed_dir;
+mod allowed_file;
 mod cancel;
 mod clean;
 mod clock;
-mod crowd;
+mod connection_pool;
 mod detach;
-mod directory;
 mod end_signals;
 mod error;
-mod error_places;
+mod error_locations;
 mod estimate;
 mod evidence;
-mod file;
 mod import;
-mod insist;
-mod kept_points;
 mod launch;
 mod leftovers;
-mod look;
 #[cfg(all(test, debug_assertions))]
 mod model;
 mod nesting;
-mod other_tasks;
+mod niceness;
 mod overview;
-mod ports;
+mod process_owner;
 mod promote;
 mod queue;
 mod record;
 mod rescue;
-pub mod resident;
 mod restore;
 mod restore_lookup;
 mod restore_point;
+mod retained_points;
 mod retention;
 mod retention_clock;
-mod shelf;
+mod retry;
+mod run_ports;
 mod submit;
 mod summary;
+mod supervisor_process;
+mod task_queries;
+mod task_watch;
 mod verification;
 mod wait;
-mod wake;
-mod watch;
-mod work;
+pub mod wait_thread;
+mod wake_socket;
 mod work_tree;
 
 use std::path::PathBuf;
 
 use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 
-use shelf::Lent;
+use connection_pool::PooledConnection;
 
-pub use cancel::Cancelled;
-pub use clean::{Cleaned, Cleaning, POINTS_SHOWN};
+pub use allowed_dir::{DirectoryProblem, resolve_allowed_dir};
+pub use allowed_file::{FileProblem, open_allowed_file};
+pub use cancel::CancelReport;
+pub use clean::{CleanReport, CleanRequest, MAX_LISTED_POINTS};
+pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
-pub use delegator_supervisor::agent::{VariableRight, variable_right};
+pub use delegator_supervisor::agent::{VariableAccess, variable_access};
 pub use detach::{LAUNCH, SUPERVISE, launch_supervisor};
-pub use directory::{UnfitDirectory, real_directory};
 pub use error::EngineError;
-pub use estimate::Expected;
+pub use estimate::ExpectedDuration;
 pub use evidence::{
-    Artifact, Branches, Evidence, Files, Finding, FindingKind, History, Lines, NotHashed, Renamed, Source,
+    Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
+    Source,
 };
-pub use file::{UnfitFile, open_file};
-pub use kept_points::{KeptReason, KeptRestorePoint};
 pub use launch::{AgentProgram, Ending, Limits, Settings};
-pub use look::{LongLog, TaskFiles};
 pub use nesting::Nesting;
-pub use overview::{Overview, Queued, Running, Wanted};
-pub use queue::QueueHeld;
-pub use record::{Record, StreamRecord, Swept};
-pub use restore::{RestoreAsked, RestoreReport, Restored};
+pub use overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
+pub use queue::QueueStatus;
+pub use record::{Record, StreamRecord, SweptProcesses};
+pub use restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use restore_lookup::{DroppedPoint, ListedPoint};
-pub use restore_point::{KeptPoint, PointProblem, restore_command};
+pub use restore_point::{PointProblem, RestorePointRecord, restore_command};
+pub use retained_points::{RetainedRestorePoint, RetentionReason};
 pub use retention::{PRUNE, prune};
-pub use shelf::Shelf;
-pub use submit::{Submission, Submitted};
+pub use submit::{Submission, SubmitOutcome};
+pub use supervisor_process::{best_containment, run_supervisor};
+pub use task_queries::{LongLog, TaskFiles};
 pub use verification::{CheckRecord, Verify};
-pub use wait::{Progressed, Waited};
-pub use work::{best_containment, work};
+pub use wait::{TaskProgress, WaitOutcome};
 
 /// One state directory, and how tasks in it are run.
 #[derive(Debug, Clone)]
@@ -102,25 +103,25 @@ pub struct Engine {
     /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
     pub program: PathBuf,
     /// Where connections to the registry are kept, in a process that stays.
-    pub shelf: Shelf,
+    pub connections: ConnectionPool,
 }
 
 impl Engine {
     /// The registry, made where there is none.
-    fn open(&self) -> Result<Lent, EngineError> {
+    fn open_registry(&self) -> Result<PooledConnection, EngineError> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
-        let kept = self.shelf.take(&dir);
-        Ok(self.shelf.lend(kept.map_or_else(|| Registry::open(&dir), Ok)?))
+        let pooled = self.connections.take(&dir);
+        Ok(self.connections.guard(pooled.map_or_else(|| Registry::open(&dir), Ok)?))
     }
 
     /// The registry that is there; a question asked on a fresh machine leaves it fresh.
-    fn find(&self) -> Result<Option<Lent>, EngineError> {
+    fn find_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
         let dir = StateDir::find(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
         let Some(dir) = dir else { return Ok(None) };
-        let found = match self.shelf.take(&dir) {
-            Some(kept) => Some(kept),
+        let found = match self.connections.take(&dir) {
+            Some(pooled) => Some(pooled),
             None => Registry::find(&dir)?,
         };
-        Ok(found.map(|registry| self.shelf.lend(registry)))
+        Ok(found.map(|registry| self.connections.guard(registry)))
     }
 }

@@ -24,7 +24,7 @@ impl Nesting {
     /// Whether a task may stand so deep.
     pub(crate) fn check_depth(&self, depth: u32) -> Result<(), EngineError> {
         match depth > self.max_depth {
-            true => Err(EngineError::TooDeep { depth, allowed: self.max_depth }),
+            true => Err(EngineError::NestingTooDeep { depth, allowed: self.max_depth }),
             false => Ok(()),
         }
     }
@@ -44,7 +44,7 @@ impl Nesting {
     }
 
     /// The input as it is kept.
-    pub(crate) fn noted_in(&self, mut input: Value) -> Value {
+    pub(crate) fn add_parent_to(&self, mut input: Value) -> Value {
         if let (Some(parent), Some(object)) = (&self.parent, input.as_object_mut()) {
             object.insert(PARENT.to_owned(), parent.clone().into());
         }

@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_registry::{CLAIMED_AT_ONCE, Claimed, LockAttempt, Nonce, Promotion, Registry, TaskDir};
+use delegator_registry::{Claim, LockAttempt, MAX_CLAIMS_PER_CALL, Nonce, Promotion, Registry, TaskDir};
 
 use crate::Engine;
 use crate::clock::{fresh_nonces, now_ms};
-use crate::detach::has_failed;
+use crate::detach::launcher_failed;
 use crate::error::EngineError;
-use crate::watch::nap;
+use crate::task_watch::sleep;
 
-const JUDGING_ROUND: Duration = Duration::from_millis(5);
-const JUDGING_ROUNDS: u32 = 100;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_LOCK_ATTEMPTS: u32 = 100;
 
 impl Engine {
     /// Starts as many queued tasks as there are free slots.
     pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
         loop {
             let claimed = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
-            if !self.start_these(registry, claimed)? {
+            if !self.start_supervisors(registry, claimed)? {
                 return Ok(());
             }
         }
@@ -37,7 +37,8 @@ impl Engine {
         &self,
         act: impl FnOnce(&Promotion<'_>) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let nonces = std::cell::RefCell::new(fresh_nonces(self.max_concurrent.clamp(1, CLAIMED_AT_ONCE))?);
+        let nonces =
+            std::cell::RefCell::new(fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
         let spare = fresh_nonces(1)?;
         // There are as many nonces as can be claimed, so the spare one is never needed twice.
         let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
@@ -45,12 +46,8 @@ impl Engine {
     }
 
     /// Starts a supervisor for each claim of somebody who ended a task, and what else may start.
-    pub(crate) fn start_all(
-        &self,
-        registry: &mut Registry,
-        claimed: Vec<Claimed>,
-    ) -> Result<(), EngineError> {
-        match self.start_these(registry, claimed)? {
+    pub(crate) fn start_all(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<(), EngineError> {
+        match self.start_supervisors(registry, claimed)? {
             true => self.promote(registry),
             false => Ok(()),
         }
@@ -58,12 +55,12 @@ impl Engine {
 
     /// All of them are locked before the first is started, because a start takes its time. What cannot be started goes
     /// back to its place in the queue. Says whether there may be more to claim.
-    fn start_these(&self, registry: &mut Registry, claimed: Vec<Claimed>) -> Result<bool, EngineError> {
-        let may_be_more = claimed.len() == CLAIMED_AT_ONCE;
+    fn start_supervisors(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<bool, EngineError> {
+        let may_be_more = claimed.len() == MAX_CLAIMS_PER_CALL;
         let locks: Vec<_> =
             claimed.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
         let mut launchers = Vec::new();
-        for (Claimed { task, nonce }, lock) in claimed.into_iter().zip(locks) {
+        for (Claim { task, nonce }, lock) in claimed.into_iter().zip(locks) {
             let started = lock.and_then(|lock| {
                 crash_point(CrashPoint::StartLocked);
                 self.start_supervisor(&task.id, &nonce, lock)
@@ -78,7 +75,7 @@ impl Engine {
         }
         // The launchers run side by side; each ends as soon as it has spawned its supervisor.
         for (id, nonce, launcher) in launchers {
-            if has_failed(launcher) {
+            if launcher_failed(launcher) {
                 registry.give_back(&id, &nonce, now_ms())?;
             }
         }
@@ -93,7 +90,7 @@ impl Engine {
         lock: OwnedFd,
     ) -> Result<Option<Child>, EngineError> {
         #[cfg(all(test, debug_assertions))]
-        if let Some(stage) = crate::model::on_stage(std::sync::Arc::clone) {
+        if let Some(stage) = crate::model::in_simulation(std::sync::Arc::clone) {
             return stage.start_supervisor(self, id, nonce, lock).map(|()| None);
         }
         self.spawn_launcher(id, nonce, lock).map(Some)
@@ -102,16 +99,16 @@ impl Engine {
 
 /// Somebody may be judging an earlier attempt: that takes a moment.
 fn lock_for_start(dir: &TaskDir) -> Result<OwnedFd, EngineError> {
-    for _ in 0..JUDGING_ROUNDS {
+    for _ in 0..MAX_LOCK_ATTEMPTS {
         match dir.try_lock()? {
-            LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| nobody_can_lock(dir)),
-            LockAttempt::Held => nap(JUDGING_ROUND)?,
+            LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| lock_unavailable(dir)),
+            LockAttempt::Held => sleep(LOCK_RETRY_INTERVAL)?,
             LockAttempt::Gone => break,
         }
     }
-    Err(nobody_can_lock(dir))
+    Err(lock_unavailable(dir))
 }
 
-fn nobody_can_lock(dir: &TaskDir) -> EngineError {
+fn lock_unavailable(dir: &TaskDir) -> EngineError {
     EngineError::Launch { task: dir.id().clone(), detail: "its lock cannot be had".to_owned() }
 }

@@ -5,7 +5,7 @@ use crate::error::EngineError;
 
 /// The queue after it was held or let go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueHeld {
+pub struct QueueStatus {
     pub was_paused: bool,
     pub queued: u64,
     pub running: u64,
@@ -13,14 +13,14 @@ pub struct QueueHeld {
 
 impl Engine {
     /// Holds the queue of this state directory, or lets it go and starts what may start.
-    pub fn hold_queue(&self, paused: bool) -> Result<QueueHeld, EngineError> {
+    pub fn set_queue_paused(&self, paused: bool) -> Result<QueueStatus, EngineError> {
         use delegator_domain::task::State;
-        let mut registry = self.open()?;
+        let mut registry = self.open_registry()?;
         let was_paused = registry.queue_paused()?;
         registry.set_queue_paused(paused)?;
         self.rescue_in(&mut registry)?;
         let counts = registry.counts()?;
-        Ok(QueueHeld {
+        Ok(QueueStatus {
             was_paused,
             queued: counts.of(State::Queued),
             running: counts.of(State::Starting) + counts.of(State::Working),

@@ -2,13 +2,13 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
-use delegator_supervisor::run::{Ended, StreamSummary};
+use delegator_supervisor::run::{RunResult, StreamSummary};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::evidence::{Evidence, Finding, Sighting};
+use crate::evidence::{Evidence, EvidenceAndFindings, Finding};
 use crate::launch::Limits;
 use crate::verification::CheckRecord;
 
@@ -30,7 +30,7 @@ pub struct Record {
     pub survivors: Vec<i32>,
     /// What it had left behind; records of earlier versions do not say.
     #[serde(default)]
-    pub swept: Swept,
+    pub swept: SweptProcesses,
     pub elapsed_ms: u64,
     pub quiet_ms: u64,
     /// What it was allowed; records of earlier versions do not say.
@@ -48,7 +48,7 @@ pub struct Record {
 
 /// Processes that were still there when the agent had ended, and were ended after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Swept {
+pub struct SweptProcesses {
     pub processes: usize,
     /// Whether any of them needed SIGKILL.
     pub killed: bool,
@@ -69,14 +69,14 @@ impl From<&StreamSummary> for StreamRecord {
 
 impl Record {
     /// Adds what was seen, redacted: a file's name, or a commit's first line, may be anything.
-    pub(crate) fn add_evidence(&mut self, seen: Sighting, redactor: &Redactor) {
-        let clean = serde_json::to_string(&seen)
+    pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
+        let clean = serde_json::to_string(&observed)
             .ok()
             .and_then(|text| serde_json::from_str(&redactor.redact_str(&text)).ok());
         (self.evidence, self.findings) = clean.unwrap_or_default();
     }
 
-    pub(crate) fn of(ended: &Ended, limits: Limits) -> Record {
+    pub(crate) fn of(ended: &RunResult, limits: Limits) -> Record {
         let milliseconds =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
@@ -90,7 +90,7 @@ impl Record {
             refused: ended.refused.clone(),
             signals: ended.signals.iter().map(|signal| signal.name().to_owned()).collect(),
             survivors: ended.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
-            swept: Swept { processes: ended.sweep.ended, killed: ended.sweep.killed },
+            swept: SweptProcesses { processes: ended.sweep.ended, killed: ended.sweep.killed },
             elapsed_ms: milliseconds(ended.elapsed),
             quiet_ms: milliseconds(ended.quiet),
             limits: Some(limits),

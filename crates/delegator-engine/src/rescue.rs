@@ -11,44 +11,48 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{End, FailureKind, State, TaskId};
-use delegator_registry::{Active, Attempt, Finish, LockAttempt, Registry, TaskFile};
+use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
+use delegator_registry::{ActiveTask, Attempt, Finish, LockAttempt, Registry, TaskFile};
 use delegator_supervisor::process::{Cgroup, SweepLimits, sweep_lost};
 
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::other_tasks::owner_of;
-use crate::watch::Watch;
-use crate::{Engine, evidence, leftovers, wake};
+use crate::process_owner::owner_of;
+use crate::task_watch::TaskWatch;
+use crate::{Engine, evidence, leftovers, wake_socket};
 
 /// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
-const LOCKING_MAY_TAKE_MS: i64 = 2_000;
+const LOCK_GRACE_MS: i64 = 2_000;
 /// A loss is to be recorded within three seconds wherever somebody is alive.
-const EVERY: Duration = Duration::from_millis(2_500);
-const LATELY: Duration = Duration::from_secs(1);
+const PASS_INTERVAL: Duration = Duration::from_millis(2_500);
+const MIN_OVERVIEW_PASS_INTERVAL: Duration = Duration::from_secs(1);
 /// Where a thread of this process makes the rounds: whoever wants an overview there need not.
-static ROUNDS_IN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Where this process made its last pass for somebody who wanted an overview, and when.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 /// How soon a supervisor that is out of sight but holds its lock (another pid namespace) is looked for again.
-const MISSED_AGAIN: Duration = Duration::from_secs(1);
+const MISSING_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Makes a pass over this state directory, if there is one.
     pub fn rescue(&self) -> Result<(), EngineError> {
-        match self.find()? {
+        match self.find_registry()? {
             Some(mut registry) => self.rescue_in(&mut registry),
             None => Ok(()),
         }
     }
 
     /// For whoever is asked many times a second: the same, unless this process has just done it, or does it anyway.
-    pub(crate) fn rescue_unless_lately(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        let lately = |(dir, at): &(PathBuf, Instant)| *dir == self.state_dir && at.elapsed() < LATELY;
-        if held(&ROUNDS_IN).contains(&self.state_dir) || held(&LAST_PASS).as_ref().is_some_and(lately) {
+    pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        let is_recent = |(dir, at): &(PathBuf, Instant)| {
+            *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
+        };
+        if lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP).contains(&self.state_dir)
+            || lock_mutex(&LAST_PASS).as_ref().is_some_and(is_recent)
+        {
             return Ok(());
         }
-        *held(&LAST_PASS) = Some((self.state_dir.clone(), Instant::now()));
+        *lock_mutex(&LAST_PASS) = Some((self.state_dir.clone(), Instant::now()));
         self.rescue_in(registry)
     }
 
@@ -69,45 +73,45 @@ impl Engine {
                 return Ok(true);
             }
         }
-        self.with_promotion(|promotion| Ok(registry.has_room(promotion)?))
+        self.with_promotion(|promotion| Ok(registry.can_claim(promotion)?))
     }
 
-    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &Active) -> Result<(), EngineError> {
+    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<(), EngineError> {
         if is_just_claimed(active) {
             return Ok(());
         }
         let dir = registry.dir().task(&active.id);
-        let judge = dir.try_lock()?;
+        let lock = dir.try_lock()?;
         // Most often it has just ended in order; then there is nothing to be looked for.
-        if matches!(judge, LockAttempt::Held) || !is_still(registry, active)? {
+        if matches!(lock, LockAttempt::Held) || !is_unchanged(registry, active)? {
             return Ok(());
         }
         crash_point(CrashPoint::RescueLocked);
         if active.state == State::Starting {
             // It may have got as far as making its group.
-            drop(Cgroup::left_by(&active.id));
+            drop(Cgroup::find_left_by(&active.id));
             registry.give_back(&active.id, &active.nonce, now_ms())?;
             return Ok(());
         }
-        let survivors = end_what_it_left(registry, &active.id);
+        let survivors = sweep_processes(registry, &active.id);
         crash_point(CrashPoint::RescueSwept);
         // Half a line is nobody's word. If it cannot be cut, the end is still worth recording; readers pass over it.
-        if let LockAttempt::Locked(alone) = &judge {
-            let _ = dir.cut_torn_tail(TaskFile::Events, alone);
+        if let LockAttempt::Locked(task_lock) = &lock {
+            let _ = dir.truncate_torn_tail(TaskFile::Events, task_lock);
         }
         let message = "its supervisor was lost; what it had done until then is kept".to_owned();
         let finish = Finish {
             kill_incomplete: (!survivors.is_empty()).then(|| serde_json::json!(survivors)),
             summary: Some("Failed: the supervisor was lost".to_owned()),
-            ..Finish::bare(End::Failed { kind: FailureKind::SupervisorLost, message, retry_at: None })
+            ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at: None })
         };
         let attempt = Attempt::working(active.nonce.clone());
         let claimed = self.with_promotion(|promotion| {
             Ok(registry.finish(&active.id, &attempt, &finish, promotion, now_ms())?)
         })?;
         crash_point(CrashPoint::RescueCommitted);
-        wake::remove(&dir);
-        evidence::remove_leftovers(&dir);
+        wake_socket::remove(&dir);
+        evidence::remove_scratch_dirs(&dir);
         if let delegator_registry::Cas::Applied(claimed) = claimed {
             self.start_all(registry, claimed)?;
         }
@@ -115,14 +119,14 @@ impl Engine {
     }
 }
 
-fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a supervisor left running carries the task's mark or is in its group, however far it went. Gives what could not be ended.
-fn end_what_it_left(registry: &Registry, id: &TaskId) -> Vec<i32> {
+fn sweep_processes(registry: &Registry, id: &TaskId) -> Vec<i32> {
     #[cfg(all(test, debug_assertions))]
-    if crate::model::on_stage(|stage| stage.sweep(id)).is_some() {
+    if crate::model::in_simulation(|stage| stage.sweep(id)).is_some() {
         return Vec::new();
     }
     let owner = |pid| owner_of(registry, id, pid);
@@ -131,78 +135,82 @@ fn end_what_it_left(registry: &Registry, id: &TaskId) -> Vec<i32> {
 }
 
 /// Nobody supervises it: its lock can be had, and whoever had it has not recorded the end since the list was read.
-pub(crate) fn is_abandoned(registry: &Registry, active: &Active) -> Result<bool, EngineError> {
+pub(crate) fn is_abandoned(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
     if is_just_claimed(active) {
         return Ok(false);
     }
-    let judge = registry.dir().task(&active.id).try_lock()?;
-    if matches!(judge, LockAttempt::Held) {
+    let lock = registry.dir().task(&active.id).try_lock()?;
+    if matches!(lock, LockAttempt::Held) {
         return Ok(false);
     }
-    is_still(registry, active)
+    is_unchanged(registry, active)
 }
 
 /// Whether nobody has recorded anything since the list was read.
-fn is_still(registry: &Registry, active: &Active) -> Result<bool, EngineError> {
+fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
     let now = registry.get(&active.id)?;
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }
 
 /// Whoever claimed it may be about to lock it. A clock that was set back must not keep a task for ever.
-fn is_just_claimed(active: &Active) -> bool {
+fn is_just_claimed(active: &ActiveTask) -> bool {
     let age_ms = now_ms() - active.claimed_at_ms;
-    active.state == State::Starting && (0..LOCKING_MAY_TAKE_MS).contains(&age_ms)
+    active.state == State::Starting && (0..LOCK_GRACE_MS).contains(&age_ms)
 }
 
 /// When whoever stays makes the next pass.
 #[derive(Debug)]
-pub(crate) struct Rounds {
+pub(crate) struct UpkeepSchedule {
     next: Instant,
-    next_if_one_is_missed: Instant,
+    next_if_supervisor_missing: Instant,
     /// From the first pass on.
-    place: Option<RoundsPlace>,
+    registration: Option<UpkeepRegistration>,
 }
 
 /// An entry in [`ROUNDS_IN`], for as long as it lasts.
 #[derive(Debug)]
-struct RoundsPlace(PathBuf);
+struct UpkeepRegistration(PathBuf);
 
-impl RoundsPlace {
-    fn take(dir: &Path) -> RoundsPlace {
-        held(&ROUNDS_IN).push(dir.to_owned());
-        RoundsPlace(dir.to_owned())
+impl UpkeepRegistration {
+    fn register(dir: &Path) -> UpkeepRegistration {
+        lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP).push(dir.to_owned());
+        UpkeepRegistration(dir.to_owned())
     }
 }
 
-impl Drop for RoundsPlace {
+impl Drop for UpkeepRegistration {
     fn drop(&mut self) {
-        let mut places = held(&ROUNDS_IN);
-        let mine = places.iter().position(|place| *place == self.0);
-        mine.map(|at| places.swap_remove(at));
+        let mut dirs = lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP);
+        let index = dirs.iter().position(|place| *place == self.0);
+        index.map(|at| dirs.swap_remove(at));
     }
 }
 
-impl Rounds {
-    pub(crate) fn starting_now() -> Rounds {
+impl UpkeepSchedule {
+    pub(crate) fn starting_now() -> UpkeepSchedule {
         let now = Instant::now();
-        Rounds { next: now, next_if_one_is_missed: now, place: None }
+        UpkeepSchedule { next: now, next_if_supervisor_missing: now, registration: None }
     }
 
-    pub(crate) fn next(&self, watch: &Watch) -> Instant {
-        if watch.misses_one() { self.next.min(self.next_if_one_is_missed) } else { self.next }
+    pub(crate) fn next(&self, watch: &TaskWatch) -> Instant {
+        if watch.has_missing_supervisor() {
+            self.next.min(self.next_if_supervisor_missing)
+        } else {
+            self.next
+        }
     }
 
     /// Makes a pass if one is due; says whether it did.
-    pub(crate) fn make_if_due(&mut self, engine: &Engine, watch: &mut Watch) -> Result<bool, EngineError> {
+    pub(crate) fn run_if_due(&mut self, engine: &Engine, watch: &mut TaskWatch) -> Result<bool, EngineError> {
         if Instant::now() < self.next(watch) {
             return Ok(false);
         }
         engine.rescue_in(&mut watch.registry)?;
-        self.place.get_or_insert_with(|| RoundsPlace::take(&engine.state_dir));
-        engine.retain(&mut watch.registry)?;
-        engine.remove_orphaned_launches_on_a_thread(&mut watch.registry)?;
+        self.registration.get_or_insert_with(|| UpkeepRegistration::register(&engine.state_dir));
+        engine.start_pruning_if_due(&mut watch.registry)?;
+        engine.remove_orphaned_launches_in_background(&mut watch.registry)?;
         let now = Instant::now();
-        (self.next, self.next_if_one_is_missed) = (now + EVERY, now + MISSED_AGAIN);
+        (self.next, self.next_if_supervisor_missing) = (now + PASS_INTERVAL, now + MISSING_RETRY_INTERVAL);
         Ok(true)
     }
 }

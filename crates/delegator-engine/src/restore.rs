@@ -9,32 +9,32 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Plan, Prospect, RestoreError, RestorePoint, look};
+use delegator_git::{Plan, PreparedRestore, RestoreError, RestorePoint, prepare_restore};
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::restore_lookup::{Found, PointSource};
+use crate::restore_lookup::{FoundPoints, PointSource};
 use crate::restore_point::{git, undo_reference};
 
 /// A restore copies what it is about to overwrite, whatever its size.
-const MAY_TAKE: Duration = Duration::from_secs(300);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How a restore is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RestoreAsked {
+pub struct RestoreRequest {
     /// Only say what would be done.
     pub dry_run: bool,
     /// HEAD and its branch, too.
-    pub and_head: bool,
+    pub include_head: bool,
     /// Back to before the last restore, instead of before the task.
     pub undo: bool,
 }
 
 /// What was done to one work tree, or would be.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredTree {
     pub plan: Plan,
     /// What was gone back to.
     pub point: RestorePoint,
@@ -47,27 +47,27 @@ pub struct Restored {
 /// What became of all work trees of a task.
 #[derive(Debug, Default)]
 pub struct RestoreReport {
-    pub trees: Vec<Restored>,
+    pub trees: Vec<RestoredTree>,
     /// Work trees whose repository or restore point is gone, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
 }
 
-impl Restored {
-    fn unchanged(prospect: &Prospect, point: RestorePoint) -> Restored {
-        Restored { plan: prospect.plan.clone(), point, undo: None, head_restored: false }
+impl RestoredTree {
+    fn unchanged(prospect: &PreparedRestore, point: RestorePoint) -> RestoredTree {
+        RestoredTree { plan: prospect.plan.clone(), point, undo: None, head_restored: false }
     }
 }
 
 /// A checked restore of one work tree.
-struct Checked {
+struct CheckedTree {
     point: RestorePoint,
-    prospect: Prospect,
-    and_head: bool,
+    prospect: PreparedRestore,
+    include_head: bool,
 }
 
-impl Checked {
+impl CheckedTree {
     fn changes_nothing(&self) -> bool {
-        self.prospect.plan.is_empty() && !self.and_head
+        self.prospect.plan.is_empty() && !self.include_head
     }
 }
 
@@ -77,27 +77,27 @@ impl Engine {
     pub fn restore(
         &self,
         task: &TaskId,
-        asked: RestoreAsked,
+        request: RestoreRequest,
         (environment, here): (&Variables, &Path),
     ) -> Result<RestoreReport, EngineError> {
-        let mut registry = self.find()?;
+        let mut registry = self.find_registry()?;
         if let Some(registry) = &mut registry {
             self.rescue_in(registry)?;
         }
         let source = PointSource { registry: registry.as_deref(), environment, here };
         let mut found = source.find(task)?;
-        let points = wanted(task, &found, asked.undo)?;
+        let points = requested_points(task, &found, request.undo)?;
         refuse_while_busy(registry.as_deref(), &points)?;
-        let (mut checked, unavailable) = check_all(points, asked.and_head, environment, &found)?;
+        let (mut checked, unavailable) = check_all(points, request.include_head, environment, &found)?;
         let report = |trees| RestoreReport { trees, unavailable };
-        if asked.dry_run || checked.iter().all(Checked::changes_nothing) {
-            let unchanged = checked.into_iter().map(|one| Restored::unchanged(&one.prospect, one.point));
+        if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
+            let unchanged = checked.into_iter().map(|one| RestoredTree::unchanged(&one.prospect, one.point));
             return Ok(report(unchanged.collect()));
         }
         // Looking may have taken a while.
         let points: Vec<RestorePoint> = checked.iter().map(|one| one.point.clone()).collect();
         refuse_while_busy(registry.as_deref(), &points)?;
-        let undo = keep_undo(&mut checked, &mut found)?;
+        let undo = create_undo_points(&mut checked, &mut found)?;
         apply(checked, undo).map(report)
     }
 }
@@ -107,25 +107,25 @@ type Unavailable = Vec<(PathBuf, String)>;
 /// Checks every tree. One whose repository is gone does not keep the others from being restored, unless there is no other.
 fn check_all(
     points: Vec<RestorePoint>,
-    and_head: bool,
+    include_head: bool,
     environment: &Variables,
-    found: &Found,
-) -> Result<(Vec<Checked>, Unavailable), EngineError> {
+    found: &FoundPoints,
+) -> Result<(Vec<CheckedTree>, Unavailable), EngineError> {
     let (mut checked, mut gone) = (Vec::new(), Vec::new());
     for point in points {
-        let git = git(environment, &point.top_level, MAY_TAKE)?;
-        let prospect = match look(&git, &point, found.place.path()) {
-            Err(error @ (RestoreError::OtherRepository { .. } | RestoreError::Gone { .. })) => {
+        let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
+        let prospect = match prepare_restore(&git, &point, found.scratch.path()) {
+            Err(error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. })) => {
                 gone.push((point.top_level, error));
                 continue;
             }
             prospect => prospect?,
         };
-        let and_head = and_head && prospect.plan.head_moved;
-        if and_head {
+        let include_head = include_head && prospect.plan.head_moved;
+        if include_head {
             prospect.check_head()?;
         }
-        checked.push(Checked { point, prospect, and_head });
+        checked.push(CheckedTree { point, prospect, include_head });
     }
     match checked.is_empty() {
         true => Err(gone.into_iter().next().map_or(
@@ -136,12 +136,16 @@ fn check_all(
     }
 }
 
-fn wanted(task: &TaskId, found: &Found, undo: bool) -> Result<Vec<RestorePoint>, EngineError> {
-    let kept = &found.kept;
-    let points = if undo { kept.undo.last().cloned().unwrap_or_default() } else { kept.points.clone() };
+fn requested_points(
+    task: &TaskId,
+    found: &FoundPoints,
+    undo: bool,
+) -> Result<Vec<RestorePoint>, EngineError> {
+    let record = &found.record;
+    let points = if undo { record.undo.last().cloned().unwrap_or_default() } else { record.points.clone() };
     let problem = match undo {
         true => Some("it was never restored".to_owned()),
-        false => kept.problems.first().map(|one| one.problem.clone()),
+        false => record.problems.first().map(|one| one.problem.clone()),
     };
     match points.is_empty() {
         true => Err(EngineError::NoRestorePoint { task: task.clone(), problem }),
@@ -151,14 +155,17 @@ fn wanted(task: &TaskId, found: &Found, undo: bool) -> Result<Vec<RestorePoint>,
 
 /// Keeps the present state of every tree that will change, and notes it durably before the first change: a crash half-way
 /// leaves the way back.
-fn keep_undo(checked: &mut [Checked], found: &mut Found) -> Result<Vec<Option<RestorePoint>>, EngineError> {
-    let mut number = found.kept.undo.len() + 1;
+fn create_undo_points(
+    checked: &mut [CheckedTree],
+    found: &mut FoundPoints,
+) -> Result<Vec<Option<RestorePoint>>, EngineError> {
+    let mut number = found.record.undo.len() + 1;
     // A crash may have left undo points that were never noted.
     loop {
         let mut is_free = true;
         for one in checked.iter() {
             let reference = undo_reference(&one.point.reference, number);
-            is_free &= one.prospect.is_free(&reference).map_err(RestoreError::from)?;
+            is_free &= one.prospect.is_name_free(&reference).map_err(RestoreError::from)?;
         }
         if is_free {
             break;
@@ -171,26 +178,29 @@ fn keep_undo(checked: &mut [Checked], found: &mut Found) -> Result<Vec<Option<Re
             true => None,
             false => {
                 let reference = undo_reference(&one.point.reference, number);
-                Some(one.prospect.keep_undo(&reference).map_err(RestoreError::from)?)
+                Some(one.prospect.create_undo_point(&reference).map_err(RestoreError::from)?)
             }
         });
     }
-    found.kept.undo.push(undo.iter().flatten().cloned().collect());
-    found.note()?;
+    found.record.undo.push(undo.iter().flatten().cloned().collect());
+    found.save_undo_points()?;
     crash_point(CrashPoint::UndoNoted);
     Ok(undo)
 }
 
-fn apply(checked: Vec<Checked>, undo: Vec<Option<RestorePoint>>) -> Result<Vec<Restored>, EngineError> {
+fn apply(
+    checked: Vec<CheckedTree>,
+    undo: Vec<Option<RestorePoint>>,
+) -> Result<Vec<RestoredTree>, EngineError> {
     let trees: Vec<PathBuf> = checked.iter().map(|one| one.point.top_level.clone()).collect();
     let mut done = Vec::new();
     for (number, (one, undo)) in checked.into_iter().zip(undo).enumerate() {
         let Some(undo) = undo else {
-            done.push(Restored::unchanged(&one.prospect, one.point));
+            done.push(RestoredTree::unchanged(&one.prospect, one.point));
             continue;
         };
         let plan = one.prospect.plan.clone();
-        if let Err(source) = one.prospect.apply(&undo, one.and_head) {
+        if let Err(source) = one.prospect.apply(&undo, one.include_head) {
             if trees.len() == 1 {
                 return Err(source.into());
             }
@@ -203,7 +213,7 @@ fn apply(checked: Vec<Checked>, undo: Vec<Option<RestorePoint>>) -> Result<Vec<R
                 source,
             });
         }
-        done.push(Restored { plan, point: one.point, undo: Some(undo), head_restored: one.and_head });
+        done.push(RestoredTree { plan, point: one.point, undo: Some(undo), head_restored: one.include_head });
     }
     Ok(done)
 }

@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::restore_point::{KeptPoint, PREFIX, git};
+use crate::restore_point::{REF_PREFIX, RestorePointRecord, git};
 
 /// Deleting walks no history.
-const MAY_TAKE: Duration = Duration::from_secs(30);
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where restore points are looked for.
 pub(crate) struct PointSource<'a> {
@@ -29,46 +29,48 @@ pub(crate) struct PointSource<'a> {
 }
 
 /// The restore points of a task.
-pub(crate) struct Found {
-    pub(crate) kept: KeptPoint,
+pub(crate) struct FoundPoints {
+    pub(crate) record: RestorePointRecord,
     /// A directory for files that go when the work is done.
-    pub(crate) place: TempDir,
+    pub(crate) scratch: TempDir,
     /// The task's own directory; `None` when only the repository knows of the task.
     dir: Option<TaskDir>,
 }
 
-impl Found {
+impl FoundPoints {
     /// Writes the list of undo points to the task's record. Without a task the refs are the record.
-    pub(crate) fn note(&self) -> Result<(), EngineError> {
-        self.dir.as_ref().map_or(Ok(()), |dir| self.kept.write(dir))
+    pub(crate) fn save_undo_points(&self) -> Result<(), EngineError> {
+        self.dir.as_ref().map_or(Ok(()), |dir| self.record.write(dir))
     }
 }
 
 impl PointSource<'_> {
-    pub(crate) fn find(&self, task: &TaskId) -> Result<Found, EngineError> {
+    pub(crate) fn find(&self, task: &TaskId) -> Result<FoundPoints, EngineError> {
         let row = self.registry.map(|registry| registry.get(task)).transpose()?.flatten();
         let Some((registry, row)) = self.registry.zip(row) else {
-            let kept = self.without_row(task)?;
-            return match kept.points.is_empty() && kept.undo.is_empty() {
-                true => Err(EngineError::NoStoredPoint { task: task.clone(), place: self.here.to_owned() }),
-                false => Ok(Found { kept, place: scratch(None)?, dir: None }),
+            let record = self.without_row(task)?;
+            return match record.points.is_empty() && record.undo.is_empty() {
+                true => {
+                    Err(EngineError::RestorePointNotFound { task: task.clone(), place: self.here.to_owned() })
+                }
+                false => Ok(FoundPoints { record, scratch: new_scratch_dir(None)?, dir: None }),
             };
         };
         let dir = registry.dir().task(task);
-        let mut kept = KeptPoint::read(&dir)?.unwrap_or_default();
-        if kept == KeptPoint::default() {
+        let mut record = RestorePointRecord::read(&dir)?.unwrap_or_default();
+        if record == RestorePointRecord::default() {
             // Without a git work tree there is nothing to find.
-            let mut collected = Collected::default();
+            let mut collected = CollectedPoints::default();
             let _ = self.collect(task, Path::new(&row.working_dir), &mut collected);
-            kept = collected.into_kept();
+            record = collected.into_record();
         }
-        Ok(Found { kept, place: scratch(Some(&dir))?, dir: Some(dir) })
+        Ok(FoundPoints { record, scratch: new_scratch_dir(Some(&dir))?, dir: Some(dir) })
     }
 
     /// The restore points of a task that is not in the registry: those of the repository here, and those the registry
     /// recorded when it deleted the task.
-    fn without_row(&self, task: &TaskId) -> Result<KeptPoint, EngineError> {
-        let mut collected = Collected::default();
+    fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord, EngineError> {
+        let mut collected = CollectedPoints::default();
         let here = self.collect(task, self.here, &mut collected);
         let recorded = self.registry.map(|registry| registry.restore_points_of(task)).transpose()?;
         for recorded in recorded.unwrap_or_default() {
@@ -81,17 +83,22 @@ impl PointSource<'_> {
                 None => collected.add(point),
             }
         }
-        let kept = collected.into_kept();
-        if kept == KeptPoint::default() {
+        let record = collected.into_record();
+        if record == RestorePointRecord::default() {
             here?;
         }
-        Ok(kept)
+        Ok(record)
     }
 
     /// Adds the restore points of the task in the repository `place` lies in.
-    fn collect(&self, task: &TaskId, place: &Path, into: &mut Collected) -> Result<(), EngineError> {
-        let git = git(self.environment, place, MAY_TAKE)?;
-        let stored = stored_points(&git, place).map_err(RestoreError::from)?.unwrap_or_default();
+    fn collect(
+        &self,
+        task: &TaskId,
+        directory: &Path,
+        into: &mut CollectedPoints,
+    ) -> Result<(), EngineError> {
+        let git = git(self.environment, directory, GIT_TIMEOUT)?;
+        let stored = stored_points(&git, directory).map_err(RestoreError::from)?.unwrap_or_default();
         let is_of_task =
             |reference: &str| PointName::parse(reference).is_some_and(|name| name.task == task.as_str());
         let points = stored.into_iter().map(|stored| stored.point);
@@ -102,31 +109,31 @@ impl PointSource<'_> {
 
 /// Restore points of one task, each once: `<task>`, `<task>.2` and their `.undo-N`.
 #[derive(Default)]
-struct Collected {
+struct CollectedPoints {
     points: BTreeMap<(PathBuf, String), RestorePoint>,
 }
 
-impl Collected {
+impl CollectedPoints {
     fn add(&mut self, point: RestorePoint) {
         self.points.entry((point.repository.clone(), point.reference.clone())).or_insert(point);
     }
 
-    fn into_kept(self) -> KeptPoint {
-        let mut kept = KeptPoint::default();
+    fn into_record(self) -> RestorePointRecord {
+        let mut record = RestorePointRecord::default();
         let mut undo: BTreeMap<usize, Vec<RestorePoint>> = BTreeMap::new();
         for point in self.points.into_values() {
             match PointName::parse(&point.reference).and_then(|name| name.undo) {
                 Some(number) => undo.entry(number).or_default().push(point),
-                None => kept.points.push(point),
+                None => record.points.push(point),
             }
         }
-        kept.points.sort_by(|one, other| one.reference.cmp(&other.reference));
-        kept.undo = undo.into_values().collect();
-        kept
+        record.points.sort_by(|one, other| one.reference.cmp(&other.reference));
+        record.undo = undo.into_values().collect();
+        record
     }
 }
 
-fn scratch(dir: Option<&TaskDir>) -> Result<TempDir, EngineError> {
+fn new_scratch_dir(dir: Option<&TaskDir>) -> Result<TempDir, EngineError> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix("restore-");
     let made = match dir {
@@ -144,7 +151,7 @@ struct PointName<'a> {
 
 impl PointName<'_> {
     fn parse(reference: &str) -> Option<PointName<'_>> {
-        let name = reference.strip_prefix(PREFIX)?;
+        let name = reference.strip_prefix(REF_PREFIX)?;
         let task = name.split('.').next()?;
         let undo = name.rsplit_once(".undo-").map(|(_, number)| number.parse());
         Some(PointName { task, undo: undo.transpose().ok()? })
@@ -178,14 +185,14 @@ impl Engine {
         here: &Path,
         environment: &Variables,
     ) -> Result<Option<Vec<ListedPoint>>, EngineError> {
-        let git = git(environment, here, MAY_TAKE)?;
+        let git = git(environment, here, GIT_TIMEOUT)?;
         let stored = stored_points(&git, here).map_err(RestoreError::from)?;
-        let listed = |stored: delegator_git::StoredPoint| {
+        let to_listed = |stored: delegator_git::StoredPoint| {
             let name = PointName::parse(&stored.point.reference)?;
             let (task, is_undo) = (name.task.to_owned(), name.undo.is_some());
             Some(ListedPoint { task, is_undo, point: stored.point, bytes: stored.bytes })
         };
-        Ok(stored.map(|stored| stored.into_iter().filter_map(listed).collect()))
+        Ok(stored.map(|stored| stored.into_iter().filter_map(to_listed).collect()))
     }
 
     /// Deletes all restore points of a task, undo points included, with their objects.
@@ -195,15 +202,15 @@ impl Engine {
         dry_run: bool,
         (environment, here): (&Variables, &Path),
     ) -> Result<Vec<DroppedPoint>, EngineError> {
-        let mut registry = self.find()?;
+        let mut registry = self.find_registry()?;
         let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();
         if let Some(row) = row.filter(|row| !row.state.is_terminal()) {
             return Err(EngineError::NotEnded { task: task.clone(), state: row.state });
         }
         let found = PointSource { registry: registry.as_deref(), environment, here }.find(task)?;
         let mut dropped = Vec::new();
-        for point in found.kept.points.iter().chain(found.kept.undo.iter().flatten()) {
-            let git = git(environment, &point.top_level, MAY_TAKE)?;
+        for point in found.record.points.iter().chain(found.record.undo.iter().flatten()) {
+            let git = git(environment, &point.top_level, GIT_TIMEOUT)?;
             // What cannot be examined may be the only copy.
             let is_only_copy = holds_unique_content(&git, point).unwrap_or(true);
             let bytes = point.bytes().unwrap_or_default();
@@ -220,11 +227,12 @@ impl Engine {
             return Ok(dropped);
         }
         if let Some(dir) = found.dir {
-            KeptPoint { problems: found.kept.problems, ..KeptPoint::default() }.write(&dir)?;
+            RestorePointRecord { problems: found.record.problems, ..RestorePointRecord::default() }
+                .write(&dir)?;
         }
         if let Some(registry) = &mut registry {
             for recorded in registry.restore_points_of(task)? {
-                registry.forget_restore_point(&recorded)?;
+                registry.delete_restore_point_record(&recorded)?;
             }
         }
         Ok(dropped)
@@ -238,7 +246,7 @@ mod tests {
     #[test]
     fn names_of_restore_points_are_read() {
         let parse = |name: &str| {
-            let reference = format!("{PREFIX}{name}");
+            let reference = format!("{REF_PREFIX}{name}");
             PointName::parse(&reference).map(|name| (name.task.to_owned(), name.undo))
         };
         let task = "T-local-1".to_owned();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Baseline, Git, Kept, Limits, RestorePoint, keep_restore_point};
+use delegator_git::{Baseline, CreatedPoint, Git, Limits, RestorePoint, create_restore_point};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 
 /// How long an agent may be kept waiting for it.
-const MAY_TAKE: Duration = Duration::from_secs(10);
+const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredPoints")]
-pub struct KeptPoint {
+pub struct RestorePointRecord {
     /// The work tree of the task's working directory first, if it has one.
     pub points: Vec<RestorePoint>,
     /// Work trees without a restore point.
@@ -63,8 +63,8 @@ enum StoredUndo {
     Several(Vec<RestorePoint>),
 }
 
-impl From<StoredPoints> for KeptPoint {
-    fn from(stored: StoredPoints) -> KeptPoint {
+impl From<StoredPoints> for RestorePointRecord {
+    fn from(stored: StoredPoints) -> RestorePointRecord {
         let mut points = stored.points;
         points.extend(stored.point);
         let mut problems = stored.problems;
@@ -73,18 +73,18 @@ impl From<StoredPoints> for KeptPoint {
             StoredUndo::One(point) => vec![*point],
             StoredUndo::Several(points) => points,
         });
-        KeptPoint { points, problems, undo: undo.collect(), gone: Vec::new() }
+        RestorePointRecord { points, problems, undo: undo.collect(), gone: Vec::new() }
     }
 }
 
-impl KeptPoint {
-    pub(crate) fn read(dir: &TaskDir) -> Result<Option<KeptPoint>, EngineError> {
+impl RestorePointRecord {
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
         let bytes = dir.read(TaskFile::RestorePoint)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Finds out which restore points were deleted.
-    pub(crate) fn check_stored(mut self) -> KeptPoint {
+    pub(crate) fn check_stored(mut self) -> RestorePointRecord {
         let gone = self.points.iter().filter(|point| !point.is_stored());
         self.gone = gone.map(|point| point.top_level.clone()).collect();
         self
@@ -102,13 +102,13 @@ pub fn restore_command(task: &TaskId) -> String {
     format!("mcp-delegator restore {task} --confirm-destructive")
 }
 
-pub(crate) const PREFIX: &str = "refs/mcp-delegator/";
+pub(crate) const REF_PREFIX: &str = "refs/mcp-delegator/";
 
 /// The ref of a task's restore point. Directories may share a repository, so each has a ref of its own.
 pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
     match directory {
-        0 => format!("{PREFIX}{task}"),
-        later => format!("{PREFIX}{task}.{}", later + 1),
+        0 => format!("{REF_PREFIX}{task}"),
+        later => format!("{REF_PREFIX}{task}.{}", later + 1),
     }
 }
 
@@ -119,38 +119,42 @@ pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
 }
 
 /// git as the submitter has it, but never one that lies in the work tree.
-pub(crate) fn git(environment: &Variables, workdir: &Path, may_take: Duration) -> Result<Git, EngineError> {
+pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
     let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let located = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
     let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    Ok(Git::new(located.program, given, may_take))
+    Ok(Git::new(located.program, given, timeout))
 }
 
 /// Creates the restore points of one task, a directory at a time, the working directory first.
 #[derive(Debug)]
-pub(crate) struct PointKeeper<'a> {
+pub(crate) struct RestorePointWriter<'a> {
     task: &'a TaskId,
     dir: &'a TaskDir,
     environment: &'a Variables,
     directories: usize,
-    kept: KeptPoint,
+    record: RestorePointRecord,
 }
 
-impl<'a> PointKeeper<'a> {
-    pub(crate) fn new(task: &'a TaskId, dir: &'a TaskDir, environment: &'a Variables) -> PointKeeper<'a> {
-        PointKeeper { task, dir, environment, directories: 0, kept: KeptPoint::default() }
+impl<'a> RestorePointWriter<'a> {
+    pub(crate) fn new(
+        task: &'a TaskId,
+        dir: &'a TaskDir,
+        environment: &'a Variables,
+    ) -> RestorePointWriter<'a> {
+        RestorePointWriter { task, dir, environment, directories: 0, record: RestorePointRecord::default() }
     }
 
     /// Creates a restore point of the work tree the directory lies in. Returns the state to compare with later: `None`
     /// outside a work tree, or the reason why there is none.
-    pub(crate) fn keep(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
+    pub(crate) fn create(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
         let reference = reference(self.task, self.directories);
         self.directories += 1;
-        match keep_one(self.dir, directory, &reference, self.environment) {
+        match create_one(self.dir, directory, &reference, self.environment) {
             Ok(None) => Ok(None),
-            Ok(Some(Kept { point, baseline })) => {
+            Ok(Some(CreatedPoint { point, baseline })) => {
                 crash_point(CrashPoint::RestorePointCreated);
-                self.kept.points.push(point);
+                self.record.points.push(point);
                 baseline.map(Some).map_err(|error| first_line(&error.to_string()))
             }
             Err(error) => {
@@ -163,32 +167,32 @@ impl<'a> PointKeeper<'a> {
 
     /// Records that a directory has no restore point.
     pub(crate) fn skip(&mut self, directory: &Path, problem: &str) {
-        self.kept.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
+        self.record.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
     }
 
     /// Writes down what was kept. A full disk must not stop the task.
     pub(crate) fn finish(self) {
-        if self.kept != KeptPoint::default() {
-            let _ = self.kept.write(self.dir);
+        if self.record != RestorePointRecord::default() {
+            let _ = self.record.write(self.dir);
             crash_point(CrashPoint::RestorePointsNoted);
         }
     }
 }
 
-fn keep_one(
+fn create_one(
     dir: &TaskDir,
     directory: &Path,
     reference: &str,
     environment: &Variables,
-) -> Result<Option<Kept>, EngineError> {
-    let git = git(environment, directory, MAY_TAKE)?;
-    let kept = keep_restore_point(&git, directory, dir.path(), reference, Limits::default());
-    Ok(kept.map_err(delegator_git::RestoreError::from)?)
+) -> Result<Option<CreatedPoint>, EngineError> {
+    let git = git(environment, directory, CREATE_TIMEOUT)?;
+    let created = create_restore_point(&git, directory, dir.path(), reference, Limits::default());
+    Ok(created.map_err(delegator_git::RestoreError::from)?)
 }
 
 /// git may say much; the first line says what.
-pub(crate) fn first_line(words: &str) -> String {
-    words.lines().next().unwrap_or_default().chars().take(300).collect()
+pub(crate) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
 #[cfg(test)]
@@ -200,12 +204,13 @@ mod tests {
         let point = r#"{"reference":"refs/mcp-delegator/T","commit":"c","tree":"t","index_tree":null,"head":null,
             "branch":null,"staged":false,"modified":0,"untracked":0,"left_out":[],"top_level":"/p","repository":"/p/.git"}"#;
         let old = format!(r#"{{"point":{point},"problem":null,"undo":[{point},{point}]}}"#);
-        let read: KeptPoint = serde_json::from_str(&old).unwrap();
+        let read: RestorePointRecord = serde_json::from_str(&old).unwrap();
         assert_eq!((read.points.len(), read.undo.len(), read.undo[1].len()), (1, 2, 1));
         assert_eq!(read.points[0].store, None);
-        let again: KeptPoint = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+        let again: RestorePointRecord = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
         assert_eq!(again, read);
-        let failed: KeptPoint = serde_json::from_str(r#"{"point":null,"problem":"no","undo":[]}"#).unwrap();
+        let failed: RestorePointRecord =
+            serde_json::from_str(r#"{"point":null,"problem":"no","undo":[]}"#).unwrap();
         assert_eq!((failed.points.len(), failed.problems[0].problem.as_str()), (0, "no"));
     }
 

@@ -18,50 +18,50 @@ use delegator_supervisor::process::ProcessIdentity;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Engine;
-use crate::clean::Cleaning;
+use crate::clean::CleanRequest;
 use crate::clock::now_ms;
 use crate::error::EngineError;
-use crate::kept_points::{Settling, settle};
+use crate::retained_points::{DropPolicy, drop_due_points};
 use crate::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 
 /// The word by which this program becomes the pruning process.
 pub const PRUNE: &str = "prune";
 
-const EVERY_MS: i64 = 60 * 60 * 1000;
+const INTERVAL_MS: i64 = 60 * 60 * 1000;
 /// Tasks that one pass forgets.
-const AT_ONCE: u32 = 1_000;
+const MAX_TASKS_PER_PASS: u32 = 1_000;
 /// How long git may take in all repositories together.
-const GIT_MAY_TAKE_IN_ALL: Duration = Duration::from_secs(5 * 60);
+const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Where git is found without a caller's PATH.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The pruning process this one has started, to be reaped when it has ended.
-static STARTED: Mutex<Option<Child>> = Mutex::new(None);
+static PRUNING_PROCESS: Mutex<Option<Child>> = Mutex::new(None);
 
 impl Engine {
     /// Starts the deletion of what is older than its retention time, if no process did so in the last hour. A clock that
     /// cannot be read and a process that cannot be started are left to the next pass: callers wait for tasks, not for this.
-    pub(crate) fn retain(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        match self.try_retain(registry) {
+    pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        match self.try_start_pruning(registry) {
             Err(EngineError::Io { .. }) => Ok(()),
             other => other,
         }
     }
 
-    fn try_retain(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    fn try_start_pruning(&self, registry: &mut Registry) -> Result<(), EngineError> {
         reap();
         let Some(retention_ms) = self.retention_ms else { return Ok(()) };
         let now = now_ms();
-        if !registry.take_turn("retention", EVERY_MS, now)? {
+        if !registry.claim_periodic_job("retention", INTERVAL_MS, now)? {
             return Ok(());
         }
         let verdict = observe_clock(registry)?;
-        let points_before_ms = self.restore_point_retention_ms.map(|kept| now - kept);
+        let points_before_ms = self.restore_point_retention_ms.map(|ms| now - ms);
         if verdict != ClockVerdict::Trusted || !is_due(registry, now - retention_ms, points_before_ms)? {
             return Ok(());
         }
         #[cfg(all(test, debug_assertions))]
-        if crate::model::on_stage(|_| ()).is_some() {
+        if crate::model::in_simulation(|_| ()).is_some() {
             return prune_in(self, registry, now - retention_ms, points_before_ms);
         }
         self.start_pruning(now - retention_ms, points_before_ms)
@@ -71,21 +71,21 @@ impl Engine {
     pub(crate) fn clock_for_cleaning(
         &self,
         registry: &mut Registry,
-        cleaning: &Cleaning,
+        request: &CleanRequest,
     ) -> Result<ClockVerdict, EngineError> {
         let now = read_clocks()?;
-        if cleaning.trust_clock {
-            if !cleaning.dry_run {
-                note(registry, &ClockRecord::trusting(now))?;
+        if request.trust_clock {
+            if !request.dry_run {
+                store_clock(registry, &ClockRecord::trusting(now))?;
             }
             return Ok(ClockVerdict::Trusted);
         }
-        Ok(believed(judge(noted(registry)?.as_ref(), now).0))
+        Ok(trusted_in_simulation(judge(stored_clock(registry)?.as_ref(), now).0))
     }
 
     fn start_pruning(&self, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<(), EngineError> {
-        let mut started = started();
-        if started.is_some() {
+        let mut process = pruning_process();
+        if process.is_some() {
             return Ok(());
         }
         let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
@@ -99,19 +99,19 @@ impl Engine {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        *started = Some(command.spawn().map_err(EngineError::io("start the pruning process"))?);
+        *process = Some(command.spawn().map_err(EngineError::io("start the pruning process"))?);
         Ok(())
     }
 }
 
-fn started() -> MutexGuard<'static, Option<Child>> {
-    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+fn pruning_process() -> MutexGuard<'static, Option<Child>> {
+    PRUNING_PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn reap() {
-    let mut started = started();
-    if started.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
-        *started = None;
+    let mut process = pruning_process();
+    if process.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
+        *process = None;
     }
 }
 
@@ -121,8 +121,8 @@ pub fn prune(
     tasks_before_ms: i64,
     points_before_ms: Option<i64>,
 ) -> Result<(), EngineError> {
-    let Some(mut registry) = engine.find()? else { return Ok(()) };
-    let Some(_alone) = registry.dir().try_lock_pruning()? else { return Ok(()) };
+    let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
+    let Some(_lock) = registry.dir().try_lock_pruning()? else { return Ok(()) };
     prune_in(engine, &mut registry, tasks_before_ms, points_before_ms)
 }
 
@@ -132,16 +132,16 @@ fn prune_in(
     tasks_before_ms: i64,
     points_before_ms: Option<i64>,
 ) -> Result<(), EngineError> {
-    engine.forget_some(registry, tasks_before_ms, AT_ONCE)?;
-    registry.finish_forgetting()?;
+    engine.delete_some_old_tasks(registry, tasks_before_ms, MAX_TASKS_PER_PASS)?;
+    registry.finish_pruning()?;
     let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
-    let settling = Settling {
+    let policy = DropPolicy {
         expired_before_ms: points_before_ms,
         drop_all: false,
-        deadline: Instant::now() + GIT_MAY_TAKE_IN_ALL,
+        deadline: Instant::now() + TOTAL_GIT_TIMEOUT,
         environment: &environment,
     };
-    settle(registry, &settling, engine.restore_point_retention_ms).map(drop)
+    drop_due_points(registry, &policy, engine.restore_point_retention_ms).map(drop)
 }
 
 fn is_due(
@@ -149,40 +149,40 @@ fn is_due(
     tasks_before_ms: i64,
     points_before_ms: Option<i64>,
 ) -> Result<bool, EngineError> {
-    Ok(!registry.old(tasks_before_ms, 1)?.is_empty()
-        || registry.is_forgetting()?
+    Ok(!registry.ended_before(tasks_before_ms, 1)?.is_empty()
+        || registry.has_unfinished_pruning()?
         || !registry.due_restore_points(points_before_ms.unwrap_or(i64::MIN), 1)?.is_empty())
 }
 
 fn observe_clock(registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
-    let (verdict, record) = judge(noted(registry)?.as_ref(), read_clocks()?);
-    note(registry, &record)?;
-    Ok(believed(verdict))
+    let (verdict, record) = judge(stored_clock(registry)?.as_ref(), read_clocks()?);
+    store_clock(registry, &record)?;
+    Ok(trusted_in_simulation(verdict))
 }
 
 /// The model has a clock of its own, which no boot clock goes with.
-fn believed(verdict: ClockVerdict) -> ClockVerdict {
+fn trusted_in_simulation(verdict: ClockVerdict) -> ClockVerdict {
     #[cfg(all(test, debug_assertions))]
-    if crate::model::on_stage(|_| ()).is_some() {
+    if crate::model::in_simulation(|_| ()).is_some() {
         return ClockVerdict::Trusted;
     }
     verdict
 }
 
 /// A record that cannot be read is none.
-fn noted(registry: &Registry) -> Result<Option<ClockRecord>, EngineError> {
+fn stored_clock(registry: &Registry) -> Result<Option<ClockRecord>, EngineError> {
     Ok(registry.retention_clock()?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-fn note(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
+fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
     let text = serde_json::to_string(record)
         .map_err(|error| EngineError::Io { doing: "note the clocks", source: error.into() })?;
     Ok(registry.set_retention_clock(&text)?)
 }
 
 fn read_clocks() -> Result<Reading, EngineError> {
-    let me = ProcessIdentity::of_self().map_err(EngineError::io("read the boot's identity"))?;
+    let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read the boot's identity"))?;
     let since_boot = clock_gettime(ClockId::Boottime);
     let boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
-    Ok(Reading { boot_id: me.boot_id, boot_ms, wall_ms: now_ms() })
+    Ok(Reading { boot_id: own_process.boot_id, boot_ms, wall_ms: now_ms() })
 }

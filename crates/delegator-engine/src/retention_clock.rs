@@ -64,14 +64,14 @@ pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict
         let record = ClockRecord { last: now, trusted: None, confirmed_ms: 0, needed_ms: AFTER_BOOT_MS };
         return (ClockVerdict::Unconfirmed, record);
     };
-    if before.trusted.as_ref().is_some_and(|trusted| is_in_line(trusted, &now)) {
+    if before.trusted.as_ref().is_some_and(|trusted| is_consistent(trusted, &now)) {
         // Within one boot the first trusted reading stays the measure: small steps must not add up to a jump.
         let trusted = before.trusted.clone().filter(|trusted| trusted.boot_id == now.boot_id);
         let record = ClockRecord::trusting(now);
         return (ClockVerdict::Trusted, ClockRecord { trusted: trusted.or(record.trusted), ..record });
     }
     let is_same_boot = before.last.boot_id == now.boot_id;
-    let is_even = is_in_line(&before.last, &now);
+    let is_even = is_consistent(&before.last, &now);
     let has_left_trusted = before.trusted.as_ref().is_some_and(|trusted| trusted.boot_id == now.boot_id);
     let has_jumped = has_left_trusted || (is_same_boot && !is_even);
     let needed_ms = if has_jumped { DAY_MS } else { before.needed_ms.max(AFTER_BOOT_MS) };
@@ -89,7 +89,7 @@ pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict
 }
 
 /// Whether the clock can have come from there to here without a jump of more than a day.
-fn is_in_line(earlier: &Reading, now: &Reading) -> bool {
+fn is_consistent(earlier: &Reading, now: &Reading) -> bool {
     if earlier.boot_id == now.boot_id {
         (now.offset_ms() - earlier.offset_ms()).abs() <= DAY_MS
     } else {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn small_steps_do_not_add_up_unseen() {
+    fn small_steps_that_add_up_to_a_jump_block_deletion() {
         let passes = (0..6).map(|hour| at("a", hour * HOUR_MS, hour * HOUR_MS + hour * 20 * HOUR_MS));
         assert!(verdicts(passes).iter().skip(4).all(|verdict| *verdict != ClockVerdict::Trusted));
     }

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{Mode, TaskId};
-use delegator_registry::{Idempotency, NewTask, Registry, Task, WaitsFor};
-use delegator_supervisor::agent::{VariableRight, agent_environment, task_marker, variable_right};
+use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
+use delegator_supervisor::agent::{VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
 
 use crate::Engine;
+use crate::allowed_dir::resolve_allowed_dir;
+use crate::allowed_file::open_allowed_file;
 use crate::clock::{fresh_id, now_ms};
-use crate::directory::real_directory;
 use crate::error::EngineError;
-use crate::estimate::{Expected, History};
-use crate::file::open_file;
+use crate::estimate::{DurationHistory, ExpectedDuration};
 use crate::launch::{AgentProgram, Launch, Settings};
 use crate::leftovers;
 use crate::nesting::Nesting;
@@ -33,7 +33,7 @@ pub struct Submission {
     /// The submitter's environment, as it is.
     pub environment: BTreeMap<OsString, OsString>,
     /// Variables the user's configuration passes on, or calls secret.
-    pub passed_on: Vec<String>,
+    pub passed_variables: Vec<String>,
     pub secret_names: Vec<String>,
     pub umask: u32,
     /// The first line of the text, redacted.
@@ -47,27 +47,27 @@ pub struct Submission {
 }
 
 #[derive(Debug)]
-pub struct Submitted {
+pub struct SubmitOutcome {
     pub task: Task,
     /// It was submitted before, with the same key.
     pub replayed: bool,
     /// 0: it has a slot; 1: it is next.
     pub queue_position: u64,
     /// What a queued task waits for beyond a free slot.
-    pub waiting_for: Option<WaitsFor>,
+    pub waiting_for: Option<BlockedBy>,
     /// Nothing starts at all for now.
     pub queue_paused: bool,
     /// In how many milliseconds it will start, and how long it will take, as far as our history can tell.
     pub estimated_start_ms: Option<u64>,
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedDuration>,
 }
 
 impl Submission {
     /// A caller chooses among the variables the agent has, and adds none.
     fn check_variables(&self) -> Result<(), EngineError> {
         for name in &self.settings.env_allow_list {
-            match variable_right(name, &self.passed_on) {
-                VariableRight::Given => {}
+            match variable_access(name, &self.passed_variables) {
+                VariableAccess::Passed => {}
                 right => return Err(EngineError::VariableNotAllowed { name: name.clone(), right }),
             }
         }
@@ -77,27 +77,28 @@ impl Submission {
 
 impl Engine {
     /// Writes the task down, so that nothing can lose it, and starts whatever may start.
-    pub fn submit(&self, mut submission: Submission) -> Result<Submitted, EngineError> {
-        let asked = submission.settings.mode();
-        if asked > submission.max_mode {
-            return Err(EngineError::ModeTooWide { asked, allowed: submission.max_mode });
+    pub fn submit(&self, mut submission: Submission) -> Result<SubmitOutcome, EngineError> {
+        let requested = submission.settings.mode();
+        if requested > submission.max_mode {
+            return Err(EngineError::ModeTooWide { asked: requested, allowed: submission.max_mode });
         }
         submission.check_variables()?;
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
-        settings.working_dir = checked("working_dir", &settings.working_dir, &settings.allowed_roots)?;
+        settings.working_dir =
+            checked_directory("working_dir", &settings.working_dir, &settings.allowed_roots)?;
         // Where it may write, too.
         for directory in &mut settings.add_dirs {
-            *directory = checked("add_dirs", directory, &settings.allowed_roots)?;
+            *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
         }
         refuse_own_directories(settings, &self.state_dir)?;
         for image in &mut settings.images {
-            *image = real_file("images", image, &settings.allowed_roots, &self.state_dir)?;
+            *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
         let id = fresh_id()?;
-        let mut launch = Engine::launch_of(&submission, &id);
-        launch.place_check(&id, &self.state_dir)?;
-        let mut registry = self.open()?;
+        let mut launch = Engine::build_launch(&submission, &id);
+        launch.decide_sandbox(&id, &self.state_dir)?;
+        let mut registry = self.open_registry()?;
         registry.also_redact(launch.redactor());
         submission.nesting.check_children(&registry)?;
         let task = NewTask {
@@ -105,13 +106,13 @@ impl Engine {
             working_dir: submission.settings.working_dir.display().to_string(),
             work_trees: work_trees(&submission.settings),
             allow_parallel_writes: submission.allow_parallel_writes,
-            mode: asked,
+            mode: requested,
             agent: submission.agent_name,
             model: submission.settings.model.clone(),
             title: submission.title,
             text: launch.task.clone(),
             labels: submission.labels,
-            input: submission.nesting.noted_in(without_key(submission.input)),
+            input: submission.nesting.add_parent_to(without_key(submission.input)),
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };
@@ -120,31 +121,32 @@ impl Engine {
         // From here on the task exists: an error would make the caller submit it again. The next pass starts it.
         let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeAnswer);
-        self.placed(&registry, submitted)
+        self.submit_outcome(&registry, submitted)
     }
 
     /// The task as it stands after the start, its place in the queue, what keeps it there, and what to expect.
-    fn placed(
+    fn submit_outcome(
         &self,
         registry: &Registry,
-        submitted: delegator_registry::Submitted,
-    ) -> Result<Submitted, EngineError> {
+        submitted: delegator_registry::Submission,
+    ) -> Result<SubmitOutcome, EngineError> {
         let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
         let position = registry.queue_position(&task.id)?;
-        let waits = position.is_some();
-        let queue_paused = waits && registry.queue_paused()?;
-        let history = History::of_dir(registry, &task.working_dir)?;
-        let waiting_for = if waits { registry.stopped_by_running(&task)? } else { None };
+        let is_queued = position.is_some();
+        let queue_paused = is_queued && registry.queue_paused()?;
+        let history = DurationHistory::of_dir(registry, &task.working_dir)?;
+        let waiting_for = if is_queued { registry.blocked_by_running(&task)? } else { None };
         let estimated_start_ms = match (&history, position) {
             // One that waits for another task as well starts when nobody knows.
             (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
-                let starts = history.starts(registry, self.max_concurrent, position.saturating_add(1))?;
+                let starts =
+                    history.start_times(registry, self.max_concurrent, position.saturating_add(1))?;
                 starts.get(position).copied()
             }
             _ => None,
         };
-        Ok(Submitted {
+        Ok(SubmitOutcome {
             queue_position: position.map_or(0, |position| position + 1),
             waiting_for,
             queue_paused,
@@ -155,17 +157,18 @@ impl Engine {
         })
     }
 
-    fn launch_of(submission: &Submission, id: &TaskId) -> Launch {
+    fn build_launch(submission: &Submission, id: &TaskId) -> Launch {
         let marker = task_marker(id, submission.settings.depth);
-        let given = submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let variables =
+            submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let texts =
             submission.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-        let named = &submission.secret_names;
+        let secret_names = &submission.secret_names;
         let (mut secrets, mut named_secrets) = (Vec::new(), Vec::new());
         for (name, value) in texts {
-            if is_listed(name, named) {
+            if is_listed(name, secret_names) {
                 named_secrets.push(value.to_owned());
-            } else if is_secret_name(name, named) {
+            } else if is_secret_name(name, secret_names) {
                 secrets.push(value.to_owned());
             }
         }
@@ -174,7 +177,7 @@ impl Engine {
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
             umask: submission.umask,
-            variables: agent_environment(given, &submission.passed_on, &marker),
+            variables: agent_environment(variables, &submission.passed_variables, &marker),
             secrets,
             named_secrets,
         }
@@ -190,14 +193,14 @@ fn without_key(mut input: Value) -> Value {
 }
 
 /// The resolved path of a file the agent is given to read.
-pub(crate) fn real_file(
+pub(crate) fn resolve_allowed_file(
     input: &'static str,
     path: &Path,
     roots: &[PathBuf],
     state_dir: &Path,
 ) -> Result<PathBuf, EngineError> {
-    let refuse = |problem| EngineError::UnfitFile { input, path: path.to_owned(), problem };
-    open_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
+    let refuse = |problem| EngineError::UnusableFile { input, path: path.to_owned(), problem };
+    open_allowed_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
 }
 
 /// A task that may write in our state directory or in the user's configuration could give itself every right. A mode
@@ -213,14 +216,14 @@ fn refuse_own_directories(settings: &Settings, state_dir: &Path) -> Result<(), E
     for (input, directory) in [("working_dir", &settings.working_dir)].into_iter().chain(added) {
         let overlaps = |own: &&PathBuf| own.starts_with(directory) || directory.starts_with(own);
         if let Some(own) = own.iter().find(overlaps) {
-            return Err(EngineError::OwnDirectory { input, path: directory.clone(), own: own.clone() });
+            return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own: own.clone() });
         }
     }
     Ok(())
 }
 
-fn checked(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
-    real_directory(path, roots).map_err(|problem| EngineError::Unfit {
+fn checked_directory(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
+    resolve_allowed_dir(path, roots).map_err(|problem| EngineError::UnusableDirectory {
         input,
         path: path.to_owned(),
         problem,

@@ -7,7 +7,7 @@ use crate::record::Record;
 
 /// What there is to tell of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Happened {
+pub(crate) struct ChangeSummary {
     pub(crate) modified: u64,
     /// Without those that were renamed, as are the deleted.
     pub(crate) added: u64,
@@ -26,8 +26,8 @@ pub(crate) struct Happened {
     pub(crate) tests: Option<(u64, u64)>,
 }
 
-impl Happened {
-    pub(crate) fn of(record: &Record) -> Happened {
+impl ChangeSummary {
+    pub(crate) fn of(record: &Record) -> ChangeSummary {
         let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let commands = number("/commands/finished");
         let tests = (number("/tests/passed"), number("/tests/failed"));
@@ -35,7 +35,7 @@ impl Happened {
         let Some(evidence) = &record.evidence else {
             let count =
                 |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
-            return Happened {
+            return ChangeSummary {
                 modified: count("/files/modified") as u64,
                 added: count("/files/added") as u64,
                 deleted: count("/files/deleted") as u64,
@@ -43,12 +43,12 @@ impl Happened {
                 is_unknown: record.findings.iter().any(|one| one.kind == FindingKind::NoEvidence),
                 commands,
                 tests,
-                ..Happened::default()
+                ..ChangeSummary::default()
             };
         };
         let files = &evidence.files;
         let renamed = files.renamed.len();
-        Happened {
+        ChangeSummary {
             modified: files.modified.len() as u64,
             added: files.added.len().saturating_sub(renamed) as u64,
             deleted: files.deleted.len().saturating_sub(renamed) as u64,
@@ -65,7 +65,7 @@ impl Happened {
     }
 
     /// In words, without a capital letter at the beginning.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn phrase(&self) -> String {
         let mut parts = vec![self.files()];
         if self.commits > 0 {
             parts.push(format!("made {}", plural(self.commits, "commit")));
@@ -94,8 +94,8 @@ impl Happened {
             ("renamed", self.renamed),
         ];
         let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
-        let mut told: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
-        match (told.first_mut(), self.more) {
+        let mut counted: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
+        match (counted.first_mut(), self.more) {
             (None, 0) if self.is_unknown => return "its changes could not be examined".to_owned(),
             (None, 0) if self.is_partial => return "changed nothing in the files examined".to_owned(),
             (None, 0) => return "changed nothing".to_owned(),
@@ -103,20 +103,20 @@ impl Happened {
             (Some(first), _) => *first = format!("{} {}", counts[0].0, plural(counts[0].1, "file")),
         }
         if self.more > 0 {
-            told.push(format!("changed {} more", self.more));
+            counted.push(format!("changed {} more", self.more));
         }
-        let last = told.pop().unwrap_or_default();
-        let told = if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) };
+        let last = counted.pop().unwrap_or_default();
+        let text = if counted.is_empty() { last } else { format!("{} and {last}", counted.join(", ")) };
         match self.lines {
-            Some(Lines { added: 0, deleted: 0 }) | None => told,
-            Some(Lines { added, deleted }) => format!("{told} (+{added} −{deleted})"),
+            Some(Lines { added: 0, deleted: 0 }) | None => text,
+            Some(Lines { added, deleted }) => format!("{text} (+{added} −{deleted})"),
         }
     }
 }
 
 /// With a capital letter at the beginning.
-pub(crate) fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
@@ -129,45 +129,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_is_one_sentence() {
-        let nothing = Happened::default();
+    fn changes_are_summarized_in_one_sentence() {
+        let nothing = ChangeSummary::default();
         let lines = |added, deleted| Some(Lines { added, deleted });
-        for (happened, expected) in [
+        for (summary, expected) in [
             (nothing, "Changed nothing"),
-            (Happened { lines: lines(0, 0), ..nothing }, "Changed nothing"),
-            (Happened { is_unknown: true, ..nothing }, "Its changes could not be examined"),
-            (Happened { is_partial: true, ..nothing }, "Changed nothing in the files examined"),
-            (Happened { commands: 2, ..nothing }, "Changed nothing, ran 2 commands"),
-            (Happened { modified: 9, lines: lines(342, 17), ..nothing }, "Modified 9 files (+342 −17)"),
+            (ChangeSummary { lines: lines(0, 0), ..nothing }, "Changed nothing"),
+            (ChangeSummary { is_unknown: true, ..nothing }, "Its changes could not be examined"),
+            (ChangeSummary { is_partial: true, ..nothing }, "Changed nothing in the files examined"),
+            (ChangeSummary { commands: 2, ..nothing }, "Changed nothing, ran 2 commands"),
+            (ChangeSummary { modified: 9, lines: lines(342, 17), ..nothing }, "Modified 9 files (+342 −17)"),
             (
-                Happened { modified: 2, added: 1, lines: lines(12, 3), ..nothing },
+                ChangeSummary { modified: 2, added: 1, lines: lines(12, 3), ..nothing },
                 "Modified 2 files and added 1 (+12 −3)",
             ),
             (
-                Happened { modified: 9, lines: lines(342, 17), commands: 3, tests: Some((47, 0)), ..nothing },
+                ChangeSummary {
+                    modified: 9,
+                    lines: lines(342, 17),
+                    commands: 3,
+                    tests: Some((47, 0)),
+                    ..nothing
+                },
                 "Modified 9 files (+342 −17), 47 tests passed",
             ),
-            (Happened { tests: Some((1, 2)), ..nothing }, "Changed nothing, 1 test passed and 2 failed"),
-            (Happened { tests: Some((0, 1)), ..nothing }, "Changed nothing, 1 test failed"),
-            (Happened { deleted: 1, ..nothing }, "Deleted 1 file"),
-            (Happened { added: 1, deleted: 3, ..nothing }, "Added 1 file and deleted 3"),
+            (ChangeSummary { tests: Some((1, 2)), ..nothing }, "Changed nothing, 1 test passed and 2 failed"),
+            (ChangeSummary { tests: Some((0, 1)), ..nothing }, "Changed nothing, 1 test failed"),
+            (ChangeSummary { deleted: 1, ..nothing }, "Deleted 1 file"),
+            (ChangeSummary { added: 1, deleted: 3, ..nothing }, "Added 1 file and deleted 3"),
             (
-                Happened { modified: 1, added: 2, deleted: 3, renamed: 4, ..nothing },
+                ChangeSummary { modified: 1, added: 2, deleted: 3, renamed: 4, ..nothing },
                 "Modified 1 file, added 2, deleted 3 and renamed 4",
             ),
-            (Happened { renamed: 1, lines: lines(0, 0), ..nothing }, "Renamed 1 file"),
+            (ChangeSummary { renamed: 1, lines: lines(0, 0), ..nothing }, "Renamed 1 file"),
             (
-                Happened { modified: 1, commits: 1, lines: lines(1, 0), ..nothing },
+                ChangeSummary { modified: 1, commits: 1, lines: lines(1, 0), ..nothing },
                 "Modified 1 file (+1 −0), made 1 commit",
             ),
             (
-                Happened { commits: 2, commands: 1, ..nothing },
+                ChangeSummary { commits: 2, commands: 1, ..nothing },
                 "Changed nothing, made 2 commits, ran 1 command",
             ),
-            (Happened { more: 1, ..nothing }, "Changed 1 file"),
-            (Happened { added: 2_000, more: 7, ..nothing }, "Added 2000 files and changed 7 more"),
+            (ChangeSummary { more: 1, ..nothing }, "Changed 1 file"),
+            (ChangeSummary { added: 2_000, more: 7, ..nothing }, "Added 2000 files and changed 7 more"),
         ] {
-            assert_eq!(sentence(&happened.words()), expected);
+            assert_eq!(capitalized(&summary.phrase()), expected);
         }
     }
 }

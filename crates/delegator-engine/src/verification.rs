@@ -12,7 +12,7 @@ use delegator_domain::task::{EnvPolicy, ExitStatus, Mode, TaskId, Verification};
 use delegator_supervisor::agent::{
     Confinement, Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan,
 };
-use delegator_supervisor::run::{Checked, VerifySpec};
+use delegator_supervisor::run::{VerificationResult, VerifySpec};
 use delegator_transcript::{shell, test_report};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,8 +22,8 @@ use crate::launch::Launch;
 use crate::record::StreamRecord;
 
 /// However little the agent left of the hard limit.
-const AT_LEAST: Duration = Duration::from_secs(60);
-const PROBE_MAY_TAKE: Duration = Duration::from_secs(10);
+const MIN_DURATION: Duration = Duration::from_secs(60);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The check of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Verify {
 
 impl Verify {
     /// Nothing where no words were given.
-    pub fn asked(command: &[String], may_be_open: bool) -> Option<Verify> {
+    pub fn from_command(command: &[String], may_be_open: bool) -> Option<Verify> {
         let command = command.to_vec();
         (!command.is_empty()).then_some(Verify { command, may_be_open, is_sandboxed: false })
     }
@@ -46,9 +46,9 @@ impl Verify {
 
 impl Launch {
     /// Decides where the check runs, if there is one.
-    pub(crate) fn place_check(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
+    pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
         let Some(verify) = &self.settings.verify else { return Ok(()) };
-        if self.confined_to() == Mode::DangerFullAccess {
+        if self.effective_mode() == Mode::DangerFullAccess {
             return Ok(());
         }
         let found = self.try_sandbox(id, state_dir);
@@ -64,7 +64,7 @@ impl Launch {
     }
 
     /// How far the agent's commands may go.
-    fn confined_to(&self) -> Mode {
+    fn effective_mode(&self) -> Mode {
         if self.settings.preview { Mode::ReadOnly } else { self.settings.mode() }
     }
 
@@ -101,15 +101,15 @@ impl Launch {
             marker: task_marker(id, self.settings.depth),
         };
         let plan = verify_plan(&request, &self.variables);
-        probe_sandbox(&plan, &forbidden, PROBE_MAY_TAKE).map_err(|error| error.to_string())
+        probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
     }
 
     /// The check as the supervisor takes it.
-    pub(crate) fn check(&self, id: &TaskId, workdir: &Path, state_dir: &Path) -> Option<VerifySpec> {
+    pub(crate) fn verify_spec(&self, id: &TaskId, workdir: &Path, state_dir: &Path) -> Option<VerifySpec> {
         let verify = self.settings.verify.as_ref()?;
         let enclosure = match verify.is_sandboxed {
-            true => self.sandbox(self.confined_to(), workdir, state_dir),
-            false => Enclosure::Open,
+            true => self.sandbox(self.effective_mode(), workdir, state_dir),
+            false => Enclosure::Unsandboxed,
         };
         let request = VerifyRequest {
             command: verify.command.clone(),
@@ -117,7 +117,7 @@ impl Launch {
             env_policy: self.settings.env_policy(),
             marker: task_marker(id, self.settings.depth),
         };
-        Some(VerifySpec { plan: verify_plan(&request, &self.variables), at_least: AT_LEAST })
+        Some(VerifySpec { plan: verify_plan(&request, &self.variables), min_time: MIN_DURATION })
     }
 }
 
@@ -141,7 +141,11 @@ pub struct CheckRecord {
 }
 
 impl CheckRecord {
-    pub(crate) fn of(checked: &Checked, verify: &Verify, redact: impl Fn(&str) -> String) -> CheckRecord {
+    pub(crate) fn of(
+        checked: &VerificationResult,
+        verify: &Verify,
+        redact: impl Fn(&str) -> String,
+    ) -> CheckRecord {
         let (exit_code, signal) = match checked.exit {
             Some(ExitStatus::Code(code)) => (Some(code), None),
             Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
@@ -165,12 +169,12 @@ impl CheckRecord {
 
     /// A word nobody knows is no verification.
     pub fn outcome(&self) -> Verification {
-        Verification::named(&self.outcome).unwrap_or(Verification::Unknown)
+        Verification::from_name(&self.outcome).unwrap_or(Verification::Unknown)
     }
 
     /// What is to be said after the agent's own end: `verified by …`, or why not.
-    pub fn in_words(&self) -> String {
-        let command = clipped(&self.command);
+    pub fn describe(&self) -> String {
+        let command = short_command(&self.command);
         let why = match (self.outcome(), self.exit_code, self.signal) {
             (Verification::Verified, ..) => return format!("verified by `{command}`"),
             (Verification::Refuted, Some(code), _) => format!("exited with {code}"),
@@ -192,7 +196,7 @@ impl CheckRecord {
 }
 
 /// Enough of a command to know it by.
-fn clipped(command: &str) -> String {
+fn short_command(command: &str) -> String {
     let first = command.lines().next().unwrap_or_default();
     let mut short: String = first.chars().take(120).collect();
     if short.len() < command.len() {
@@ -205,7 +209,7 @@ fn clipped(command: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(outcome: Verification, exit_code: Option<i32>, signal: Option<i32>) -> String {
+    fn describe(outcome: Verification, exit_code: Option<i32>, signal: Option<i32>) -> String {
         let record = CheckRecord {
             outcome: outcome.name().to_owned(),
             detail: None,
@@ -218,25 +222,25 @@ mod tests {
             last_output: String::new(),
             tests: None,
         };
-        record.in_words()
+        record.describe()
     }
 
     #[test]
-    fn a_check_is_told_in_one_sentence() {
-        assert_eq!(said(Verification::Verified, Some(0), None), "verified by `cargo test`");
-        let failed = said(Verification::Refuted, Some(101), None);
+    fn a_check_is_described_in_one_sentence() {
+        assert_eq!(describe(Verification::Verified, Some(0), None), "verified by `cargo test`");
+        let failed = describe(Verification::Refuted, Some(101), None);
         assert_eq!(failed, "verification failed: `cargo test` exited with 101");
-        let killed = said(Verification::Refuted, None, Some(9));
+        let killed = describe(Verification::Refuted, None, Some(9));
         assert_eq!(killed, "verification failed: `cargo test` was killed by signal 9");
         assert!(
-            said(Verification::SandboxFailed, Some(1), None)
+            describe(Verification::SandboxFailed, Some(1), None)
                 .starts_with("not verified: `cargo test` was not")
         );
-        assert!(said(Verification::TimedOut, None, Some(9)).ends_with("ran out of time"));
+        assert!(describe(Verification::TimedOut, None, Some(9)).ends_with("ran out of time"));
     }
 
     #[test]
-    fn nothing_asked_is_no_check() {
-        assert_eq!(Verify::asked(&[], true), None);
+    fn an_empty_command_is_no_check() {
+        assert_eq!(Verify::from_command(&[], true), None);
     }
 }

@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::rescue::Rounds;
-use crate::watch::{Watch, nap};
+use crate::rescue::UpkeepSchedule;
+use crate::task_watch::{TaskWatch, sleep};
 
 /// A submission is answered when the thread is known, and somebody waits for the answer.
-const THREAD_COMPARE_EVERY: Duration = Duration::from_millis(5);
+const THREAD_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How often a waiter tells how far things are.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How waiting ended.
 #[derive(Debug)]
-pub struct Waited {
+pub struct WaitOutcome {
     pub task: Task,
     /// The time was over first.
     pub expired: bool,
@@ -29,7 +29,7 @@ pub struct Waited {
 
 /// How far a task is.
 #[derive(Debug)]
-pub struct Progressed<'a> {
+pub struct TaskProgress<'a> {
     pub task: &'a Task,
     /// The supervisor's last snapshot, if there is one.
     pub snapshot: Option<Value>,
@@ -42,12 +42,12 @@ impl Engine {
         &self,
         id: &TaskId,
         deadline: Option<Instant>,
-        mut told: impl FnMut(&Progressed<'_>) -> bool,
-    ) -> Result<Waited, EngineError> {
+        mut on_progress: impl FnMut(&TaskProgress<'_>) -> bool,
+    ) -> Result<WaitOutcome, EngineError> {
         let first = self.wait_for_first(std::slice::from_ref(id), deadline, |watch| {
             let snapshot = watch.registry.dir().task(id).read_snapshot()?;
             let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            Ok(told(&Progressed { task: watch.task(id)?, snapshot }))
+            Ok(on_progress(&TaskProgress { task: watch.task(id)?, snapshot }))
         });
         Ok(first?.0)
     }
@@ -58,7 +58,7 @@ impl Engine {
         &self,
         ids: &[TaskId],
         deadline: Option<Instant>,
-    ) -> Result<(Waited, Vec<TaskId>), EngineError> {
+    ) -> Result<(WaitOutcome, Vec<TaskId>), EngineError> {
         self.wait_for_first(ids, deadline, |_| Ok(true))
     }
 
@@ -66,13 +66,14 @@ impl Engine {
         &self,
         ids: &[TaskId],
         deadline: Option<Instant>,
-        mut told: impl FnMut(&mut Watch) -> Result<bool, EngineError>,
-    ) -> Result<(Waited, Vec<TaskId>), EngineError> {
+        mut on_progress: impl FnMut(&mut TaskWatch) -> Result<bool, EngineError>,
+    ) -> Result<(WaitOutcome, Vec<TaskId>), EngineError> {
         let first = ids.first().ok_or_else(|| EngineError::UnknownTask { given: String::new() })?;
-        let registry = self.find()?.ok_or_else(|| EngineError::UnknownTask { given: first.to_string() })?;
-        let mut watch = Watch::new(registry)?;
-        let mut rounds = Rounds::starting_now();
-        let mut next_telling = Instant::now();
+        let registry =
+            self.find_registry()?.ok_or_else(|| EngineError::UnknownTask { given: first.to_string() })?;
+        let mut watch = TaskWatch::new(registry)?;
+        let mut upkeep = UpkeepSchedule::starting_now();
+        let mut next_progress = Instant::now();
         loop {
             let mut pending = Vec::new();
             let mut ended = None;
@@ -85,20 +86,20 @@ impl Engine {
                 }
             }
             if let Some(task) = ended {
-                return Ok((Waited { task, expired: false }, pending));
+                return Ok((WaitOutcome { task, expired: false }, pending));
             }
             let now = Instant::now();
             let mut is_over = deadline.is_some_and(|deadline| now >= deadline);
-            if !is_over && now >= next_telling {
-                next_telling = now + TELL_EVERY;
-                is_over = !told(&mut watch)?;
+            if !is_over && now >= next_progress {
+                next_progress = now + PROGRESS_INTERVAL;
+                is_over = !on_progress(&mut watch)?;
             }
             if is_over {
-                return Ok((Waited { task: watch.task(first)?.clone(), expired: true }, pending));
+                return Ok((WaitOutcome { task: watch.task(first)?.clone(), expired: true }, pending));
             }
-            if !rounds.make_if_due(self, &mut watch)? {
-                let until = deadline.unwrap_or(next_telling).min(next_telling);
-                watch.sleep(until.min(rounds.next(&watch)), None)?;
+            if !upkeep.run_if_due(self, &mut watch)? {
+                let until = deadline.unwrap_or(next_progress).min(next_progress);
+                watch.sleep(until.min(upkeep.next(&watch)), None)?;
             }
             watch.refresh()?;
         }
@@ -107,7 +108,7 @@ impl Engine {
     /// Until the agent has announced its thread, or the task is over, or the deadline has passed.
     pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let registry = self.find()?.ok_or_else(unknown)?;
+        let registry = self.find_registry()?.ok_or_else(unknown)?;
         loop {
             let mark = registry.change_mark()?;
             let task = registry.get(id)?.ok_or_else(unknown)?;
@@ -115,7 +116,7 @@ impl Engine {
                 return Ok(task);
             }
             while Instant::now() < deadline && registry.change_mark()? == mark {
-                nap(THREAD_COMPARE_EVERY)?;
+                sleep(THREAD_POLL_INTERVAL)?;
             }
         }
     }

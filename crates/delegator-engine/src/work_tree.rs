@@ -35,9 +35,9 @@ fn top_level(dir: &Path) -> Option<WorkTree> {
     }
     // A worktree or a submodule: the file says where its git directory is. Only a worktree shares one with others.
     let text = std::fs::read_to_string(&git).ok()?;
-    let place = git_dir(dir, &text)?;
-    place.join("HEAD").exists().then(|| {
-        if place.join("commondir").exists() {
+    let git_directory = git_dir(dir, &text)?;
+    git_directory.join("HEAD").exists().then(|| {
+        if git_directory.join("commondir").exists() {
             WorkTree::linked(dir.to_owned())
         } else {
             WorkTree::directory(dir.to_owned())
@@ -54,7 +54,7 @@ fn git_dir(dir: &Path, text: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn made(root: &Path, files: &[(&str, &str)]) {
+    fn write_files(root: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
             let path = root.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -66,7 +66,7 @@ mod tests {
     fn the_tree_is_the_nearest_top_level_or_the_directory_itself() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        made(
+        write_files(
             &root,
             &[
                 ("repo/.git/HEAD", "ref: refs/heads/main"),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use delegator_git::{Baseline, Git, Limits, drop_point, keep_restore_point};
+use delegator_git::{Baseline, Git, Limits, create_restore_point, drop_point};
 
 const FOLDERS: usize = 1_000;
 const FILES_EACH: usize = 100;
@@ -25,72 +25,73 @@ const REFERENCE: &str = "refs/mcp-delegator/bench";
 fn main() {
     let root = tempfile::tempdir().unwrap();
     let tree = root.path().canonicalize().unwrap().join("tree");
-    let place = root.path().join("place");
-    std::fs::create_dir(&place).unwrap();
-    fill(&tree);
+    let temp_dir = root.path().join("place");
+    std::fs::create_dir(&temp_dir).unwrap();
+    create_repository(&tree);
     println!("{} files; load {}", FOLDERS * FILES_EACH, load());
     println!(
         "{:<34} {:>12} {:>10} {:>10} {:>10}",
         "median of 5 rounds, ms", "git status", "before", "after", "both"
     );
-    rounds("may only read, clean", &tree, 0, || look(&tree, &place));
-    rounds("may only read, 500 files changed", &tree, CHANGED, || look(&tree, &place));
-    rounds("may write, clean", &tree, 0, || keep(&tree, &place));
-    rounds("may write, 500 files changed", &tree, CHANGED, || keep(&tree, &place));
-    attributes(&tree);
-    rounds("may only read, with attributes", &tree, 0, || look(&tree, &place));
-    rounds("may write, with attributes", &tree, 0, || keep(&tree, &place));
+    rounds("may only read, clean", &tree, 0, || take_baseline(&tree, &temp_dir));
+    rounds("may only read, 500 files changed", &tree, CHANGED, || take_baseline(&tree, &temp_dir));
+    rounds("may write, clean", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
+    rounds("may write, 500 files changed", &tree, CHANGED, || take_with_restore_point(&tree, &temp_dir));
+    add_attributes(&tree);
+    rounds("may only read, with attributes", &tree, 0, || take_baseline(&tree, &temp_dir));
+    rounds("may write, with attributes", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
 }
 
-fn runner() -> Git {
+fn git_runner() -> Git {
     Git::new(PathBuf::from("/usr/bin/git"), [], Duration::from_secs(120))
 }
 
-fn look(tree: &Path, place: &Path) -> Baseline {
-    Baseline::take(&runner(), tree, place, Limits::default()).unwrap().unwrap()
+fn take_baseline(tree: &Path, temp_dir: &Path) -> Baseline {
+    Baseline::take(&git_runner(), tree, temp_dir, Limits::default()).unwrap().unwrap()
 }
 
-fn keep(tree: &Path, place: &Path) -> Baseline {
-    let kept = keep_restore_point(&runner(), tree, place, REFERENCE, Limits::default()).unwrap().unwrap();
-    drop_point(&runner(), &kept.point).unwrap();
-    kept.baseline.unwrap()
+fn take_with_restore_point(tree: &Path, temp_dir: &Path) -> Baseline {
+    let created =
+        create_restore_point(&git_runner(), tree, temp_dir, REFERENCE, Limits::default()).unwrap().unwrap();
+    drop_point(&git_runner(), &created.point).unwrap();
+    created.baseline.unwrap()
 }
 
-fn rounds(what: &str, tree: &Path, changed: usize, before: impl Fn() -> Baseline) {
-    let mut taken: [Vec<Duration>; 4] = Default::default();
+fn rounds(label: &str, tree: &Path, changed: usize, before: impl Fn() -> Baseline) {
+    let mut times: [Vec<Duration>; 4] = Default::default();
     for _ in 0..ROUNDS {
-        let begun = Instant::now();
+        let started = Instant::now();
         git(tree, &["status", "--porcelain"]);
-        taken[0].push(begun.elapsed());
-        let begun = Instant::now();
+        times[0].push(started.elapsed());
+        let started = Instant::now();
         let baseline = before();
-        let first = begun.elapsed();
+        let first = started.elapsed();
         for n in 0..changed {
             std::fs::write(file(tree, n * 37), format!("changed\n{n}\n")).unwrap();
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let compared = baseline.compare(Limits::default(), 0).unwrap();
-        let second = begun.elapsed();
+        let second = started.elapsed();
         assert_eq!(compared.files.len(), changed);
-        for (list, time) in taken[1..].iter_mut().zip([first, second, first + second]) {
+        for (list, time) in times[1..].iter_mut().zip([first, second, first + second]) {
             list.push(time);
         }
         if changed > 0 {
             git(tree, &["checkout", "--quiet", "--force", "HEAD"]);
         }
     }
-    let [status, before, after, both] = taken.map(|mut list| {
+    let [status, before, after, both] = times.map(|mut list| {
         list.sort();
         list[list.len() / 2].as_millis()
     });
-    println!("{what:<34} {status:>12} {before:>10} {after:>10} {both:>10}");
+    println!("{label:<34} {status:>12} {before:>10} {after:>10} {both:>10}");
 }
 
 fn file(tree: &Path, n: usize) -> PathBuf {
     tree.join(format!("d{}/e{}/f{}.txt", (n / FILES_EACH) / 50, n / FILES_EACH, n % FILES_EACH))
 }
 
-fn fill(tree: &Path) {
+fn create_repository(tree: &Path) {
     for n in 0..FOLDERS * FILES_EACH {
         let path = file(tree, n);
         if n % FILES_EACH == 0 {
@@ -103,7 +104,7 @@ fn fill(tree: &Path) {
     git(tree, &["repack", "-adq"]);
 }
 
-fn attributes(tree: &Path) {
+fn add_attributes(tree: &Path) {
     std::fs::write(tree.join(".gitattributes"), "*.bat text eol=crlf\n").unwrap();
     commit(tree);
 }
@@ -119,6 +120,6 @@ fn git(tree: &Path, args: &[&str]) {
 }
 
 fn load() -> String {
-    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    told.split(' ').next().unwrap_or_default().to_owned()
+    let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    loadavg.split(' ').next().unwrap_or_default().to_owned()
 }

@@ -10,18 +10,18 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::capture::{RAW, WORK};
+use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
-use crate::listing::{RepoPath, changes, joined, on_disk, shown};
-use crate::look::{Prospect, TARGET, file_mode};
+use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff};
 use crate::point::{RestorePoint, StoredIndex};
-use crate::record::{existing, pack_into};
+use crate::record::{existing_objects, pack_into};
+use crate::restore_plan::{PreparedRestore, TARGET_INDEX, file_mode};
 use crate::survey::ancestors;
 
-const REASON: &str = "mcp-delegator: restore";
+const REFLOG_MESSAGE: &str = "mcp-delegator: restore";
 
-impl Prospect {
+impl PreparedRestore {
     /// Whether HEAD and its branch could be brought back; asked before anything is changed.
     pub fn check_head(&self) -> Result<(), RestoreError> {
         let Some(branch) = self.point.branch.as_ref().filter(|_| self.plan.head_moved) else { return Ok(()) };
@@ -40,18 +40,19 @@ impl Prospect {
         let lock = IndexLock::take(&repository.git_dir.join("index.lock")).map_err(|source| match source
             .kind()
         {
-            io::ErrorKind::AlreadyExists => RestoreError::Locked {
+            io::ErrorKind::AlreadyExists => RestoreError::IndexLocked {
                 top_level: repository.top_level.clone(),
                 lock: repository.git_dir.join("index.lock"),
             },
             _ => GitError::io("lock the index of", &repository.top_level)(source).into(),
         })?;
         self.refuse_if_changed()?;
-        let done = self.files().and_then(|()| self.index(lock)).and_then(|()| match and_head {
-            true => self.head(),
-            false => Ok(()),
-        });
-        done.map_err(|problem| RestoreError::Half {
+        let result =
+            self.restore_files().and_then(|()| self.restore_index(lock)).and_then(|()| match and_head {
+                true => self.restore_head(),
+                false => Ok(()),
+            });
+        result.map_err(|problem| RestoreError::Incomplete {
             problem: problem.to_string(),
             undo: undo.reference.clone(),
         })
@@ -59,75 +60,75 @@ impl Prospect {
 
     /// What was changed since it was kept is in no undo point.
     fn refuse_if_changed(&self) -> Result<(), RestoreError> {
-        let changed = changes(&self.scratch.run(WORK, RAW, b"")?, "diff-files")?;
-        let touched: BTreeSet<&RepoPath> = self.sorted.write.iter().chain(&self.sorted.remove).collect();
-        if let Some(change) = changed.iter().find(|change| touched.contains(&change.path)) {
-            return Err(RestoreError::Changed { what: shown(&change.path) });
+        let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?, "diff-files")?;
+        let planned: BTreeSet<&RepoPath> = self.actions.write.iter().chain(&self.actions.remove).collect();
+        if let Some(change) = changed.iter().find(|change| planned.contains(&change.path)) {
+            return Err(RestoreError::ConcurrentChange { what: display_path(&change.path) });
         }
         if IndexFile::read(&self.scratch)?.entries != self.present.index.entries {
-            return Err(RestoreError::Changed { what: "the index".to_owned() });
+            return Err(RestoreError::ConcurrentChange { what: "the index".to_owned() });
         }
         Ok(())
     }
 
-    fn files(&self) -> Result<(), GitError> {
+    fn restore_files(&self) -> Result<(), GitError> {
         let top = &self.scratch.repository.top_level;
-        let opened = self.open_directories()?;
-        for path in &self.sorted.remove {
+        let original_modes = self.make_directories_writable()?;
+        for path in &self.actions.remove {
             remove_file(&on_disk(top, path))?;
-            if self.kept.is_none() {
+            if self.saved.is_none() {
                 remove_empty_above(top, &on_disk(top, path));
             }
         }
         for path in &self.directories.remove {
             remove_directory(&on_disk(top, path))?;
         }
-        if !self.sorted.write.is_empty() {
+        if !self.actions.write.is_empty() {
             // A folder that is empty by now makes room for a file.
-            for path in &self.sorted.write {
+            for path in &self.actions.write {
                 let _ = fs::remove_dir(on_disk(top, path));
             }
-            let paths = joined(self.sorted.write.iter().map(Vec::as_slice));
-            self.scratch.run(TARGET, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
+            let paths = join_records(self.actions.write.iter().map(Vec::as_slice));
+            self.scratch.run(TARGET_INDEX, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
             // Before the permissions: changing them changes the time by which git trusts what it wrote.
             self.verify_written()?;
         }
         for path in &self.directories.make {
             make_directory(&on_disk(top, path))?;
         }
-        self.permissions(opened)
+        self.restore_permissions(original_modes)
     }
 
     /// Makes the directories writable in which something changes. Returns the permissions they had.
-    fn open_directories(&self) -> Result<BTreeMap<RepoPath, u32>, GitError> {
+    fn make_directories_writable(&self) -> Result<BTreeMap<RepoPath, u32>, GitError> {
         let top = &self.scratch.repository.top_level;
         let directories = &self.directories;
-        let changed = self.sorted.write.iter().chain(&self.sorted.remove);
+        let changed = self.actions.write.iter().chain(&self.actions.remove);
         let changed = changed.chain(&directories.make).chain(&directories.remove);
-        let above: BTreeSet<&[u8]> = changed.flat_map(|path| ancestors(path)).collect();
-        let mut opened = BTreeMap::new();
-        for path in above {
+        let parents: BTreeSet<&[u8]> = changed.flat_map(|path| ancestors(path)).collect();
+        let mut original_modes = BTreeMap::new();
+        for path in parents {
             let Some(mode) = directory_mode(top, path).filter(|mode| mode & 0o700 != 0o700) else { continue };
             set_mode(&on_disk(top, path), mode | 0o700)?;
-            opened.insert(path.to_vec(), mode);
+            original_modes.insert(path.to_vec(), mode);
         }
-        Ok(opened)
+        Ok(original_modes)
     }
 
     /// Gives files and directories the permissions they had, the innermost first.
-    fn permissions(&self, opened: BTreeMap<RepoPath, u32>) -> Result<(), GitError> {
+    fn restore_permissions(&self, original_modes: BTreeMap<RepoPath, u32>) -> Result<(), GitError> {
         let top = &self.scratch.repository.top_level;
-        let mut directories = opened;
-        if let Some(kept) = &self.kept {
-            let written = self.sorted.write.iter();
-            let written = written.filter_map(|path| Some((path, kept.survey.file_mode(path)?)));
-            for (path, mode) in written.chain(self.sorted.modes.iter().map(|(path, mode)| (path, *mode))) {
+        let mut directories = original_modes;
+        if let Some(saved) = &self.saved {
+            let written = self.actions.write.iter();
+            let written = written.filter_map(|path| Some((path, saved.survey.file_mode(path)?)));
+            for (path, mode) in written.chain(self.actions.modes.iter().map(|(path, mode)| (path, *mode))) {
                 if file_mode(top, path).is_some_and(|now| now != mode) {
                     set_mode(&on_disk(top, path), mode)?;
                 }
             }
             directories
-                .extend(kept.survey.directories.iter().map(|(path, found)| (path.clone(), found.mode)));
+                .extend(saved.survey.directories.iter().map(|(path, found)| (path.clone(), found.mode)));
         }
         for (path, mode) in directories.into_iter().rev() {
             if directory_mode(top, &path).is_some_and(|now| now != mode) {
@@ -138,46 +139,46 @@ impl Prospect {
     }
 
     fn verify_written(&self) -> Result<(), GitError> {
-        let still = changes(&self.scratch.run(TARGET, RAW, b"")?, "diff-files")?;
-        let written: BTreeSet<&RepoPath> = self.sorted.write.iter().collect();
-        match still.iter().find(|change| written.contains(&change.path)) {
+        let differing = parse_raw_diff(&self.scratch.run(TARGET_INDEX, RAW_DIFF_ARGS, b"")?, "diff-files")?;
+        let written: BTreeSet<&RepoPath> = self.actions.write.iter().collect();
+        match differing.iter().find(|change| written.contains(&change.path)) {
             Some(change) => {
                 let problem = io::Error::other("it is not as it was written");
-                Err(GitError::io("write", shown(&change.path))(problem))
+                Err(GitError::io("write", display_path(&change.path))(problem))
             }
             None => Ok(()),
         }
     }
 
-    fn index(&self, lock: IndexLock) -> Result<(), GitError> {
+    fn restore_index(&self, lock: IndexLock) -> Result<(), GitError> {
         if !self.plan.index_differs {
             return Ok(());
         }
-        let (point, place) = (&self.point, self.scratch.repository.index());
-        let written = match (&self.kept, point.index, &point.index_tree) {
-            (Some(_), StoredIndex::Missing, _) => lock.remove(&place),
-            (Some(kept), StoredIndex::File, _) => {
-                self.copy_index_objects(&kept.index)?;
-                lock.commit(kept.index.bytes.as_deref().unwrap_or_default(), &place, point.index_time)
+        let (point, index_path) = (&self.point, self.scratch.repository.index());
+        let written = match (&self.saved, point.index, &point.index_tree) {
+            (Some(_), StoredIndex::Missing, _) => lock.remove(&index_path),
+            (Some(saved), StoredIndex::File, _) => {
+                self.copy_index_objects(&saved.index)?;
+                lock.commit(saved.index.bytes.as_deref().unwrap_or_default(), &index_path, point.index_time)
             }
             (_, _, Some(tree)) => {
                 let bytes = self.index_of_tree(tree)?;
                 self.copy_index_objects(&IndexFile::parse(bytes.clone(), self.scratch.id_bytes())?)?;
-                lock.commit(&bytes, &place, None)
+                lock.commit(&bytes, &index_path, None)
             }
             (_, _, None) => return Ok(()),
         };
-        written.map_err(GitError::io("write", &place))
+        written.map_err(GitError::io("write", &index_path))
     }
 
     /// The present index with the entries of a tree: what git knows of unchanged files stays.
     fn index_of_tree(&self, tree: &str) -> Result<Vec<u8>, GitError> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
-        let special = self.present.index.entries.iter().filter(|entry| entry.is_special());
-        let special = joined(special.map(|entry| entry.path.as_slice()));
-        if !special.is_empty() {
-            scratch.run(name, ["update-index", "-z", "--force-remove", "--stdin"], &special)?;
+        let flagged = self.present.index.entries.iter().filter(|entry| entry.is_special());
+        let flagged = join_records(flagged.map(|entry| entry.path.as_slice()));
+        if !flagged.is_empty() {
+            scratch.run(name, ["update-index", "-z", "--force-remove", "--stdin"], &flagged)?;
         }
         scratch.run(name, ["read-tree", "--reset", tree], b"")?;
         fs::read(scratch.path(name)).map_err(GitError::io("read", scratch.path(name)))
@@ -189,11 +190,11 @@ impl Prospect {
         let repository_objects = scratch.repository_objects();
         let ids: String = index.objects().into_iter().map(|id| format!("{id}\n")).collect();
         let check = ["cat-file", "--buffer", "--batch-check"];
-        let answer = scratch.run_in_objects((&repository_objects, &[]), check, ids.as_bytes())?;
-        let answer = String::from_utf8_lossy(&answer);
-        let missing = answer.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned);
+        let output = scratch.run_in_objects((&repository_objects, &[]), check, ids.as_bytes())?;
+        let output = String::from_utf8_lossy(&output);
+        let missing = output.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned);
         // What neither has was missing before, as in a partial clone.
-        let missing = existing(scratch, missing.collect())?;
+        let missing = existing_objects(scratch, missing.collect())?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -202,26 +203,28 @@ impl Prospect {
         pack_into(scratch, (&repository_objects, &others), &base, &missing).map(drop)
     }
 
-    fn head(&self) -> Result<(), GitError> {
+    fn restore_head(&self) -> Result<(), GitError> {
         if !self.plan.head_moved {
             return Ok(());
         }
         let (repository, git) = (&self.scratch.repository, &self.scratch.git);
         match (&self.point.branch, &self.point.head) {
             (Some(branch), head) => {
-                let now = repository.value(git, branch)?;
+                let now = repository.resolve_ref(git, branch)?;
                 let command = match (head, &now) {
                     (Some(head), Some(now)) => format!("update {branch}\0{head}\0{now}\0"),
                     (Some(head), None) => format!("create {branch}\0{head}\0"),
                     (None, Some(now)) => format!("delete {branch}\0{now}\0"),
                     (None, None) => String::new(),
                 };
-                repository.update_refs(git, command.as_bytes(), REASON)?;
-                let point_there = repository.call(["symbolic-ref", "-m", REASON, "HEAD", branch]);
-                git.run(&repository.top_level, &point_there).map(drop)
+                repository.update_refs(git, command.as_bytes(), REFLOG_MESSAGE)?;
+                let set_symbolic_ref =
+                    repository.call(["symbolic-ref", "-m", REFLOG_MESSAGE, "HEAD", branch]);
+                git.run(&repository.top_level, &set_symbolic_ref).map(drop)
             }
             (None, Some(head)) => {
-                let detach = repository.call(["update-ref", "--no-deref", "-m", REASON, "HEAD", head]);
+                let detach =
+                    repository.call(["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, "HEAD", head]);
                 git.run(&repository.top_level, &detach).map(drop)
             }
             (None, None) => Ok(()),
@@ -306,11 +309,11 @@ impl IndexLock {
 impl Drop for IndexLock {
     fn drop(&mut self) {
         // After a commit the name is gone; a lock somebody else has taken since has another file behind it.
-        let ours = self.file.metadata().ok();
-        let there = fs::symlink_metadata(&self.path).ok();
-        if let (Some(ours), Some(there)) = (ours, there) {
+        let own_file = self.file.metadata().ok();
+        let current_file = fs::symlink_metadata(&self.path).ok();
+        if let (Some(own_file), Some(current_file)) = (own_file, current_file) {
             use std::os::unix::fs::MetadataExt;
-            if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
+            if (own_file.dev(), own_file.ino()) == (current_file.dev(), current_file.ino()) {
                 let _ = fs::remove_file(&self.path);
             }
         }

@@ -9,16 +9,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::capture::{Captured, LeftOut, Limits, Purpose, capture};
+use crate::capture::{Capture, LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk};
-use crate::repository::{Head, Repository, find};
+use crate::repository::{Head, Repository, find_repository};
 use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
 /// Without having read these, nobody can say what became of them.
-const MOST_UNREAD: usize = 10_000;
+const MAX_UNREAD: usize = 10_000;
 
 /// The state of a work tree at one moment.
 #[derive(Debug)]
@@ -48,22 +48,27 @@ pub(crate) fn identity_of(dir: &Path) -> Option<(u64, u64)> {
 impl Baseline {
     /// Takes the state of the work tree `dir` lies in; `None` where there is none. Nothing is added to the repository.
     /// `place` is a directory of ours that stays until the comparison.
-    pub fn take(git: &Git, dir: &Path, place: &Path, limits: Limits) -> Result<Option<Baseline>, GitError> {
-        let Some(repository) = find(git, dir)? else { return Ok(None) };
+    pub fn take(
+        git: &Git,
+        dir: &Path,
+        temp_dir: &Path,
+        limits: Limits,
+    ) -> Result<Option<Baseline>, GitError> {
+        let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
         let head = repository.head(git)?;
-        let scratch = Scratch::make(git, &repository, place)?;
+        let scratch = Scratch::create(git, &repository, temp_dir)?;
         let index = Stamp::at(&repository.index());
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
-        Baseline::of(scratch, &captured, captured.unread.clone(), (head, index)).map(Some)
+        Baseline::from_capture(scratch, &captured, captured.unread.clone(), (head, index)).map(Some)
     }
 
-    pub(crate) fn of(
+    pub(crate) fn from_capture(
         scratch: Scratch,
-        captured: &Captured,
+        captured: &Capture,
         unread: BTreeMap<RepoPath, Stamp>,
         (head, index): (Head, Option<Stamp>),
     ) -> Result<Baseline, GitError> {
-        if unread.len() > MOST_UNREAD {
+        if unread.len() > MAX_UNREAD {
             return Err(GitError::TooManyLeftOut { count: unread.len() });
         }
         let (tree, index_tree) = (captured.tree.clone(), captured.index_tree.clone());
@@ -94,8 +99,8 @@ impl Baseline {
     }
 
     /// Gives git this long from now on.
-    pub fn allow(&mut self, time: Duration) {
-        self.scratch.git = self.scratch.git.within(time);
+    pub fn set_time_limit(&mut self, time: Duration) {
+        self.scratch.git = self.scratch.git.with_limit(time);
     }
 
     /// Which of the paths, relative to the top of the work tree, the ignore files hide now.

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::GitError;
 use crate::gather::Gatherer;
 use crate::ignored::Ignored;
-use crate::known::{Known, is_checked_out};
-use crate::listing::{Change, GITLINK, RepoPath, changes, joined, line, on_disk, records};
+use crate::listing::{
+    Change, GITLINK, RepoPath, join_records, on_disk, parse_raw_diff, records, single_line,
+};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
+use crate::tracked::{TrackedFiles, is_checked_out};
 
 /// How much of what git does not know is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub enum LeftOutReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To be written back: every byte as it lies there.
-    Keep,
+    Save,
     /// Like `Keep`, and what git deliberately keeps off the disk is told.
     Restore,
     /// To be compared with what is there later: what git holds to be unchanged is believed, and no file is so important
@@ -67,7 +69,7 @@ pub(crate) enum Purpose {
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Captured {
+pub(crate) struct Capture {
     /// The work tree.
     pub(crate) tree: String,
     /// The index; `None` while it has conflicts, which a tree cannot say.
@@ -88,9 +90,9 @@ pub(crate) struct Captured {
 }
 
 /// The index the work tree's tree is made in.
-pub(crate) const WORK: &str = "index";
+pub(crate) const WORK_INDEX: &str = "index";
 /// What differs between an index and the work tree; a submodule is not asked.
-pub(crate) const RAW: [&str; 6] =
+pub(crate) const RAW_DIFF_ARGS: [&str; 6] =
     ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
 /// How the work tree differs from an index.
 #[derive(Debug)]
@@ -103,37 +105,39 @@ pub(crate) struct Differences {
 }
 
 /// Whether a path may not be looked at. git takes such a file for deleted.
-fn is_denied(scratch: &Scratch, path: &RepoPath) -> bool {
+fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
     let found = std::fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
     found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 impl Differences {
     pub(crate) fn of(scratch: &Scratch) -> Result<Differences, GitError> {
-        let others = || scratch.run(WORK, ["ls-files", "-z", "--others", "--exclude-standard"], b"");
+        let list_untracked =
+            || scratch.run(WORK_INDEX, ["ls-files", "-z", "--others", "--exclude-standard"], b"");
         let (raw, untracked) = std::thread::scope(|scope| {
-            let untracked = scope.spawn(others);
-            (scratch.run(WORK, RAW, b""), joined_thread(untracked))
+            let untracked = scope.spawn(list_untracked);
+            (scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b""), join_thread(untracked))
         });
-        let (mut changed, untracked) = (changes(&raw?, "diff-files")?, untracked?);
+        let (mut changed, untracked) = (parse_raw_diff(&raw?, "diff-files")?, untracked?);
         changed.retain(|change| change.old_mode != GITLINK);
-        let (unreachable, changed): (Vec<Change>, Vec<Change>) =
-            changed.into_iter().partition(|change| change.status == b'D' && is_denied(scratch, &change.path));
+        let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
+            .into_iter()
+            .partition(|change| change.status == b'D' && is_permission_denied(scratch, &change.path));
         let unreachable = unreachable.into_iter().map(|change| change.path).collect();
         Ok(Differences { changed, unreachable, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
     }
 
-    pub(crate) fn gone(&self) -> impl Iterator<Item = &RepoPath> {
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = &RepoPath> {
         self.changed.iter().filter(|change| change.status == b'D').map(|change| &change.path)
     }
 
-    pub(crate) fn still_there(&self) -> impl Iterator<Item = &RepoPath> {
+    pub(crate) fn existing(&self) -> impl Iterator<Item = &RepoPath> {
         self.changed.iter().filter(|change| change.status != b'D').map(|change| &change.path)
     }
 }
 
 /// The return value of a thread; resumes its panic.
-fn joined_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -143,52 +147,52 @@ pub(crate) fn capture(
     limits: Limits,
     needed: &BTreeSet<RepoPath>,
     purpose: Purpose,
-) -> Result<Captured, GitError> {
-    scratch.copy_index(WORK)?;
-    let known = Known::of(scratch, WORK)?;
-    let index_tree = index_tree(scratch, WORK)?;
-    known.unhide(scratch, WORK)?;
+) -> Result<Capture, GitError> {
+    scratch.copy_index(WORK_INDEX)?;
+    let tracked = TrackedFiles::read(scratch, WORK_INDEX)?;
+    let index_tree = write_index_tree(scratch, WORK_INDEX)?;
+    tracked.unhide(scratch, WORK_INDEX)?;
     // Each walks the work tree in a git process of its own.
-    let (found, ignored) = std::thread::scope(|scope| {
+    let (differences, ignored) = std::thread::scope(|scope| {
         // A restore puts back only what a restore point holds, and those paths are among the needed ones.
         let is_listed = purpose != Purpose::Restore;
         let ignored = is_listed.then(|| scope.spawn(|| Ignored::list(scratch)));
-        let found = Differences::of(scratch);
-        (found, ignored.map_or_else(|| Ok(Ignored::default()), joined_thread))
+        let differences = Differences::of(scratch);
+        (differences, ignored.map_or_else(|| Ok(Ignored::default()), join_thread))
     });
-    let (found, ignored) = (found?, ignored?);
+    let (differences, ignored) = (differences?, ignored?);
     let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(scratch)?);
-    let converted = if converts { known.converted(scratch, WORK)? } else { Vec::new() };
-    remove_from_index(scratch, found.gone())?;
+    let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
+    remove_from_index(scratch, differences.deleted())?;
     let mut gatherer = Gatherer::new(scratch, limits, needed);
-    gather(
+    gather_changes(
         &mut gatherer,
-        &Examined { known: &known, found: &found, ignored: &ignored, converted },
+        &Findings { tracked: &tracked, differences: &differences, ignored: &ignored, converted },
         needed,
         purpose,
     )?;
     let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
-        known.submodules.into_iter().partition(|path| is_checked_out(scratch, path));
-    let mut repositories: Vec<RepoPath> = checked_out.iter().map(as_directory).collect();
+        tracked.submodules.into_iter().partition(|path| is_checked_out(scratch, path));
+    let mut repositories: Vec<RepoPath> = checked_out.iter().map(with_trailing_slash).collect();
     repositories.extend(ignored.repositories);
     for path in &repositories {
         gatherer.leave_out_repository(path);
     }
-    repositories.extend(found.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
-    let mut gathered = gatherer.done()?;
+    repositories.extend(differences.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
+    let mut gathered = gatherer.finish()?;
     gathered.left_out.extend(ignored.not_examined.iter().cloned());
-    let tree = match (&index_tree, gathered.count == 0 && found.changed.is_empty()) {
+    let tree = match (&index_tree, gathered.count == 0 && differences.changed.is_empty()) {
         (Some(tree), true) => tree.clone(),
-        _ => work_tree(scratch)?,
+        _ => write_work_tree(scratch)?,
     };
-    Ok(Captured {
+    Ok(Capture {
         tree,
         index_tree,
-        modified: found.changed.len(),
-        untracked: found.untracked.len(),
+        modified: differences.changed.len(),
+        untracked: differences.untracked.len(),
         left_out: gathered.left_out,
         unread: gathered.unread,
-        sparse: known.sparse,
+        sparse: tracked.sparse,
         repositories,
         absent_submodules,
         not_examined: ignored.not_examined,
@@ -196,49 +200,49 @@ pub(crate) fn capture(
 }
 
 /// What the work tree holds beside the entries of the index that are unchanged.
-struct Examined<'a> {
-    known: &'a Known,
-    found: &'a Differences,
+struct Findings<'a> {
+    tracked: &'a TrackedFiles,
+    differences: &'a Differences,
     ignored: &'a Ignored,
     converted: Vec<RepoPath>,
 }
 
 /// Adds the content of every file that differs from the index.
-fn gather(
+fn gather_changes(
     gatherer: &mut Gatherer<'_>,
-    examined: &Examined<'_>,
+    findings: &Findings<'_>,
     needed: &BTreeSet<RepoPath>,
     purpose: Purpose,
 ) -> Result<(), GitError> {
-    let Examined { known, found, ignored, converted } = examined;
-    let modified: BTreeSet<&RepoPath> = found.changed.iter().map(|change| &change.path).collect();
-    for path in found.still_there() {
+    let Findings { tracked, differences, ignored, converted } = findings;
+    let modified: BTreeSet<&RepoPath> = differences.changed.iter().map(|change| &change.path).collect();
+    for path in differences.existing() {
         match purpose {
-            Purpose::Compare => gatherer.take_if_small(path)?,
-            Purpose::Keep | Purpose::Restore => gatherer.take_known(path)?,
+            Purpose::Compare => gatherer.add_if_small(path)?,
+            Purpose::Save | Purpose::Restore => gatherer.add_tracked(path)?,
         }
     }
     for path in converted.iter().filter(|path| !modified.contains(*path)) {
-        gatherer.take_disguised(path)?;
+        gatherer.add_converted(path)?;
     }
-    let is_ignored = |path: &&RepoPath| !known.contains(path) && !found.untracked.contains(*path);
-    for path in found.untracked.iter().chain(needed.iter().filter(is_ignored)) {
-        gatherer.take_if_small(path)?;
+    let is_ignored = |path: &&RepoPath| !tracked.contains(path) && !differences.untracked.contains(*path);
+    for path in differences.untracked.iter().chain(needed.iter().filter(is_ignored)) {
+        gatherer.add_if_small(path)?;
     }
-    for path in &found.unreachable {
+    for path in &differences.unreachable {
         gatherer.leave_out_unreadable(path);
     }
     for path in &ignored.files {
         match purpose {
-            Purpose::Compare => gatherer.stamp(path),
-            Purpose::Keep | Purpose::Restore => gatherer.take_ignored(path)?,
+            Purpose::Compare => gatherer.record_stamp(path),
+            Purpose::Save | Purpose::Restore => gatherer.add_ignored(path)?,
         }
     }
     Ok(())
 }
 
 /// The path of a repository inside a work tree, as git lists untracked ones.
-pub(crate) fn as_directory(path: &RepoPath) -> RepoPath {
+pub(crate) fn with_trailing_slash(path: &RepoPath) -> RepoPath {
     [path.as_slice(), b"/"].concat()
 }
 
@@ -246,28 +250,28 @@ pub(crate) fn remove_from_index<'a>(
     scratch: &Scratch,
     paths: impl Iterator<Item = &'a RepoPath>,
 ) -> Result<(), GitError> {
-    let paths = joined(paths.map(Vec::as_slice));
+    let paths = join_records(paths.map(Vec::as_slice));
     if paths.is_empty() {
         return Ok(());
     }
-    scratch.run(WORK, ["update-index", "-z", "--force-remove", "--stdin"], &paths).map(drop)
+    scratch.run(WORK_INDEX, ["update-index", "-z", "--force-remove", "--stdin"], &paths).map(drop)
 }
 
 /// What was taken up, as a tree.
-pub(crate) fn work_tree(scratch: &Scratch) -> Result<String, GitError> {
-    Ok(line(&scratch.run(WORK, ["write-tree", "--missing-ok"], b"")?))
+pub(crate) fn write_work_tree(scratch: &Scratch) -> Result<String, GitError> {
+    Ok(single_line(&scratch.run(WORK_INDEX, ["write-tree", "--missing-ok"], b"")?))
 }
 
 /// Whether the repository says anywhere how files are converted.
 fn has_attributes(scratch: &Scratch) -> Result<bool, GitError> {
-    let listed = scratch.run(WORK, ["ls-files", "-z", "--", ":(top,glob)**/.gitattributes"], b"")?;
+    let listed = scratch.run(WORK_INDEX, ["ls-files", "-z", "--", ":(top,glob)**/.gitattributes"], b"")?;
     Ok(!listed.is_empty())
 }
 
 /// An index as a tree; `None` while it has conflicts.
-pub(crate) fn index_tree(scratch: &Scratch, index: &str) -> Result<Option<String>, GitError> {
+pub(crate) fn write_index_tree(scratch: &Scratch, index: &str) -> Result<Option<String>, GitError> {
     match scratch.run(index, ["write-tree", "--missing-ok"], b"") {
-        Ok(tree) => Ok(Some(line(&tree))),
+        Ok(tree) => Ok(Some(single_line(&tree))),
         Err(error) => match scratch.run(index, ["ls-files", "-z", "--unmerged"], b"")?.is_empty() {
             true => Err(error),
             false => Ok(None),

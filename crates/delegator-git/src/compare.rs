@@ -12,22 +12,23 @@ use std::collections::BTreeSet;
 
 use crate::baseline::{Baseline, identity_of};
 use crate::capture::{
-    Differences, LeftOut, Limits, WORK, as_directory, index_tree, remove_from_index, work_tree,
+    Differences, LeftOut, Limits, WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree,
+    write_work_tree,
 };
-use crate::diff::{ChangeKind, FileChange, file_changes};
+use crate::diff::{ChangeKind, FileChange, parse_file_changes};
 use crate::error::GitError;
-use crate::gather::{Gathered, Gatherer};
-use crate::known::{Known, is_checked_out};
-use crate::listing::{RepoPath, line, on_disk};
-use crate::repository::{Head, find};
+use crate::gather::{GatherResult, Gatherer};
+use crate::listing::{RepoPath, on_disk, single_line};
+use crate::repository::{Head, find_repository};
 use crate::stamp::Stamp;
+use crate::tracked::{TrackedFiles, is_checked_out};
 
 /// More files than these are named, but not read.
-const MOST_READ: usize = 10_000;
+const MAX_COMPARED_FILES: usize = 10_000;
 /// Of what went and what came, git compares at most the square of this.
-const RENAMES: &str = "-l300";
-const MOST_SUBJECTS: usize = 20;
-const LONGEST_SUBJECT: usize = 200;
+const RENAME_LIMIT: &str = "-l300";
+const MAX_SUBJECTS: usize = 20;
+const MAX_SUBJECT_CHARS: usize = 200;
 
 /// What became of a work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,23 +61,25 @@ impl Baseline {
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
         if self.is_sparse {
             // Files that were off the disk may have been written meanwhile.
-            Known::of(&self.scratch, WORK)?.unhide(&self.scratch, WORK)?;
+            TrackedFiles::read(&self.scratch, WORK_INDEX)?.unhide(&self.scratch, WORK_INDEX)?;
         }
-        let found = Differences::of(&self.scratch)?;
-        let (files, left_out, names_only) = if found.changed.len() + found.untracked.len() > MOST_READ {
-            (self.names(&found), Vec::new(), Some("too many files were changed".to_owned()))
+        let differences = Differences::of(&self.scratch)?;
+        let (files, left_out, names_only) = if differences.changed.len() + differences.untracked.len()
+            > MAX_COMPARED_FILES
+        {
+            (self.changes_by_name(&differences), Vec::new(), Some("too many files were changed".to_owned()))
         } else {
-            let gathered = self.take_up(&found, limits)?;
-            let (mut files, names_only) = match self.compare_trees(&found, &gathered) {
+            let gathered = self.gather_changes(&differences, limits)?;
+            let (mut files, names_only) = match self.compare_trees(&differences, &gathered) {
                 Ok(files) => (files, None),
-                Err(error) => (self.names(&found), Some(error.to_string())),
+                Err(error) => (self.changes_by_name(&differences), Some(error.to_string())),
             };
             let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
-            let unread = self.unread_changes(&found, &gathered).into_iter();
+            let unread = self.unread_changes(&differences, &gathered).into_iter();
             files.extend(unread.filter(|change| !known.contains(&change.path)));
             (files, gathered.left_out, names_only)
         };
-        let head_after = self.head_now();
+        let head_after = self.current_head();
         Ok(Comparison {
             files,
             left_out,
@@ -90,43 +93,56 @@ impl Baseline {
     }
 
     /// A file that was not read before, and looks as it did then.
-    fn is_as_it_was(&self, path: &RepoPath) -> bool {
-        let place = on_disk(&self.scratch.repository.top_level, path);
-        self.unread.get(path).is_some_and(|before| Stamp::at(&place).as_ref() == Some(before))
+    fn is_stamp_unchanged(&self, path: &RepoPath) -> bool {
+        let file = on_disk(&self.scratch.repository.top_level, path);
+        self.unread.get(path).is_some_and(|before| Stamp::at(&file).as_ref() == Some(before))
     }
 
-    fn take_up(&self, found: &Differences, limits: Limits) -> Result<Gathered, GitError> {
-        remove_from_index(&self.scratch, found.gone())?;
+    fn gather_changes(&self, differences: &Differences, limits: Limits) -> Result<GatherResult, GitError> {
+        remove_from_index(&self.scratch, differences.deleted())?;
         let nothing = BTreeSet::new();
         let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
-        for path in found.still_there().chain(&found.untracked) {
+        for path in differences.existing().chain(&differences.untracked) {
             let is_known_repository = self.unread.contains_key(path) && path.ends_with(b"/");
             // Nobody has read it before: there is nothing to compare it with.
-            if !is_known_repository && !self.is_as_it_was(path) {
-                gatherer.take_if_small(path)?;
+            if !is_known_repository && !self.is_stamp_unchanged(path) {
+                gatherer.add_if_small(path)?;
             }
         }
-        for path in found.unreachable.iter().filter(|path| !self.unread.contains_key(*path)) {
+        for path in differences.unreachable.iter().filter(|path| !self.unread.contains_key(*path)) {
             gatherer.leave_out_unreadable(path);
         }
         for path in self.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path)) {
-            gatherer.leave_out_repository(&as_directory(path));
+            gatherer.leave_out_repository(&with_trailing_slash(path));
         }
-        gatherer.done()
+        gatherer.finish()
     }
 
-    fn compare_trees(&self, found: &Differences, gathered: &Gathered) -> Result<Vec<FileChange>, GitError> {
-        if gathered.count == 0 && found.gone().next().is_none() {
+    fn compare_trees(
+        &self,
+        differences: &Differences,
+        gathered: &GatherResult,
+    ) -> Result<Vec<FileChange>, GitError> {
+        if gathered.count == 0 && differences.deleted().next().is_none() {
             return Ok(Vec::new());
         }
-        let tree = work_tree(&self.scratch)?;
+        let tree = write_work_tree(&self.scratch)?;
         if tree == self.tree {
             return Ok(Vec::new());
         }
-        let args =
-            ["diff-tree", "-r", "-z", "--raw", "--numstat", "-M", RENAMES, "--no-ext-diff", "--no-textconv"];
+        let args = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--numstat",
+            "-M",
+            RENAME_LIMIT,
+            "--no-ext-diff",
+            "--no-textconv",
+        ];
         let args = args.into_iter().chain([self.tree.as_str(), tree.as_str()]);
-        let mut files = file_changes(&self.scratch.run("none", args, b"")?)?;
+        let mut files = parse_file_changes(&self.scratch.run("none", args, b"")?)?;
         // It was there and was not read; now it is small enough.
         for file in files.iter_mut().filter(|file| self.unread.contains_key(&file.path)) {
             (file.kind, file.lines) = (ChangeKind::Modified, None);
@@ -135,21 +151,21 @@ impl Baseline {
     }
 
     /// What can be told without reading. A file that was only touched is among them.
-    fn names(&self, found: &Differences) -> Vec<FileChange> {
-        let changed = found.still_there().filter(|path| !self.is_as_it_was(path));
+    fn changes_by_name(&self, differences: &Differences) -> Vec<FileChange> {
+        let changed = differences.existing().filter(|path| !self.is_stamp_unchanged(path));
         let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
-        let gone = found.gone().map(|path| FileChange::unread(ChangeKind::Deleted, path));
-        let new = found.untracked.iter().filter(|path| !path.ends_with(b"/"));
+        let gone = differences.deleted().map(|path| FileChange::unread(ChangeKind::Deleted, path));
+        let new = differences.untracked.iter().filter(|path| !path.ends_with(b"/"));
         let new = new.filter(|path| !self.unread.contains_key(*path));
         let new = new.map(|path| FileChange::unread(ChangeKind::Added, path));
         changed.chain(gone).chain(new).collect()
     }
 
     /// Changes of files that were not read, neither then nor now.
-    fn unread_changes(&self, found: &Differences, gathered: &Gathered) -> Vec<FileChange> {
+    fn unread_changes(&self, differences: &Differences, gathered: &GatherResult) -> Vec<FileChange> {
         let now = gathered.unread.keys().filter(|path| !path.ends_with(b"/"));
         let now = now.map(|path| {
-            let is_new = found.untracked.contains(path) && !self.unread.contains_key(path);
+            let is_new = differences.untracked.contains(path) && !self.unread.contains_key(path);
             FileChange::unread(if is_new { ChangeKind::Added } else { ChangeKind::Modified }, path)
         });
         let top = &self.scratch.repository.top_level;
@@ -164,9 +180,9 @@ impl Baseline {
         now.chain(changed).collect()
     }
 
-    fn head_now(&self) -> Option<Head> {
+    fn current_head(&self) -> Option<Head> {
         let before = &self.scratch.repository;
-        let now = find(&self.scratch.git, &before.top_level).ok().flatten()?;
+        let now = find_repository(&self.scratch.git, &before.top_level).ok().flatten()?;
         let is_same = now.top_level == before.top_level
             && now.common_dir == before.common_dir
             && identity_of(&now.common_dir) == self.identity;
@@ -178,7 +194,7 @@ impl Baseline {
             return Ok(false);
         }
         self.scratch.copy_index("after")?;
-        Ok(index_tree(&self.scratch, "after")? != self.index_tree)
+        Ok(write_index_tree(&self.scratch, "after")? != self.index_tree)
     }
 
     fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits, GitError> {
@@ -189,16 +205,17 @@ impl Baseline {
             return Ok(Commits::default());
         }
         let since = format!("--max-age={since}");
-        let not_before = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
-        let range: Vec<&str> = [since.as_str(), after].into_iter().chain(not_before.as_deref()).collect();
+        let exclude_head = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
+        let range: Vec<&str> = [since.as_str(), after].into_iter().chain(exclude_head.as_deref()).collect();
         let count =
             self.scratch.run("none", ["rev-list", "--count"].into_iter().chain(range.clone()), b"")?;
-        let count = line(&count).parse().map_err(|_| GitError::Unreadable { command: "rev-list" })?;
-        let most = format!("--max-count={MOST_SUBJECTS}");
-        let log = ["rev-list", "--no-commit-header", "--format=%s", &most].into_iter().chain(range);
-        let told = self.scratch.run("none", log, b"")?;
-        let told = String::from_utf8_lossy(&told);
-        let short = |subject: &str| subject.chars().take(LONGEST_SUBJECT).collect();
-        Ok(Commits { count, subjects: told.lines().map(short).collect() })
+        let count =
+            single_line(&count).parse().map_err(|_| GitError::UnexpectedOutput { command: "rev-list" })?;
+        let max_count = format!("--max-count={MAX_SUBJECTS}");
+        let log = ["rev-list", "--no-commit-header", "--format=%s", &max_count].into_iter().chain(range);
+        let subjects = self.scratch.run("none", log, b"")?;
+        let subjects = String::from_utf8_lossy(&subjects);
+        let truncate = |subject: &str| subject.chars().take(MAX_SUBJECT_CHARS).collect();
+        Ok(Commits { count, subjects: subjects.lines().map(truncate).collect() })
     }
 }

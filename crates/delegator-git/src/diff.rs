@@ -38,16 +38,16 @@ const COMMAND: &str = "diff-tree";
 /// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …
 /// 3 TAB 1 TAB path NUL …                     3 TAB 1 TAB NUL from NUL to NUL …
 /// ```
-pub(crate) fn file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
-    let unreadable = || GitError::Unreadable { command: COMMAND };
+pub(crate) fn parse_file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
+    let unreadable = || GitError::UnexpectedOutput { command: COMMAND };
     let (mut found, mut lines) = (Vec::new(), BTreeMap::new());
     let mut records = records(output);
     while let Some(record) = records.next() {
         let mut next = || records.next().map(<[u8]>::to_vec).ok_or_else(unreadable);
-        if let Some(facts) = record.strip_prefix(b":") {
-            let facts = std::str::from_utf8(facts).map_err(|_| unreadable())?;
-            let words: Vec<&str> = facts.split(' ').collect();
-            let [old_mode, new_mode, _, _, status] = words.as_slice() else { return Err(unreadable()) };
+        if let Some(header) = record.strip_prefix(b":") {
+            let header = std::str::from_utf8(header).map_err(|_| unreadable())?;
+            let fields: Vec<&str> = header.split(' ').collect();
+            let [old_mode, new_mode, _, _, status] = fields.as_slice() else { return Err(unreadable()) };
             let first = next()?;
             let (kind, path) = match status.as_bytes().first() {
                 Some(b'A') => (ChangeKind::Added, first),
@@ -61,16 +61,16 @@ pub(crate) fn file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
             }
             continue;
         }
-        let mut words = record.splitn(3, |byte| *byte == b'\t');
-        let (added, deleted) = (words.next(), words.next().ok_or_else(unreadable)?);
-        let path = match words.next().ok_or_else(unreadable)? {
+        let mut columns = record.splitn(3, |byte| *byte == b'\t');
+        let (added, deleted) = (columns.next(), columns.next().ok_or_else(unreadable)?);
+        let path = match columns.next().ok_or_else(unreadable)? {
             b"" => {
                 next()?;
                 next()?
             }
             path => path.to_vec(),
         };
-        let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<u64>().ok();
+        let number = |column: &[u8]| std::str::from_utf8(column).ok()?.parse::<u64>().ok();
         // Of a binary file git prints two dashes.
         lines.insert(path, added.and_then(number).zip(number(deleted)).unwrap_or_default());
     }
@@ -85,22 +85,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_renames_and_lines_are_read() {
-        let told = b":100644 100644 aa bb M\0:odd\tname\0:100644 100644 aa bb R090\0old\0new\0\
+    fn files_renames_and_line_counts_are_parsed() {
+        let output = b":100644 100644 aa bb M\0:odd\tname\0:100644 100644 aa bb R090\0old\0new\0\
                      :000000 100644 00 bb A\0pic\0:160000 160000 aa bb M\0sub\0\
                      3\t1\t:odd\tname\0\x32\t0\t\0old\0new\0-\t-\tpic\0\x31\t1\tsub\0";
         let change = |kind, path: &[u8], lines| FileChange { kind, path: path.to_vec(), lines };
         assert_eq!(
-            file_changes(told).unwrap(),
+            parse_file_changes(output).unwrap(),
             [
                 change(ChangeKind::Modified, b":odd\tname", Some((3, 1))),
                 change(ChangeKind::Renamed { from: b"old".to_vec() }, b"new", Some((2, 0))),
                 change(ChangeKind::Added, b"pic", Some((0, 0))),
             ]
         );
-        assert_eq!(file_changes(b"").unwrap(), []);
-        for torn in [b":100644 100644 aa bb M\0".as_slice(), b":x\0a\0", b"3\t1\0", b"1\t1\t\0old\0"] {
-            assert!(file_changes(torn).is_err(), "{torn:?}");
+        assert_eq!(parse_file_changes(b"").unwrap(), []);
+        for truncated in [b":100644 100644 aa bb M\0".as_slice(), b":x\0a\0", b"3\t1\0", b"1\t1\t\0old\0"] {
+            assert!(parse_file_changes(truncated).is_err(), "{truncated:?}");
         }
     }
 }

@@ -9,19 +9,19 @@ pub enum GitError {
     #[error("git cannot be started: {source}")]
     Spawn { source: io::Error },
     #[error("git {command} did not end within {} s", limit.as_secs())]
-    TooSlow { command: String, limit: Duration },
+    TimedOut { command: String, limit: Duration },
     #[error("git {command} said more than {limit} bytes")]
-    TooMuch { command: String, limit: usize },
+    TooMuchOutput { command: String, limit: usize },
     #[error("git {command}: {words}")]
-    Refused { command: String, exit: Option<i32>, words: String },
+    Failed { command: String, exit: Option<i32>, words: String },
     #[error("git {command} gave an answer that cannot be read")]
-    Unreadable { command: &'static str },
+    UnexpectedOutput { command: &'static str },
     #[error("{count} files would have to be left out")]
     TooManyLeftOut { count: usize },
     #[error("a restore point named {reference} exists already")]
     NameTaken { reference: String },
     #[error("the work tree {} is not beside its repository", top_level.display())]
-    Elsewhere { top_level: PathBuf },
+    WorkTreeElsewhere { top_level: PathBuf },
     #[error("cannot {doing} {}: {source}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
@@ -34,7 +34,7 @@ impl GitError {
 
     /// Whether git means: there is no work tree here.
     pub(crate) fn is_no_work_tree(&self) -> bool {
-        matches!(self, GitError::Refused { words, .. }
+        matches!(self, GitError::Failed { words, .. }
             if words.contains("not a git repository") || words.contains("must be run in a work tree"))
     }
 }
@@ -45,17 +45,17 @@ pub enum RestoreError {
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("{} is not the work tree the restore point was made of: {problem}", top_level.display())]
-    OtherRepository { top_level: PathBuf, problem: &'static str },
+    DifferentRepository { top_level: PathBuf, problem: &'static str },
     #[error("the restore point {reference} is gone or was changed")]
-    Gone { reference: String },
+    PointMissing { reference: String },
     #[error("another git command is at work in {}: {} is there", top_level.display(), lock.display())]
-    Locked { top_level: PathBuf, lock: PathBuf },
+    IndexLocked { top_level: PathBuf, lock: PathBuf },
     #[error("{path} stands in the way and is not ours to remove: {problem}")]
-    InTheWay { path: String, problem: &'static str },
+    PathBlocked { path: String, problem: &'static str },
     #[error("{what} was changed while the restore was being prepared")]
-    Changed { what: String },
+    ConcurrentChange { what: String },
     #[error("the branch {branch} is checked out in {worktree}")]
     CheckedOutElsewhere { branch: String, worktree: String },
     #[error("only a part was brought back ({}); the state before is kept as {undo}", problem)]
-    Half { problem: String, undo: String },
+    Incomplete { problem: String, undo: String },
 }

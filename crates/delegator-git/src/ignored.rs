@@ -9,9 +9,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::capture::{LeftOut, LeftOutReason, WORK};
+use crate::capture::{LeftOut, LeftOutReason, WORK_INDEX};
 use crate::error::GitError;
-use crate::listing::{RepoPath, on_disk, records, shown};
+use crate::listing::{RepoPath, display_path, on_disk, records};
 use crate::scratch::Scratch;
 
 /// Directories that only tools fill, by name.
@@ -46,7 +46,7 @@ pub(crate) struct Ignored {
 impl Ignored {
     pub(crate) fn list(scratch: &Scratch) -> Result<Ignored, GitError> {
         let args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
-        let listed = scratch.run(WORK, args, b"")?;
+        let listed = scratch.run(WORK_INDEX, args, b"")?;
         let listed = records(&listed).filter(|path| !is_in_tool_directory(path));
         let (directories, files): (Vec<&[u8]>, Vec<&[u8]>) = listed.partition(|path| path.ends_with(b"/"));
         let mut ignored = Ignored::default();
@@ -54,7 +54,7 @@ impl Ignored {
             if ignored.files.len() < MAX_FILES {
                 ignored.files.insert(path.to_vec());
             } else {
-                ignored.pass_over(first_component(path));
+                ignored.mark_not_examined(first_component(path));
             }
         }
         let mut visits_left = MAX_VISITED_IN_ALL;
@@ -62,19 +62,19 @@ impl Ignored {
             let may_visit = MAX_VISITED.min(visits_left);
             let mut walk = Walk::new(&scratch.repository.top_level, may_visit);
             let is_complete = walk.visit(directory);
-            visits_left -= may_visit - walk.left;
+            visits_left -= may_visit - walk.remaining;
             if is_complete && ignored.files.len() + walk.files.len() <= MAX_FILES {
                 ignored.files.extend(walk.files);
                 ignored.repositories.extend(walk.repositories);
             } else {
-                ignored.pass_over(directory);
+                ignored.mark_not_examined(directory);
             }
         }
         Ok(ignored)
     }
 
-    fn pass_over(&mut self, path: &[u8]) {
-        let path = shown(path);
+    fn mark_not_examined(&mut self, path: &[u8]) {
+        let path = display_path(path);
         if self.not_examined.last().is_none_or(|last| last.path != path) {
             self.not_examined.push(LeftOut { path, reason: LeftOutReason::Ignored, bytes: 0 });
         }
@@ -100,29 +100,29 @@ fn first_component(path: &[u8]) -> &[u8] {
 /// A bounded walk through one ignored directory.
 struct Walk<'a> {
     top: &'a Path,
-    left: usize,
+    remaining: usize,
     files: Vec<RepoPath>,
     repositories: Vec<RepoPath>,
 }
 
 impl Walk<'_> {
-    fn new(top: &Path, left: usize) -> Walk<'_> {
-        Walk { top, left, files: Vec::new(), repositories: Vec::new() }
+    fn new(top: &Path, remaining: usize) -> Walk<'_> {
+        Walk { top, remaining, files: Vec::new(), repositories: Vec::new() }
     }
 
     /// `directory` ends in a slash. False when the bound was reached or a directory could not be read.
     fn visit(&mut self, directory: &[u8]) -> bool {
         let mut directories = vec![directory.to_vec()];
         while let Some(directory) = directories.pop() {
-            let place = on_disk(self.top, &directory);
-            if fs::symlink_metadata(place.join(".git")).is_ok() {
+            let path_on_disk = on_disk(self.top, &directory);
+            if fs::symlink_metadata(path_on_disk.join(".git")).is_ok() {
                 self.repositories.push(directory);
                 continue;
             }
-            let Ok(entries) = fs::read_dir(&place) else { return false };
+            let Ok(entries) = fs::read_dir(&path_on_disk) else { return false };
             for entry in entries {
-                let Some(left) = self.left.checked_sub(1) else { return false };
-                self.left = left;
+                let Some(remaining) = self.remaining.checked_sub(1) else { return false };
+                self.remaining = remaining;
                 let Ok(entry) = entry else { return false };
                 let Ok(kind) = entry.file_type() else { continue };
                 let name = entry.file_name();

@@ -86,7 +86,7 @@ impl IndexFile {
 
     pub(crate) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Result<IndexFile, GitError> {
         let mut reader = Reader { bytes: &bytes, at: 0, id_bytes };
-        let parsed = reader.index().ok_or(GitError::Unreadable { command: "index" })?;
+        let parsed = reader.index().ok_or(GitError::UnexpectedOutput { command: "index" })?;
         let (entries, trees, is_split) = parsed;
         Ok(IndexFile { bytes: Some(bytes), modified: None, entries, trees, is_split })
     }
@@ -107,7 +107,7 @@ impl IndexFile {
             })
         };
         let entries = files.iter().map(entry).collect::<Option<_>>();
-        let entries = entries.ok_or(GitError::Unreadable { command: "ls-tree" })?;
+        let entries = entries.ok_or(GitError::UnexpectedOutput { command: "ls-tree" })?;
         Ok(IndexFile { entries, ..IndexFile::default() })
     }
 

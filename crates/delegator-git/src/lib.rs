@@ -27,19 +27,19 @@ mod error;
 mod gather;
 mod ignored;
 mod index_file;
-mod kept;
-mod known;
 mod listing;
-mod look;
 mod point;
 mod record;
 mod repository;
+mod restore_plan;
 mod run;
+mod saved_state;
 mod scratch;
 mod stamp;
 mod state;
 mod store;
 mod survey;
+mod tracked;
 mod unique;
 
 pub use baseline::Baseline;
@@ -48,10 +48,10 @@ pub use compare::{Commits, Comparison};
 pub use diff::{ChangeKind, FileChange};
 pub use error::{GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
-pub use look::{Plan, Prospect, look};
 pub use point::{
-    Kept, RestorePoint, StoredIndex, StoredPoint, drop_point, keep_restore_point, stored_points,
+    CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
 };
-pub use repository::{Head, Repository, find, top_level};
+pub use repository::{Head, Repository, find_repository, top_level};
+pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use run::Git;
 pub use unique::holds_unique_content;

@@ -16,17 +16,17 @@ pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Records for git's standard input.
-pub(crate) fn joined<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut all = Vec::new();
+pub(crate) fn join_records<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for path in paths {
-        all.extend_from_slice(path);
-        all.push(0);
+        bytes.extend_from_slice(path);
+        bytes.push(0);
     }
-    all
+    bytes
 }
 
 /// The one line of an answer.
-pub(crate) fn line(output: &[u8]) -> String {
+pub(crate) fn single_line(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end_matches('\n').to_owned()
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn on_disk(top_level: &Path, path: &[u8]) -> PathBuf {
 }
 
 /// For people, and for the record.
-pub(crate) fn shown(path: &[u8]) -> String {
+pub(crate) fn display_path(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
@@ -50,14 +50,14 @@ pub(crate) struct Change {
 }
 
 /// `:oldmode newmode oldid newid status NUL path NUL …`
-pub(crate) fn changes(output: &[u8], command: &'static str) -> Result<Vec<Change>, GitError> {
-    let unreadable = || GitError::Unreadable { command };
+pub(crate) fn parse_raw_diff(output: &[u8], command: &'static str) -> Result<Vec<Change>, GitError> {
+    let unreadable = || GitError::UnexpectedOutput { command };
     let mut found = Vec::new();
     let mut records = records(output);
-    while let Some(facts) = records.next() {
-        let facts = std::str::from_utf8(facts).map_err(|_| unreadable())?;
-        let words: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
-        let [old_mode, new_mode, _, _, status] = words.as_slice() else { return Err(unreadable()) };
+    while let Some(header) = records.next() {
+        let header = std::str::from_utf8(header).map_err(|_| unreadable())?;
+        let fields: Vec<&str> = header.trim_start_matches(':').split(' ').collect();
+        let [old_mode, new_mode, _, _, status] = fields.as_slice() else { return Err(unreadable()) };
         found.push(Change {
             old_mode: (*old_mode).to_owned(),
             new_mode: (*new_mode).to_owned(),
@@ -73,11 +73,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_changes_are_read() {
-        let read = changes(b":100644 000000 aa bb D\0a b\nc\0:000000 120000 aa bb A\0l\0", "diff").unwrap();
-        assert_eq!(read.len(), 2);
-        assert_eq!((read[0].status, read[0].path.as_slice()), (b'D', b"a b\nc".as_slice()));
-        assert_eq!(read[1].new_mode, "120000");
-        assert!(changes(b":100644 000000 aa bb D\0", "diff").is_err());
+    fn raw_diff_output_is_parsed() {
+        let parsed =
+            parse_raw_diff(b":100644 000000 aa bb D\0a b\nc\0:000000 120000 aa bb A\0l\0", "diff").unwrap();
+        assert_eq!(parsed.len(), 2);
+        assert_eq!((parsed[0].status, parsed[0].path.as_slice()), (b'D', b"a b\nc".as_slice()));
+        assert_eq!(parsed[1].new_mode, "120000");
+        assert!(parse_raw_diff(b":100644 000000 aa bb D\0", "diff").is_err());
     }
 }

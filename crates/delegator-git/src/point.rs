@@ -25,9 +25,9 @@ use crate::baseline::Baseline;
 use crate::capture::{LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::index_file::IndexFile;
-use crate::listing::line;
+use crate::listing::single_line;
 use crate::record::record;
-use crate::repository::{Repository, find};
+use crate::repository::{Repository, find_repository};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
@@ -108,7 +108,7 @@ impl RestorePoint {
 
 /// A restore point, and the same state for comparing later.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CreatedPoint {
     pub point: RestorePoint,
     /// Why there is none may be asked, but the point is there all the same.
     pub baseline: Result<Baseline, GitError>,
@@ -117,28 +117,28 @@ pub struct Kept {
 /// Keeps the state of the work tree `dir` lies in; `None` where there is none. `place` is a directory of ours for
 /// passing files, which has to stay as long as the baseline. A restore point that has the name already stays as it is: it
 /// was made by an earlier attempt at the same task, and may be the only copy of what was there before.
-pub fn keep_restore_point(
+pub fn create_restore_point(
     git: &Git,
     dir: &Path,
-    place: &Path,
+    temp_dir: &Path,
     reference: &str,
     limits: Limits,
-) -> Result<Option<Kept>, GitError> {
-    let Some(repository) = find(git, dir)? else { return Ok(None) };
+) -> Result<Option<CreatedPoint>, GitError> {
+    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
     let head = repository.head(git)?;
-    let scratch = Scratch::make(git, &repository, place)?;
+    let scratch = Scratch::create(git, &repository, temp_dir)?;
     let stamp = Stamp::at(&repository.index());
     let index = IndexFile::read(&scratch)?;
-    let mut captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Keep)?;
+    let mut captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
     let unread = std::mem::take(&mut captured.unread);
-    let known = directories_of(&scratch, &captured.tree)?;
-    let mut state = State::of(&scratch, captured, index, &known, limits.time);
+    let directories = directories_of(&scratch, &captured.tree)?;
+    let mut state = State::of(&scratch, captured, index, &directories, limits.time);
     let point = match read_point(git, &repository, scratch.store(), reference)? {
         Some(point) => point,
         None => record(&scratch, &mut state, head.clone(), reference)?,
     };
-    let baseline = Baseline::of(scratch, &state.captured, unread, (head, stamp));
-    Ok(Some(Kept { point, baseline }))
+    let baseline = Baseline::from_capture(scratch, &state.captured, unread, (head, stamp));
+    Ok(Some(CreatedPoint { point, baseline }))
 }
 
 /// A restore point as the store has it.
@@ -151,7 +151,7 @@ pub struct StoredPoint {
 /// The restore points in the store of the repository `dir` lies in, by name; `None` outside a work tree. Needs nothing
 /// but the repository.
 pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
-    let Some(repository) = find(git, dir)? else { return Ok(None) };
+    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
     let store = Store::of(&repository.common_dir);
     let mut found = Vec::new();
     for reference in store.references() {
@@ -174,7 +174,7 @@ fn read_point(
     let meta = format!("{commit}:meta.json");
     let call = Call { options: vec![option], ..Call::new(["cat-file", "blob", &meta]) };
     let bytes = git.run(&repository.top_level, &call)?;
-    let unreadable = |_| GitError::Unreadable { command: "cat-file" };
+    let unreadable = |_| GitError::UnexpectedOutput { command: "cat-file" };
     let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
     // The repository may have been moved since, or be seen by another path.
     Ok(Some(RestorePoint {
@@ -210,8 +210,8 @@ pub(crate) fn drop_ref(
     let mut option = OsString::from("--git-dir=");
     option.push(repository);
     let call = |args: [&str; 4]| Call { options: vec![option.clone()], ..Call::new(args) };
-    let found = git.ask(repository, &call(["rev-parse", "--verify", "--quiet", reference]))?;
-    if found.as_deref().map(line).as_deref() != Some(commit) {
+    let found = git.run_optional(repository, &call(["rev-parse", "--verify", "--quiet", reference]))?;
+    if found.as_deref().map(single_line).as_deref() != Some(commit) {
         return Ok(false);
     }
     let delete = Call {

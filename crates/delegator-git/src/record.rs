@@ -8,17 +8,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::GitError;
 use crate::index_file::{Entry, IndexFile};
-use crate::listing::{GITLINK, joined, line, records};
-use crate::look::under_way;
+use crate::listing::{GITLINK, join_records, records, single_line};
 use crate::point::{RestorePoint, StoredIndex, drop_ref};
 use crate::repository::Head;
+use crate::restore_plan::operations_in_progress;
 use crate::scratch::Scratch;
 use crate::state::State;
 
 /// A longer list would make the record of the restore point too large.
-const MOST_LEFT_OUT: usize = 100_000;
+const MAX_LEFT_OUT: usize = 100_000;
 const LARGE_BLOB: u64 = 64 << 10;
-const WHY: &str = "mcp-delegator: restore point";
+const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 
 /// Keeps a state under that name, which must not be taken. The list of what was left out goes with it.
 pub(crate) fn record(
@@ -29,7 +29,7 @@ pub(crate) fn record(
 ) -> Result<RestorePoint, GitError> {
     let (repository, store) = (&scratch.repository, scratch.store());
     let captured = &mut state.captured;
-    if captured.left_out.len() > MOST_LEFT_OUT {
+    if captured.left_out.len() > MAX_LEFT_OUT {
         return Err(GitError::TooManyLeftOut { count: captured.left_out.len() });
     }
     if store.read(reference).is_some() {
@@ -57,20 +57,20 @@ pub(crate) fn record(
             Some(_) => StoredIndex::Tree,
         },
         index_time: state.index.modified,
-        under_way: under_way(repository).into_iter().map(str::to_owned).collect(),
+        under_way: operations_in_progress(repository).into_iter().map(str::to_owned).collect(),
         is_partial: state.survey.is_partial,
     };
     let blobs = index_blobs(scratch, &state.index, &committed)?;
-    let made = write_commit(scratch, state, &point, &blobs)?;
-    point.commit = made.first().cloned().ok_or(GitError::Unreadable { command: "fast-import" })?;
-    let mut objects: BTreeSet<String> = made.into_iter().chain(blobs).collect();
-    objects.extend(differing(scratch, &committed, &point)?);
+    let created = write_commit(scratch, state, &point, &blobs)?;
+    point.commit = created.first().cloned().ok_or(GitError::UnexpectedOutput { command: "fast-import" })?;
+    let mut objects: BTreeSet<String> = created.into_iter().chain(blobs).collect();
+    objects.extend(differing_objects(scratch, &committed, &point)?);
     store.prepare(&repository.object_format)?;
-    let packed = pack(scratch, &objects, reference).and_then(|()| publish(scratch, &point));
-    if packed.is_err() {
+    let stored = pack(scratch, &objects, reference).and_then(|()| publish_refs(scratch, &point));
+    if stored.is_err() {
         let _ = store.delete_packs(reference);
     }
-    packed.map(|()| point)
+    stored.map(|()| point)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a restore point says itself when it was created")]
@@ -81,32 +81,30 @@ fn now() -> i64 {
 
 /// Objects that only the index file names. Trees cannot: of a path with conflicts, and of one that is only intended.
 fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
-    let only_here = index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
-    let only_here = only_here.filter(|entry| !entry.is_submodule());
-    let mut found: BTreeSet<String> = only_here.map(Entry::id).collect();
+    let index_only = index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
+    let index_only = index_only.filter(|entry| !entry.is_submodule());
+    let mut found: BTreeSet<String> = index_only.map(Entry::id).collect();
     if index.has_conflicts() {
         let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
         scratch.copy_index("conflicts")?;
         found.extend(new_ids(&scratch.run("conflicts", args, b"")?)?);
     }
-    existing(scratch, found)
+    existing_objects(scratch, found)
 }
 
 /// Those of the objects that can be read here.
-pub(crate) fn existing(scratch: &Scratch, ids: BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
+pub(crate) fn existing_objects(
+    scratch: &Scratch,
+    ids: BTreeSet<String>,
+) -> Result<BTreeSet<String>, GitError> {
     if ids.is_empty() {
         return Ok(ids);
     }
     let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let found = scratch.run_long(["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
+    let found = scratch.run_large(["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
     let found = String::from_utf8_lossy(&found);
-    let is_there = |answer: &&str| !answer.ends_with(" missing");
-    Ok(found
-        .lines()
-        .filter(is_there)
-        .filter_map(|answer| answer.split(' ').next())
-        .map(str::to_owned)
-        .collect())
+    let exists = |entry: &&str| !entry.ends_with(" missing");
+    Ok(found.lines().filter(exists).filter_map(|entry| entry.split(' ').next()).map(str::to_owned).collect())
 }
 
 /// Makes the commit. Returns its id first, then those of everything else that was made.
@@ -116,10 +114,10 @@ fn write_commit(
     point: &RestorePoint,
     blobs: &BTreeSet<String>,
 ) -> Result<Vec<String>, GitError> {
-    let meta = serde_json::to_vec(point).map_err(|_| GitError::Unreadable { command: "meta.json" })?;
+    let meta = serde_json::to_vec(point).map_err(|_| GitError::UnexpectedOutput { command: "meta.json" })?;
     let (directories, modes) = (state.survey.directories_to_bytes(), state.survey.modes_to_bytes());
-    let absent = joined(state.absent.iter().map(Vec::as_slice));
-    let written = joined(state.about_to_write.iter().map(Vec::as_slice));
+    let absent = join_records(state.absent.iter().map(Vec::as_slice));
+    let written = join_records(state.about_to_write.iter().map(Vec::as_slice));
     let mut files: Vec<(&str, &[u8])> = vec![
         ("state/directories", &directories),
         ("state/modes", &modes),
@@ -157,14 +155,14 @@ fn write_commit(
     lines.extend((1..=files.len()).map(|mark| format!("get-mark :{mark}\n")));
     script.extend((lines + "done\n").into_bytes());
     let args = ["fast-import", "--quiet", "--done", "--date-format=raw"];
-    let answer = scratch.run("none", args, &script)?;
+    let output = scratch.run("none", args, &script)?;
     let length = 2 * scratch.id_bytes();
     let is_id = |word: &&str| word.len() == length && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Ok(String::from_utf8_lossy(&answer).split_ascii_whitespace().filter(is_id).map(str::to_owned).collect())
+    Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().filter(is_id).map(str::to_owned).collect())
 }
 
 /// Every object of the point's trees that HEAD's tree does not have, and possibly some it has.
-pub(crate) fn differing(
+pub(crate) fn differing_objects(
     scratch: &Scratch,
     committed: &str,
     point: &RestorePoint,
@@ -176,27 +174,27 @@ pub(crate) fn differing(
     }
     let pairs: String = trees.iter().map(|tree| format!("{committed} {tree}\n")).collect();
     let args = ["diff-tree", "--stdin", "-r", "-t", "-z", "--raw", "--no-renames", "--no-ext-diff"];
-    let mut found = new_ids(&scratch.run_long(args, pairs.as_bytes())?)?;
+    let mut found = new_ids(&scratch.run_large(args, pairs.as_bytes())?)?;
     found.extend(trees.into_iter().cloned());
     Ok(found)
 }
 
 /// The new side of raw diff output; `diff-tree --stdin` puts the pair it compares before each.
 fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
-    let unreadable = || GitError::Unreadable { command: "diff-tree" };
+    let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
     let mut found = BTreeSet::new();
     let mut records = records(output);
-    while let Some(mut facts) = records.next() {
-        while !facts.starts_with(b":") {
-            let Some(end) = facts.iter().position(|byte| *byte == b'\n') else { break };
-            facts = &facts[end + 1..];
+    while let Some(mut header) = records.next() {
+        while !header.starts_with(b":") {
+            let Some(end) = header.iter().position(|byte| *byte == b'\n') else { break };
+            header = &header[end + 1..];
         }
-        if facts.is_empty() {
+        if header.is_empty() {
             break;
         }
-        let facts = std::str::from_utf8(facts).map_err(|_| unreadable())?;
-        let words: Vec<&str> = facts.split(' ').collect();
-        let [_, mode, _, id, _] = words.as_slice() else { return Err(unreadable()) };
+        let header = std::str::from_utf8(header).map_err(|_| unreadable())?;
+        let fields: Vec<&str> = header.split(' ').collect();
+        let [_, mode, _, id, _] = fields.as_slice() else { return Err(unreadable()) };
         records.next().ok_or_else(unreadable)?;
         if *mode != GITLINK && id.bytes().any(|byte| byte != b'0') {
             found.insert((*id).to_owned());
@@ -212,8 +210,7 @@ fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Resul
     let others = [scratch.path("objects"), scratch.repository_objects()];
     let large = large_blobs(scratch, objects)?;
     let small: BTreeSet<String> = objects.difference(&large).cloned().collect();
-    for (objects, is_shared) in
-        [(large, true), (small, false)].into_iter().filter(|(some, _)| !some.is_empty())
+    for (objects, is_shared) in [(large, true), (small, false)].into_iter().filter(|(ids, _)| !ids.is_empty())
     {
         let base = store.pack_base(reference);
         let hash = pack_into(scratch, (&store.objects(), &others), &base, &objects)?;
@@ -227,13 +224,13 @@ fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Resul
 fn large_blobs(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
     let args = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
-    let sizes = scratch.run_long(args, input.as_bytes())?;
-    let is_large = |answer: &[&str]| match answer {
+    let sizes = scratch.run_large(args, input.as_bytes())?;
+    let is_large = |fields: &[&str]| match fields {
         [_, "blob", size] => size.parse::<u64>().is_ok_and(|size| size >= LARGE_BLOB),
         _ => false,
     };
     let sizes = String::from_utf8_lossy(&sizes);
-    let sizes = sizes.lines().map(|answer| answer.split(' ').collect::<Vec<&str>>());
+    let sizes = sizes.lines().map(|entry| entry.split(' ').collect::<Vec<&str>>());
     Ok(sizes.filter(|answer| is_large(answer)).map(|answer| answer[0].to_owned()).collect())
 }
 
@@ -251,16 +248,16 @@ pub(crate) fn pack_into(
             .map(Into::into)
             .to_vec();
     args.push(base.into());
-    Ok(line(&scratch.run_in_objects(places, args, input.as_bytes())?))
+    Ok(single_line(&scratch.run_in_objects(places, args, input.as_bytes())?))
 }
 
 /// The refs: first the one that keeps HEAD's commit, last the promise that all of it is there.
-fn publish(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
+fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
     let repository = &scratch.repository;
     if let Some(head) = &point.head {
         // A crash may have left it without the rest.
         let command = format!("update {}\0{head}\0\0", point.reference);
-        repository.update_refs(&scratch.git, command.as_bytes(), WHY)?;
+        repository.update_refs(&scratch.git, command.as_bytes(), REFLOG_MESSAGE)?;
     }
     let created = scratch.store().create(&point.reference, &point.commit);
     if let (Err(_), Some(head)) = (&created, &point.head) {
@@ -274,9 +271,9 @@ pub(crate) fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, G
     match &head.commit {
         Some(commit) => {
             let tree = format!("{commit}^{{tree}}");
-            Ok(line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
+            Ok(single_line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
         }
-        None => Ok(line(&scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?)),
+        None => Ok(single_line(&scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
-use crate::listing::{line, records};
+use crate::listing::{records, single_line};
 use crate::run::{Call, Git};
 
 /// A work tree and the repository behind it.
@@ -28,7 +28,7 @@ pub struct Head {
 }
 
 /// The work tree a directory lies in; `None` outside of one, and in a bare repository.
-pub fn find(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
+pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
     let call = Call::new([
         "rev-parse",
         "--path-format=absolute",
@@ -37,18 +37,18 @@ pub fn find(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
         "--git-common-dir",
         "--show-object-format",
     ]);
-    let answer = match git.run(dir, &call) {
+    let output = match git.run(dir, &call) {
         Err(error) if error.is_no_work_tree() => return Ok(None),
-        answer => answer?,
+        result => result?,
     };
-    let lines: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     // A path with a line break in it cannot be told apart.
     let [top_level, git_dir, common_dir, format] = lines.as_slice() else {
-        return Err(GitError::Unreadable { command: "rev-parse" });
+        return Err(GitError::UnexpectedOutput { command: "rev-parse" });
     };
     // Nor could one that is no text be written down.
-    if std::str::from_utf8(&answer).is_err() {
-        return Err(GitError::Unreadable { command: "rev-parse" });
+    if std::str::from_utf8(&output).is_err() {
+        return Err(GitError::UnexpectedOutput { command: "rev-parse" });
     }
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
     let found = Repository {
@@ -59,14 +59,14 @@ pub fn find(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
     };
     // A configuration may put the work tree anywhere, the user's home included. That is not what anybody means.
     if std::fs::symlink_metadata(found.top_level.join(".git")).is_err() {
-        return Err(GitError::Elsewhere { top_level: found.top_level });
+        return Err(GitError::WorkTreeElsewhere { top_level: found.top_level });
     }
     Ok(Some(found))
 }
 
 /// The top of the work tree a directory lies in.
 pub fn top_level(git: &Git, dir: &Path) -> Result<Option<PathBuf>, GitError> {
-    Ok(find(git, dir)?.map(|repository| repository.top_level))
+    Ok(find_repository(git, dir)?.map(|repository| repository.top_level))
 }
 
 /// What of the configuration decides which files are seen, and how; nothing here names a command.
@@ -85,36 +85,37 @@ impl Repository {
     }
 
     pub fn head(&self, git: &Git) -> Result<Head, GitError> {
-        let commit = self.value(git, "HEAD")?;
-        let branch = git.ask(&self.top_level, &self.call(["symbolic-ref", "--quiet", "HEAD"]))?;
-        Ok(Head { commit, branch: branch.as_deref().map(line) })
+        let commit = self.resolve_ref(git, "HEAD")?;
+        let branch = git.run_optional(&self.top_level, &self.call(["symbolic-ref", "--quiet", "HEAD"]))?;
+        Ok(Head { commit, branch: branch.as_deref().map(single_line) })
     }
 
     /// What a ref points to.
-    pub(crate) fn value(&self, git: &Git, reference: &str) -> Result<Option<String>, GitError> {
+    pub(crate) fn resolve_ref(&self, git: &Git, reference: &str) -> Result<Option<String>, GitError> {
         let call = self.call(["rev-parse", "--verify", "--quiet", reference]);
-        Ok(git.ask(&self.top_level, &call)?.as_deref().map(line))
+        Ok(git.run_optional(&self.top_level, &call)?.as_deref().map(single_line))
     }
 
     /// Creates, moves or deletes refs in one transaction; `commands` are those of `update-ref --stdin -z`.
-    pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], why: &str) -> Result<(), GitError> {
-        let call = self.call(["update-ref", "--no-deref", "-m", why, "--stdin", "-z"]);
+    pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], reason: &str) -> Result<(), GitError> {
+        let call = self.call(["update-ref", "--no-deref", "-m", reason, "--stdin", "-z"]);
         git.run(&self.top_level, &Call { input: commands, ..call }).map(drop)
     }
 
     /// Where else a branch is checked out.
     pub(crate) fn worktree_of(&self, git: &Git, branch: &str) -> Result<Option<String>, GitError> {
         let call = self.call(["for-each-ref", "--format=%(worktreepath)", branch]);
-        let answer = line(&git.run(&self.top_level, &call)?);
-        Ok(Some(answer).filter(|path| !path.is_empty()))
+        let path = single_line(&git.run(&self.top_level, &call)?);
+        Ok(Some(path).filter(|path| !path.is_empty()))
     }
 
     /// The settings that decide how files are seen, the user's included.
     pub(crate) fn settings(&self, git: &Git) -> Result<Vec<(String, OsString)>, GitError> {
         let call = self.call(["config", "-z", "--type=path", "--get-regexp", SETTINGS]);
-        let answer = git.ask(&self.top_level, &Call { asks_user: true, ..call })?.unwrap_or_default();
+        let output =
+            git.run_optional(&self.top_level, &Call { reads_user_config: true, ..call })?.unwrap_or_default();
         let mut found: Vec<(String, OsString)> = Vec::new();
-        for record in records(&answer) {
+        for record in records(&output) {
             let (key, value) = match record.iter().position(|byte| *byte == b'\n') {
                 Some(at) => (&record[..at], &record[at + 1..]),
                 None => (record, b"true".as_slice()),

@@ -15,11 +15,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::error::GitError;
 
-const MOST_OUTPUT: usize = 64 << 20;
-const MOST_WORDS: usize = 16 << 10;
+const MAX_OUTPUT: usize = 64 << 20;
+const MAX_STDERR: usize = 16 << 10;
 
 /// Said to every git, whatever a repository says. In our own git directory there is nothing to overrule.
-const OVERRULED: [&str; 19] = [
+const CONFIG_OVERRIDES: [&str; 19] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.untrackedCache=false",
@@ -47,8 +47,8 @@ const OVERRULED: [&str; 19] = [
 pub struct Git {
     program: PathBuf,
     /// Where the user's own configuration is.
-    user: Vec<(OsString, OsString)>,
-    until: Instant,
+    user_config_env: Vec<(OsString, OsString)>,
+    deadline: Instant,
     limit: Duration,
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct Call<'a> {
     pub(crate) variables: Vec<(&'static str, OsString)>,
     pub(crate) input: &'a [u8],
     /// Whether the user's own configuration is read; only for questions about it.
-    pub(crate) asks_user: bool,
+    pub(crate) reads_user_config: bool,
     /// Bytes of output beyond the usual bound; for lists and files whose size the user's repository decides.
-    pub(crate) more_output: usize,
+    pub(crate) extra_output: usize,
 }
 
 impl<'a> Call<'a> {
@@ -84,32 +84,33 @@ impl Git {
         environment: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
         limit: Duration,
     ) -> Git {
-        let user = environment.into_iter().filter(|(name, _)| *name == "HOME" || *name == "XDG_CONFIG_HOME");
-        let user = user.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Git { program, user, until: Instant::now() + limit, limit }
+        let config_env =
+            environment.into_iter().filter(|(name, _)| *name == "HOME" || *name == "XDG_CONFIG_HOME");
+        let user_config_env = config_env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Git { program, user_config_env, deadline: Instant::now() + limit, limit }
     }
 
     /// The same, with time of its own.
-    pub(crate) fn within(&self, limit: Duration) -> Git {
-        Git { until: Instant::now() + limit, limit, ..self.clone() }
+    pub(crate) fn with_limit(&self, limit: Duration) -> Git {
+        Git { deadline: Instant::now() + limit, limit, ..self.clone() }
     }
 
     /// Runs git in `dir` and gives what it wrote; anything but success is an error.
     pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
         let mut command = self.command(dir, call);
         let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
-        let talked = converse(&mut child, call, self.until);
-        if talked.as_ref().is_err() || matches!(talked, Ok(None)) {
-            end(&mut child);
+        let exchange = communicate(&mut child, call, self.deadline);
+        if exchange.as_ref().is_err() || matches!(exchange, Ok(None)) {
+            kill_group(&mut child);
         }
         let status = child.wait().map_err(|source| GitError::Spawn { source })?;
-        let (output, words) = match talked {
-            Ok(Some(talked)) => talked,
-            Ok(None) => return Err(GitError::TooSlow { command: call.name(), limit: self.limit }),
+        let (output, stderr) = match exchange {
+            Ok(Some(streams)) => streams,
+            Ok(None) => return Err(GitError::TimedOut { command: call.name(), limit: self.limit }),
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                return Err(GitError::TooMuch {
+                return Err(GitError::TooMuchOutput {
                     command: call.name(),
-                    limit: MOST_OUTPUT + call.more_output,
+                    limit: MAX_OUTPUT + call.extra_output,
                 });
             }
             Err(source) => return Err(GitError::Spawn { source }),
@@ -117,16 +118,16 @@ impl Git {
         if status.success() {
             return Ok(output);
         }
-        let words = String::from_utf8_lossy(&words).trim().to_owned();
-        let words = if words.is_empty() { status.to_string() } else { words };
-        Err(GitError::Refused { command: call.name(), exit: status.code(), words })
+        let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
+        let stderr = if stderr.is_empty() { status.to_string() } else { stderr };
+        Err(GitError::Failed { command: call.name(), exit: status.code(), words: stderr })
     }
 
     /// Like [`Git::run`], where exit 1 without a word means "no".
-    pub(crate) fn ask(&self, dir: &Path, call: &Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
+    pub(crate) fn run_optional(&self, dir: &Path, call: &Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
         match self.run(dir, call) {
             Ok(output) => Ok(Some(output)),
-            Err(GitError::Refused { exit: Some(1), .. }) => Ok(None),
+            Err(GitError::Failed { exit: Some(1), .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -134,11 +135,11 @@ impl Git {
     fn command(&self, dir: &Path, call: &Call<'_>) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--no-pager");
-        for setting in OVERRULED {
+        for setting in CONFIG_OVERRIDES {
             command.args(["-c", setting]);
         }
         command.args(&call.options).args(&call.args).current_dir(dir).env_clear();
-        command.envs(self.user.iter().map(|(name, value)| (name, value)));
+        command.envs(self.user_config_env.iter().map(|(name, value)| (name, value)));
         // Where git itself lies; it has nobody else to call.
         command.env("PATH", self.program.parent().unwrap_or(Path::new("/")));
         command.envs([
@@ -150,7 +151,7 @@ impl Git {
             ("GIT_ASKPASS", ""),
             ("GIT_EDITOR", ":"),
         ]);
-        if !call.asks_user {
+        if !call.reads_user_config {
             command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
         }
         command.envs(call.variables.iter().map(|(name, value)| (name, value)));
@@ -160,7 +161,7 @@ impl Git {
     }
 }
 
-fn end(child: &mut Child) {
+fn kill_group(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(group) = group {
         let _ = kill_process_group(group, Signal::KILL);
@@ -171,47 +172,51 @@ fn end(child: &mut Child) {
 /// The three streams of a child, until it has ended.
 struct Streams<'a> {
     stdin: Option<ChildStdin>,
-    unsaid: &'a [u8],
+    pending_input: &'a [u8],
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     pidfd: OwnedFd,
     output: Vec<u8>,
-    most_output: usize,
-    words: Vec<u8>,
+    max_output: usize,
+    error_output: Vec<u8>,
 }
 
 /// Writes the input and reads both streams; `None` when the time was over first.
-fn converse(child: &mut Child, call: &Call<'_>, until: Instant) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+fn communicate(
+    child: &mut Child,
+    call: &Call<'_>,
+    deadline: Instant,
+) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
     let mut streams = Streams {
         stdin: child.stdin.take(),
-        unsaid: call.input,
+        pending_input: call.input,
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
         pidfd: pidfd_open(pid, PidfdFlags::empty())?,
         output: Vec::new(),
-        most_output: MOST_OUTPUT + call.more_output,
-        words: Vec::new(),
+        max_output: MAX_OUTPUT + call.extra_output,
+        error_output: Vec::new(),
     };
-    streams.dont_block()?;
+    streams.set_nonblocking()?;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Ok(None);
         }
-        let over = streams.wait(left)?;
-        streams.say();
-        streams.listen()?;
-        if over || (streams.stdout.is_none() && streams.stderr.is_none()) {
+        let exited = streams.wait(remaining)?;
+        streams.write_input();
+        streams.read_output()?;
+        if exited || (streams.stdout.is_none() && streams.stderr.is_none()) {
             // What it wrote before its end is in the pipes by now.
-            streams.listen()?;
-            return Ok(Some((streams.output, streams.words)));
+            streams.read_output()?;
+            return Ok(Some((streams.output, streams.error_output)));
         }
     }
 }
 
 impl Streams<'_> {
-    fn dont_block(&self) -> io::Result<()> {
+    fn set_nonblocking(&self) -> io::Result<()> {
         let streams = [
             self.stdin.as_ref().map(AsFd::as_fd),
             self.stdout.as_ref().map(AsFd::as_fd),
@@ -224,53 +229,53 @@ impl Streams<'_> {
     }
 
     /// Until something can be read or written; true once the child has ended.
-    fn wait(&mut self, left: Duration) -> io::Result<bool> {
-        if self.unsaid.is_empty() {
+    fn wait(&mut self, remaining: Duration) -> io::Result<bool> {
+        if self.pending_input.is_empty() {
             self.stdin = None;
         }
-        let mut polled = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
-        polled.extend(self.stdout.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
-        polled.extend(self.stderr.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
-        polled.extend(self.stdin.as_ref().map(|stream| PollFd::new(stream, PollFlags::OUT)));
-        let tv_sec = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
-        let timeout = Timespec { tv_sec, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut polled, Some(&timeout)) {
-            Ok(_) => Ok(!polled[0].revents().is_empty()),
+        let mut poll_fds = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
+        poll_fds.extend(self.stdout.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
+        poll_fds.extend(self.stderr.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
+        poll_fds.extend(self.stdin.as_ref().map(|stream| PollFd::new(stream, PollFlags::OUT)));
+        let tv_sec = i64::try_from(remaining.as_secs()).unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec, tv_nsec: i64::from(remaining.subsec_nanos()) };
+        match poll(&mut poll_fds, Some(&timeout)) {
+            Ok(_) => Ok(!poll_fds[0].revents().is_empty()),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn say(&mut self) {
+    fn write_input(&mut self) {
         let Some(stdin) = &mut self.stdin else { return };
-        match stdin.write(self.unsaid) {
-            Ok(count) => self.unsaid = &self.unsaid[count..],
+        match stdin.write(self.pending_input) {
+            Ok(count) => self.pending_input = &self.pending_input[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // It does not want to hear more; its exit code says whether that was right.
-            Err(_) => self.unsaid = &[],
+            Err(_) => self.pending_input = &[],
         }
     }
 
-    fn listen(&mut self) -> io::Result<()> {
-        take_all(&mut self.stdout, &mut self.output, self.most_output)?;
-        if self.output.len() >= self.most_output {
+    fn read_output(&mut self) -> io::Result<()> {
+        read_available(&mut self.stdout, &mut self.output, self.max_output)?;
+        if self.output.len() >= self.max_output {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         // Of complaints the beginning is enough.
-        take_all(&mut self.stderr, &mut self.words, MOST_WORDS)
+        read_available(&mut self.stderr, &mut self.error_output, MAX_STDERR)
     }
 }
 
 /// Reads what is there; beyond `most` it is read and dropped. The stream is closed at its end.
-fn take_all(stream: &mut Option<impl Read>, into: &mut Vec<u8>, most: usize) -> io::Result<()> {
-    let mut part = [0; 16 << 10];
-    while let Some(open) = stream {
-        match open.read(&mut part) {
+fn read_available(stream: &mut Option<impl Read>, into: &mut Vec<u8>, max_bytes: usize) -> io::Result<()> {
+    let mut chunk = [0; 16 << 10];
+    while let Some(reader) = stream {
+        match reader.read(&mut chunk) {
             Ok(0) => *stream = None,
             Ok(count) => {
-                let room = most.saturating_sub(into.len()).min(count);
-                into.extend_from_slice(&part[..room]);
-                if into.len() >= most && room < count {
+                let accepted = max_bytes.saturating_sub(into.len()).min(count);
+                into.extend_from_slice(&chunk[..accepted]);
+                if into.len() >= max_bytes && accepted < count {
                     return Ok(());
                 }
             }
@@ -288,16 +293,16 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// A program in git's place.
-    fn impostor(folder: &Path, text: &str, limit: Duration) -> Git {
+    fn fake_git(folder: &Path, text: &str, limit: Duration) -> Git {
         let path = folder.join("git");
         std::fs::write(&path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{text}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         Git::new(path, [], limit)
     }
 
-    fn said(text: &str, input: &[u8], limit: Duration) -> Result<Vec<u8>, GitError> {
+    fn run_script(text: &str, input: &[u8], limit: Duration) -> Result<Vec<u8>, GitError> {
         let folder = tempfile::tempdir().unwrap();
-        let git = impostor(folder.path(), text, limit);
+        let git = fake_git(folder.path(), text, limit);
         loop {
             // Another test may be between fork and exec with this file open for writing.
             match git.run(folder.path(), &Call { input, ..Call::new(["status"]) }) {
@@ -307,46 +312,54 @@ mod tests {
         }
     }
 
-    const GENEROUS: Duration = Duration::from_secs(60);
+    const LONG_LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
-    fn much_goes_in_and_out_at_once() {
+    fn large_input_and_output_do_not_deadlock() {
         let input = vec![b'x'; 1 << 20];
-        assert_eq!(said("cat", &input, GENEROUS).unwrap(), input);
-        assert_eq!(said("echo done", &input, GENEROUS).unwrap(), b"done\n", "input may be left unread");
-    }
-
-    #[test]
-    fn a_git_that_hangs_is_given_up_with_what_it_started() {
-        let told = said("sleep 600 & sleep 600", b"", Duration::from_millis(300));
-        assert!(matches!(told, Err(GitError::TooSlow { .. })), "{told:?}");
-    }
-
-    #[test]
-    fn a_process_left_behind_does_not_hold_the_answer_back() {
+        assert_eq!(run_script("cat", &input, LONG_LIMIT).unwrap(), input);
         assert_eq!(
-            said("sleep 600 & pid=$!; echo here; (sleep 1; kill $pid) & exit 0", b"", GENEROUS).unwrap(),
+            run_script("echo done", &input, LONG_LIMIT).unwrap(),
+            b"done\n",
+            "input may be left unread"
+        );
+    }
+
+    #[test]
+    fn a_hanging_git_is_killed_with_its_children() {
+        let result = run_script("sleep 600 & sleep 600", b"", Duration::from_millis(300));
+        assert!(matches!(result, Err(GitError::TimedOut { .. })), "{result:?}");
+    }
+
+    #[test]
+    fn a_background_child_does_not_delay_the_result() {
+        assert_eq!(
+            run_script("sleep 600 & pid=$!; echo here; (sleep 1; kill $pid) & exit 0", b"", LONG_LIMIT)
+                .unwrap(),
             b"here\n"
         );
     }
 
     #[test]
-    fn endless_words_are_cut() {
-        assert!(matches!(said("exec yes", b"", GENEROUS), Err(GitError::TooMuch { .. })));
-        let told = said("head -c 1000000 /dev/zero >&2; exit 3", b"", GENEROUS);
+    fn endless_output_is_bounded() {
+        assert!(matches!(run_script("exec yes", b"", LONG_LIMIT), Err(GitError::TooMuchOutput { .. })));
+        let result = run_script("head -c 1000000 /dev/zero >&2; exit 3", b"", LONG_LIMIT);
         assert!(
-            matches!(told, Err(GitError::Refused { exit: Some(3), words, .. }) if words.len() <= MOST_WORDS)
+            matches!(result, Err(GitError::Failed { exit: Some(3), words, .. }) if words.len() <= MAX_STDERR)
         );
     }
 
     #[test]
-    fn only_the_way_to_the_users_configuration_is_passed_on() {
+    fn only_variables_that_locate_user_config_are_passed_on() {
         let folder = tempfile::tempdir().unwrap();
-        let git = impostor(folder.path(), "env", GENEROUS);
-        let given =
+        let git = fake_git(folder.path(), "env", LONG_LIMIT);
+        let environment =
             [("HOME", "/home/dev"), ("GIT_DIR", "/evil"), ("GIT_SSH", "/evil"), ("LD_PRELOAD", "/evil.so")];
-        let given = given.map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-        let git = Git { user: Git::new(git.program.clone(), given, GENEROUS).user, ..git };
+        let environment = environment.map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+        let git = Git {
+            user_config_env: Git::new(git.program.clone(), environment, LONG_LIMIT).user_config_env,
+            ..git
+        };
         let command = git.command(folder.path(), &Call::new(["status"]));
         let names: Vec<String> =
             command.get_envs().map(|(name, _)| name.to_string_lossy().into_owned()).collect();

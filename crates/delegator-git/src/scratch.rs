@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::error::GitError;
-use crate::listing::{RepoPath, joined, records};
+use crate::listing::{RepoPath, join_records, records};
 use crate::repository::Repository;
 use crate::run::{Call, Git};
 use crate::store::Store;
@@ -22,7 +22,7 @@ use crate::store::Store;
 /// An encoding cannot be switched off, only left unsaid.
 const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
 /// An ignore file beyond this is nobody's.
-const MOST_EXCLUDES: u64 = 1 << 20;
+const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -37,10 +37,10 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Makes one below `place`.
-    pub(crate) fn make(git: &Git, repository: &Repository, place: &Path) -> Result<Scratch, GitError> {
-        let dir = tempfile::Builder::new().prefix("git-").tempdir_in(place);
-        let dir = dir.map_err(GitError::io("make a directory in", place))?;
-        fill(dir.path(), repository).map_err(GitError::io("fill", dir.path()))?;
+    pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
+        let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
+        let dir = dir.map_err(GitError::io("make a directory in", temp_dir))?;
+        populate(dir.path(), repository).map_err(GitError::io("fill", dir.path()))?;
         let settings = repository.settings(git)?;
         let converts = settings.iter().any(|(key, value)| match key.as_str() {
             "core.autocrlf" => value != "false",
@@ -97,13 +97,13 @@ impl Scratch {
     }
 
     /// Like [`Scratch::run`], for output as large as the repository.
-    pub(crate) fn run_long<S: AsRef<OsStr>>(
+    pub(crate) fn run_large<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
         input: &[u8],
     ) -> Result<Vec<u8>, GitError> {
         let call = self.call("none", args, &self.repository.top_level);
-        self.git.run(&self.repository.top_level, &Call { input, more_output: 1 << 30, ..call })
+        self.git.run(&self.repository.top_level, &Call { input, extra_output: 1 << 30, ..call })
     }
 
     /// Which of the paths the ignore files in a work tree hide.
@@ -114,11 +114,11 @@ impl Scratch {
         paths: &[&[u8]],
     ) -> Result<BTreeSet<RepoPath>, GitError> {
         // It takes patterns; one that begins so is only a name.
-        let asked: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
-        let asked = joined(asked.iter().map(Vec::as_slice));
+        let patterns: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
+        let input = join_records(patterns.iter().map(Vec::as_slice));
         let call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"], work_tree);
-        let told = self.git.ask(work_tree, &Call { input: &asked, ..call })?.unwrap_or_default();
-        Ok(records(&told).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
+        let matches = self.git.run_optional(work_tree, &Call { input: &input, ..call })?.unwrap_or_default();
+        Ok(records(&matches).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
     }
 
     pub(crate) fn call<'a, S: AsRef<OsStr>>(
@@ -133,7 +133,10 @@ impl Scratch {
             ("GIT_INDEX_FILE", self.path(index).into()),
             // Objects made here go with the scratch directory, unless they are packed into a store.
             ("GIT_OBJECT_DIRECTORY", self.path("objects").into()),
-            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&[self.repository_objects(), self.store.objects()])),
+            (
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                alternates_value(&[self.repository_objects(), self.store.objects()]),
+            ),
         ];
         let mut options = self.options.clone();
         for setting in
@@ -155,7 +158,7 @@ impl Scratch {
         let variables = vec![
             ("GIT_DIR", self.dir.path().into()),
             ("GIT_OBJECT_DIRECTORY", objects.into()),
-            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(others)),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_value(others)),
         ];
         let options = ["-c", "pack.compression=1"].map(OsString::from).to_vec();
         self.git.run(top, &Call { options, variables, input, ..Call::new(args) })
@@ -174,7 +177,7 @@ impl Scratch {
     }
 }
 
-fn fill(dir: &Path, repository: &Repository) -> io::Result<()> {
+fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
     for folder in ["objects", "refs", "info"] {
         fs::create_dir(dir.join(folder))?;
     }
@@ -186,7 +189,7 @@ fn fill(dir: &Path, repository: &Repository) -> io::Result<()> {
     fs::write(dir.join("config"), format!("[core]\n\tbare = false\n{extension}"))?;
     fs::write(dir.join("info/attributes"), ATTRIBUTES)?;
     let excludes = repository.common_dir.join("info/exclude");
-    if fs::metadata(&excludes).is_ok_and(|found| found.is_file() && found.len() <= MOST_EXCLUDES) {
+    if fs::metadata(&excludes).is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE_BYTES) {
         copy_file(&excludes, &dir.join("info/exclude"))?;
     }
     // Of a split index, the part that is shared.
@@ -211,7 +214,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// A list of directories for git: divided by colons, so each one is in quotes. Those that do not exist are left out.
-fn listed(paths: &[PathBuf]) -> OsString {
+fn alternates_value(paths: &[PathBuf]) -> OsString {
     let quoted = |path: &PathBuf| {
         let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
         format!("\"{text}\"")

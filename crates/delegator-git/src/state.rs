@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::capture::Captured;
+use crate::capture::Capture;
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
@@ -18,7 +18,7 @@ pub(crate) type TreeFiles = BTreeMap<RepoPath, (String, String)>;
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) captured: Captured,
+    pub(crate) captured: Capture,
     pub(crate) index: IndexFile,
     pub(crate) survey: Survey,
     /// Files the index has and that are kept off the disk, by sparse checkout or by hand; a directory ends in a slash.
@@ -29,31 +29,31 @@ pub(crate) struct State {
 
 /// Every file of a tree, submodules included.
 pub(crate) fn tree_files(scratch: &Scratch, tree: &str) -> Result<TreeFiles, GitError> {
-    let listed = scratch.run_long(["ls-tree", "-r", "-z", tree], b"")?;
+    let listed = scratch.run_large(["ls-tree", "-r", "-z", tree], b"")?;
     let mut files = TreeFiles::new();
     for record in records(&listed) {
-        let (mode, _, id, path) = tree_entry(record)?;
+        let (mode, _, id, path) = parse_tree_entry(record)?;
         files.insert(path, (mode, id));
     }
     Ok(files)
 }
 
 /// `mode SP type SP id TAB path`
-fn tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath), GitError> {
-    let unreadable = || GitError::Unreadable { command: "ls-tree" };
+fn parse_tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath), GitError> {
+    let unreadable = || GitError::UnexpectedOutput { command: "ls-tree" };
     let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-    let facts = std::str::from_utf8(&record[..at]).map_err(|_| unreadable())?;
-    let words: Vec<&str> = facts.split(' ').collect();
-    let [mode, kind, id] = words.as_slice() else { return Err(unreadable()) };
+    let header = std::str::from_utf8(&record[..at]).map_err(|_| unreadable())?;
+    let fields: Vec<&str> = header.split(' ').collect();
+    let [mode, kind, id] = fields.as_slice() else { return Err(unreadable()) };
     Ok(((*mode).to_owned(), (*kind).to_owned(), (*id).to_owned(), record[at + 1..].to_vec()))
 }
 
 /// The directories of a tree, without reading its files.
 pub(crate) fn directories_of(scratch: &Scratch, tree: &str) -> Result<KnownDirectories, GitError> {
-    let listed = scratch.run_long(["ls-tree", "-r", "-d", "-z", tree], b"")?;
+    let listed = scratch.run_large(["ls-tree", "-r", "-d", "-z", tree], b"")?;
     let mut known = KnownDirectories::default();
     for record in records(&listed) {
-        let (_, kind, _, path) = tree_entry(record)?;
+        let (_, kind, _, path) = parse_tree_entry(record)?;
         match kind.as_str() {
             "commit" => known.repositories.insert(path),
             _ => known.with_files.insert(path),
@@ -81,16 +81,16 @@ pub(crate) fn directories_above(files: &TreeFiles) -> KnownDirectories {
 impl State {
     pub(crate) fn of(
         scratch: &Scratch,
-        captured: Captured,
+        captured: Capture,
         index: IndexFile,
         known: &KnownDirectories,
         time: Duration,
     ) -> State {
         let top = &scratch.repository.top_level;
         // git makes its own files by the same rules as those of a work tree.
-        let usual = fs::metadata(scratch.repository.git_dir.join("HEAD"));
-        let usual = usual.map_or(0o644, |found| found.permissions().mode() & 0o666);
-        let survey = Survey::take(top, known, usual, time);
+        let head_file = fs::metadata(scratch.repository.git_dir.join("HEAD"));
+        let usual_mode = head_file.map_or(0o644, |found| found.permissions().mode() & 0o666);
+        let survey = Survey::take(top, known, usual_mode, time);
         let absent = absent(top, &index);
         State { captured, index, survey, absent, about_to_write: Vec::new() }
     }

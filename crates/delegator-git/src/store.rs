@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::error::GitError;
 
 const PREFIX: &str = "refs/mcp-delegator/";
-const NAME: &str = "mcp-delegator";
+const DIR_NAME: &str = "mcp-delegator";
 
 /// The store of one repository.
 #[derive(Debug, Clone)]
@@ -30,11 +30,11 @@ pub(crate) struct Store {
 impl Store {
     /// Where the store of a repository is or would be. A directory of another user is not ours to write to.
     pub(crate) fn of(common_dir: &Path) -> Store {
-        let path = common_dir.join(NAME);
-        let us = rustix::process::geteuid().as_raw();
+        let path = common_dir.join(DIR_NAME);
+        let uid = rustix::process::geteuid().as_raw();
         match fs::symlink_metadata(&path) {
-            Ok(found) if !found.is_dir() || found.uid() != us => {
-                Store { path: common_dir.join(format!("{NAME}-{us}")) }
+            Ok(found) if !found.is_dir() || found.uid() != uid => {
+                Store { path: common_dir.join(format!("{DIR_NAME}-{uid}")) }
             }
             _ => Store { path },
         }
@@ -59,8 +59,8 @@ impl Store {
 
     fn try_prepare(&self, object_format: &str) -> io::Result<()> {
         for folder in ["", "objects", "objects/info", "objects/pack", "refs", "refs/mcp-delegator"] {
-            let made = fs::DirBuilder::new().mode(0o700).create(self.path.join(folder));
-            match made {
+            let created = fs::DirBuilder::new().mode(0o700).create(self.path.join(folder));
+            match created {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
@@ -77,7 +77,7 @@ impl Store {
         for (name, text) in files {
             let path = self.path.join(name);
             if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
-                write_whole(&path, text.as_bytes(), true)?;
+                write_atomically(&path, text.as_bytes(), true)?;
             }
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Store {
 
     /// The path prefix of a restore point's pack, as `git pack-objects` takes it.
     pub(crate) fn pack_base(&self, reference: &str) -> PathBuf {
-        self.objects().join("pack").join(name(reference))
+        self.objects().join("pack").join(point_name(reference))
     }
 
     /// The commit of a restore point.
@@ -98,10 +98,11 @@ impl Store {
     /// Makes the ref of a restore point whose pack is complete; fails if the name is taken.
     pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<(), GitError> {
         let path = self.ref_path(reference);
-        let path = path.ok_or(GitError::Unreadable { command: "restore point name" })?;
+        let path = path.ok_or(GitError::UnexpectedOutput { command: "restore point name" })?;
         let packs = self.objects().join("pack");
-        let made = fs::File::open(&packs).and_then(|packs| packs.sync_all());
-        made.and_then(|()| write_whole(&path, format!("{commit}\n").as_bytes(), false))
+        let synced = fs::File::open(&packs).and_then(|packs| packs.sync_all());
+        synced
+            .and_then(|()| write_atomically(&path, format!("{commit}\n").as_bytes(), false))
             .map_err(GitError::io("create", &path))
     }
 
@@ -128,22 +129,24 @@ impl Store {
     /// Replaces a pack of a restore point by a link to an equal one of another restore point, if there is one. Packs of the
     /// same objects are equal, and their names end in the hash of their content.
     pub(crate) fn share_pack(&self, reference: &str, hash: &str) -> Result<(), GitError> {
-        let own = format!("{}-{hash}.pack", name(reference));
+        let own_name = format!("{}-{hash}.pack", point_name(reference));
         let packs = self.objects().join("pack");
         let suffix = format!("-{hash}.pack");
         let entries = fs::read_dir(&packs).into_iter().flatten().flatten();
         let mut others = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let Some(other) = others.find(|file| file.ends_with(&suffix) && *file != own) else { return Ok(()) };
-        let linked = packs.join(format!(".link-{own}"));
-        let replaced =
-            fs::hard_link(packs.join(&other), &linked).and_then(|()| fs::rename(&linked, packs.join(&own)));
+        let Some(other) = others.find(|file| file.ends_with(&suffix) && *file != own_name) else {
+            return Ok(());
+        };
+        let linked = packs.join(format!(".link-{own_name}"));
+        let replaced = fs::hard_link(packs.join(&other), &linked)
+            .and_then(|()| fs::rename(&linked, packs.join(&own_name)));
         match replaced {
             // The other one was deleted meanwhile, or the file system has no links: then ours stays.
             Err(error) if error.kind() != io::ErrorKind::StorageFull => {
                 let _ = fs::remove_file(&linked);
                 Ok(())
             }
-            replaced => replaced.map_err(GitError::io("link", packs.join(own))),
+            replaced => replaced.map_err(GitError::io("link", packs.join(own_name))),
         }
     }
 
@@ -165,15 +168,15 @@ impl Store {
     }
 
     fn packs(&self, reference: &str) -> Vec<PathBuf> {
-        let start = format!("{}-", name(reference));
+        let start = format!("{}-", point_name(reference));
         let is_hash = |text: &str| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let entries = fs::read_dir(self.objects().join("pack")).into_iter().flatten().flatten();
-        let ours = entries.filter(|entry| {
+        let packs = entries.filter(|entry| {
             let file = entry.file_name();
-            let rest = file.to_str().and_then(|file| file.strip_prefix(&start));
-            rest.and_then(|rest| rest.split_once('.')).is_some_and(|(hash, _)| is_hash(hash))
+            let suffix = file.to_str().and_then(|file| file.strip_prefix(&start));
+            suffix.and_then(|rest| rest.split_once('.')).is_some_and(|(hash, _)| is_hash(hash))
         });
-        ours.map(|entry| entry.path()).collect()
+        packs.map(|entry| entry.path()).collect()
     }
 
     fn ref_path(&self, reference: &str) -> Option<PathBuf> {
@@ -186,18 +189,18 @@ impl Store {
     }
 }
 
-fn name(reference: &str) -> &str {
+fn point_name(reference: &str) -> &str {
     reference.strip_prefix(PREFIX).unwrap_or(reference)
 }
 
 /// The whole file or none of it. Without `replaces` an existing file is an error.
-fn write_whole(path: &Path, bytes: &[u8], replaces: bool) -> io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    let done = if replaces { file.persist(path) } else { file.persist_noclobber(path) };
-    done.map_err(|error| error.error)?;
+    let persisted = if may_replace { file.persist(path) } else { file.persist_noclobber(path) };
+    persisted.map_err(|error| error.error)?;
     fs::File::open(folder)?.sync_all()
 }
 
@@ -206,34 +209,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ref_is_created_once_and_deleted_with_its_pack_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::of(folder.path());
+    fn creating_twice_fails_and_deleting_leaves_other_points() {
+        let temp = tempfile::tempdir().unwrap();
+        let store = Store::of(temp.path());
         store.prepare("sha1").unwrap();
         store.prepare("sha1").unwrap();
         assert_eq!(fs::metadata(store.path()).unwrap().mode() & 0o777, 0o700);
-        let (one, two) = ("refs/mcp-delegator/T-local-1", "refs/mcp-delegator/T-local-1.undo-1");
+        let (first, second) = ("refs/mcp-delegator/T-local-1", "refs/mcp-delegator/T-local-1.undo-1");
         let id = "a".repeat(40);
-        for reference in [one, two] {
+        for reference in [first, second] {
             let base = store.pack_base(reference);
             fs::write(format!("{}-{id}.pack", base.display()), "12345").unwrap();
             store.create(reference, &id).unwrap();
         }
-        assert!(store.create(one, &id).is_err());
-        assert_eq!((store.read(one), store.size(one)), (Some(id.clone()), 5));
-        assert_eq!(store.references(), [one, two]);
-        store.delete(one).unwrap();
-        assert_eq!((store.read(one), store.size(one)), (None, 0));
-        assert_eq!((store.read(two), store.size(two)), (Some(id), 5));
-        for evil in ["refs/mcp-delegator/../x", "refs/heads/main", "refs/mcp-delegator/a/b", "x"] {
-            assert!(store.create(evil, "x").is_err() && store.read(evil).is_none());
+        assert!(store.create(first, &id).is_err());
+        assert_eq!((store.read(first), store.size(first)), (Some(id.clone()), 5));
+        assert_eq!(store.references(), [first, second]);
+        store.delete(first).unwrap();
+        assert_eq!((store.read(first), store.size(first)), (None, 0));
+        assert_eq!((store.read(second), store.size(second)), (Some(id), 5));
+        for invalid in ["refs/mcp-delegator/../x", "refs/heads/main", "refs/mcp-delegator/a/b", "x"] {
+            assert!(store.create(invalid, "x").is_err() && store.read(invalid).is_none());
         }
     }
 
     #[test]
-    fn a_link_in_the_place_of_the_store_is_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/nowhere", folder.path().join(NAME)).unwrap();
-        assert_ne!(Store::of(folder.path()).path(), folder.path().join(NAME));
+    fn a_symlink_in_place_of_the_store_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/nowhere", temp.path().join(DIR_NAME)).unwrap();
+        assert_ne!(Store::of(temp.path()).path(), temp.path().join(DIR_NAME));
     }
 }

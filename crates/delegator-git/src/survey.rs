@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use crate::listing::{RepoPath, records};
 
 /// Directories without captured files that are recorded. Beyond this the survey is partial.
-const MOST_OTHER_DIRECTORIES: usize = 20_000;
+const MAX_OTHER_DIRECTORIES: usize = 20_000;
 /// Files whose permissions differ from the usual ones.
-const MOST_MODES: usize = 200_000;
+const MAX_MODES: usize = 200_000;
 const MODE_BITS: u32 = 0o7777;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl Survey {
         time: Duration,
     ) -> Survey {
         let survey = Survey { usual_mode, ..Survey::default() };
-        let mut walk = Walk { known, until: Instant::now() + time, survey, others: 0 };
-        walk.directory(top_level, Vec::new(), true);
+        let mut walk = Walk { known, deadline: Instant::now() + time, survey, other_directories: 0 };
+        walk.visit(top_level, Vec::new(), true);
         walk.survey
     }
 
@@ -63,9 +63,9 @@ impl Survey {
     }
 
     /// Whether nothing is recorded of what was below the directory or beside it.
-    pub(crate) fn is_unknown(&self, directory: &[u8]) -> bool {
-        let above = |path: &RepoPath| self.directories.get(path).is_some_and(|found| found.is_closed);
-        self.is_partial || ancestors(directory).any(|path| above(&path.to_vec()))
+    pub(crate) fn is_unrecorded(&self, directory: &[u8]) -> bool {
+        let is_closed = |path: &RepoPath| self.directories.get(path).is_some_and(|found| found.is_closed);
+        self.is_partial || ancestors(directory).any(|path| is_closed(&path.to_vec()))
     }
 
     /// `<mode>[*] path NUL`; the asterisk marks a closed directory.
@@ -94,7 +94,7 @@ impl Survey {
     pub(crate) fn parse(directories: &[u8], modes: &[u8], is_partial: bool) -> Option<Survey> {
         let mut survey = Survey { is_partial, ..Survey::default() };
         for record in records(directories) {
-            let (mode, path) = split(record)?;
+            let (mode, path) = split_mode(record)?;
             let (mode, is_closed) = match mode.strip_suffix('*') {
                 Some(mode) => (mode, true),
                 None => (mode, false),
@@ -103,7 +103,7 @@ impl Survey {
             survey.directories.insert(path.to_vec(), Directory { mode, is_closed });
         }
         for record in records(modes) {
-            let (mode, path) = split(record)?;
+            let (mode, path) = split_mode(record)?;
             let mode = u32::from_str_radix(mode, 8).ok()?;
             match path {
                 b"" => survey.usual_mode = mode,
@@ -114,7 +114,7 @@ impl Survey {
     }
 }
 
-fn split(record: &[u8]) -> Option<(&str, &[u8])> {
+fn split_mode(record: &[u8]) -> Option<(&str, &[u8])> {
     let at = record.iter().position(|byte| *byte == b' ')?;
     Some((std::str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
 }
@@ -126,28 +126,28 @@ pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 struct Walk<'a> {
     known: &'a KnownDirectories,
-    until: Instant,
+    deadline: Instant,
     survey: Survey,
-    others: usize,
+    other_directories: usize,
 }
 
 impl Walk<'_> {
     /// `path` is relative to the top and empty there.
-    fn directory(&mut self, place: &Path, path: RepoPath, has_files: bool) {
+    fn visit(&mut self, dir: &Path, path: RepoPath, has_files: bool) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(CWD, place, flags, Mode::empty());
+        let opened = openat(CWD, dir, flags, Mode::empty());
         let Some((mut entries, fd)) = opened.ok().and_then(|fd| Some((Dir::read_from(&fd).ok()?, fd))) else {
-            self.close(&path);
+            self.mark_closed(&path);
             return;
         };
-        let mut below = Vec::new();
+        let mut subdirectories = Vec::new();
         while let Some(Ok(entry)) = entries.next() {
             let name = entry.file_name().to_bytes();
             if matches!(name, b"." | b"..") || (has_files && name == b".git") {
                 continue;
             }
             if name == b".git" {
-                self.close(&path);
+                self.mark_closed(&path);
                 return;
             }
             let (mut kind, mut mode) = (entry.file_type(), None);
@@ -156,34 +156,34 @@ impl Walk<'_> {
                 kind = FileType::from_raw_mode(found.st_mode);
                 mode = Some(found.st_mode & MODE_BITS);
             }
-            let inner =
+            let child_path =
                 || if path.is_empty() { name.to_vec() } else { [&path, b"/".as_slice(), name].concat() };
             match (kind, mode) {
-                (FileType::Directory, Some(mode)) => below.push((inner(), mode)),
+                (FileType::Directory, Some(mode)) => subdirectories.push((child_path(), mode)),
                 _ if !has_files => {
-                    self.close(&path);
+                    self.mark_closed(&path);
                     return;
                 }
                 (FileType::RegularFile, Some(mode)) if mode != self.survey.usual_mode => {
-                    self.survey.is_partial |= self.survey.other_modes.len() >= MOST_MODES;
+                    self.survey.is_partial |= self.survey.other_modes.len() >= MAX_MODES;
                     if !self.survey.is_partial {
-                        self.survey.other_modes.insert(inner(), mode);
+                        self.survey.other_modes.insert(child_path(), mode);
                     }
                 }
                 _ => {}
             }
         }
         drop((entries, fd));
-        for (inner, mode) in below {
-            self.record(place, inner, mode);
+        for (child, mode) in subdirectories {
+            self.record_directory(dir, child, mode);
         }
     }
 
-    fn record(&mut self, place: &Path, path: RepoPath, mode: u32) {
+    fn record_directory(&mut self, parent: &Path, path: RepoPath, mode: u32) {
         use std::os::unix::ffi::OsStrExt;
         let has_files = self.known.with_files.contains(&path);
-        self.others += usize::from(!has_files);
-        if self.others > MOST_OTHER_DIRECTORIES || Instant::now() > self.until {
+        self.other_directories += usize::from(!has_files);
+        if self.other_directories > MAX_OTHER_DIRECTORIES || Instant::now() > self.deadline {
             self.survey.is_partial = true;
             return;
         }
@@ -191,11 +191,11 @@ impl Walk<'_> {
         self.survey.directories.insert(path.clone(), Directory { mode, is_closed });
         if !is_closed {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            self.directory(&place.join(std::ffi::OsStr::from_bytes(name)), path, has_files);
+            self.visit(&parent.join(std::ffi::OsStr::from_bytes(name)), path, has_files);
         }
     }
 
-    fn close(&mut self, path: &RepoPath) {
+    fn mark_closed(&mut self, path: &RepoPath) {
         if let Some(found) = self.survey.directories.get_mut(path) {
             found.is_closed = true;
         }
@@ -209,9 +209,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn directories_and_modes_survive_being_stored() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path();
+    fn directories_and_modes_round_trip() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path();
         for directory in ["src", "empty/deep", "ignored/below", ".git/objects"] {
             fs::create_dir_all(top.join(directory)).unwrap();
         }
@@ -225,7 +225,7 @@ mod tests {
         let names: Vec<&[u8]> = survey.directories.keys().map(Vec::as_slice).collect();
         assert_eq!(names, [b"empty".as_slice(), b"empty/deep", b"ignored", b"src"]);
         assert_eq!(survey.directories[b"empty".as_slice()], Directory { mode: 0o700, is_closed: false });
-        assert!(survey.is_unknown(b"ignored/below") && !survey.is_unknown(b"empty/other"));
+        assert!(survey.is_unrecorded(b"ignored/below") && !survey.is_unrecorded(b"empty/other"));
         assert_eq!((survey.file_mode(b"src/a"), survey.file_mode(b"src/c")), (Some(0o644), Some(0o600)));
         let stored = Survey::parse(&survey.directories_to_bytes(), &survey.modes_to_bytes(), false);
         assert_eq!(stored.unwrap(), survey);

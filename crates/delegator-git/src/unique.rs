@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::error::GitError;
-use crate::listing::line;
+use crate::listing::single_line;
 use crate::point::RestorePoint;
 use crate::run::{Call, Git};
 
@@ -29,29 +29,29 @@ pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, Git
         }
     }
     let mut blobs = BTreeSet::new();
-    let listed = ["ls-tree", "-r", "--object-only"];
+    let list_blobs = ["ls-tree", "-r", "--object-only"];
     for part in ["tree", "index-tree", "blobs"] {
-        let Some(tree) = part_of(git, (directory, point), part)? else { continue };
+        let Some(tree) = part_tree(git, (directory, point), part)? else { continue };
         let call = Call {
             options: vec![git_dir(directory)],
-            ..Call::new(listed.into_iter().chain([tree.as_str()]))
+            ..Call::new(list_blobs.into_iter().chain([tree.as_str()]))
         };
-        let answer = git.run(directory, &Call { more_output: 1 << 30, ..call })?;
-        blobs.extend(String::from_utf8_lossy(&answer).lines().map(str::to_owned));
+        let listed = git.run(directory, &Call { extra_output: 1 << 30, ..call })?;
+        blobs.extend(String::from_utf8_lossy(&listed).lines().map(str::to_owned));
     }
     if let Some(head) = &point.head {
         let call = in_repository(vec!["ls-tree", "-r", "--object-only", head]);
-        let answer = git.run(&point.repository, &Call { more_output: 1 << 30, ..call })?;
-        remove_all(&mut blobs, &answer);
+        let listed = git.run(&point.repository, &Call { extra_output: 1 << 30, ..call })?;
+        remove_all(&mut blobs, &listed);
     }
     if blobs.is_empty() {
         return Ok(false);
     }
-    let not_before = point.head.as_ref().map(|head| format!("^{head}"));
+    let exclude_head = point.head.as_ref().map(|head| format!("^{head}"));
     let mut args = vec!["rev-list", "--objects", "--no-object-names", "--branches", "--tags", "--remotes"];
-    args.extend(not_before.as_deref());
-    let answer = git.run(&point.repository, &Call { more_output: 1 << 30, ..in_repository(args) })?;
-    remove_all(&mut blobs, &answer);
+    args.extend(exclude_head.as_deref());
+    let reachable = git.run(&point.repository, &Call { extra_output: 1 << 30, ..in_repository(args) })?;
+    remove_all(&mut blobs, &reachable);
     Ok(!blobs.is_empty())
 }
 
@@ -62,7 +62,7 @@ fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
 }
 
 /// The id of a tree of the point; `None` where it has none.
-fn part_of(
+fn part_tree(
     git: &Git,
     (directory, point): (&Path, &RestorePoint),
     part: &str,
@@ -76,7 +76,7 @@ fn part_of(
     let name = format!("{}:{part}", point.commit);
     let options = vec![git_dir(directory)];
     let call = Call { options, ..Call::new(["rev-parse", "--verify", "--quiet", &name]) };
-    Ok(git.ask(directory, &call)?.as_deref().map(line))
+    Ok(git.run_optional(directory, &call)?.as_deref().map(single_line))
 }
 
 fn git_dir(path: &Path) -> OsString {

@@ -13,7 +13,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{End, State, TaskId};
+use delegator_domain::task::{State, TaskEnd, TaskId};
 use delegator_registry::{Attempt, Filter, Finish, OpenOptions, Registry, StateDir, TaskFile};
 use rusqlite::Connection;
 use support::{World, begin, ended, new_task, slots};
@@ -21,16 +21,16 @@ use support::{World, begin, ended, new_task, slots};
 const FINISHED: i64 = 100_000;
 
 fn main() {
-    memory(&World::new());
+    measure_memory(&World::new());
     let world = World::new();
-    fill(&world);
+    insert_finished_tasks(&world);
     let size = std::fs::metadata(world.path().join("registry.db")).unwrap().len();
     println!("{FINISHED} finished tasks, {} MiB; load {}", size >> 20, load());
     println!("{:<44} {:>10} {:>10} {:>10}", "", "p50", "p99", "max");
-    questions(&world);
-    changes(&world);
-    burst(&world);
-    forgetting(&world);
+    measure_queries(&world);
+    measure_changes(&world);
+    measure_burst(&world);
+    measure_pruning(&world);
 }
 
 fn load() -> String {
@@ -43,9 +43,9 @@ fn load() -> String {
 }
 
 /// One real task, copied in SQL: a hundred thousand submits would measure the disk.
-fn fill(world: &World) {
+fn insert_finished_tasks(world: &World) {
     let mut registry = world.registry();
-    ended(&mut registry, End::Completed, 1_000_000);
+    ended(&mut registry, TaskEnd::Completed, 1_000_000);
     drop(registry);
     let db = Connection::open(world.path().join("registry.db")).unwrap();
     let columns: Vec<String> = db
@@ -72,32 +72,32 @@ fn fill(world: &World) {
     .unwrap();
 }
 
-fn measure(what: &str, rounds: usize, mut step: impl FnMut()) {
-    let taken = (0..rounds)
+fn measure(label: &str, rounds: usize, mut step: impl FnMut()) {
+    let times = (0..rounds)
         .map(|_| {
-            let begun = Instant::now();
+            let started = Instant::now();
             step();
-            begun.elapsed()
+            started.elapsed()
         })
         .collect();
-    print(what, taken);
+    print_row(label, times);
 }
 
-fn print(what: &str, mut taken: Vec<Duration>) {
-    taken.sort();
-    let at = |part: usize| format!("{:.3} ms", taken[(taken.len() - 1) * part / 100].as_secs_f64() * 1e3);
-    println!("{what:<44} {:>10} {:>10} {:>10}", at(50), at(99), at(100));
+fn print_row(label: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let at = |part: usize| format!("{:.3} ms", times[(times.len() - 1) * part / 100].as_secs_f64() * 1e3);
+    println!("{label:<44} {:>10} {:>10} {:>10}", at(50), at(99), at(100));
 }
 
-fn questions(world: &World) {
+fn measure_queries(world: &World) {
     let registry = world.registry();
     measure("open the directory and the registry", 100, || drop(world.registry()));
     measure("a whole status, opened for it", 100, || status(&world.registry()));
     measure("a whole status on an open registry", 200, || status(&registry));
     measure("  counts", 100, || drop(registry.counts().unwrap()));
     let any = Filter::default();
-    measure("  ended, five of all", 100, || drop(registry.ended(&any, 0, 5, None).unwrap()));
-    measure("  ended, none recent", 100, || drop(registry.ended(&any, 2_000_000, 5, None).unwrap()));
+    measure("  ended, five of all", 100, || drop(registry.list_ended(&any, 0, 5, None).unwrap()));
+    measure("  ended, none recent", 100, || drop(registry.list_ended(&any, 2_000_000, 5, None).unwrap()));
     measure("  unread below a directory", 100, || drop(registry.unread("/home/me/project-7", 5).unwrap()));
     measure("  unread, all", 20, || drop(registry.unread("/", 5).unwrap()));
     measure("  active", 100, || drop(registry.active().unwrap()));
@@ -106,7 +106,9 @@ fn questions(world: &World) {
     let team = [("team".to_owned(), "t3".to_owned())].into_iter().collect();
     let label = Filter { labels: team, ..Filter::default() };
     measure("  list of a label, 50 rows", 100, || drop(registry.list(&label, 50, None).unwrap()));
-    measure("  ended with a label, five of 5,000", 100, || drop(registry.ended(&label, 0, 5, None).unwrap()));
+    measure("  ended with a label, five of 5,000", 100, || {
+        drop(registry.list_ended(&label, 0, 5, None).unwrap())
+    });
     let rare = Filter { states: vec![State::Timeout], ..Filter::default() };
     measure("  list of a state nobody is in", 100, || drop(registry.list(&rare, 50, None).unwrap()));
     let common = Filter { states: vec![State::Completed, State::Cancelled], ..Filter::default() };
@@ -118,11 +120,11 @@ fn questions(world: &World) {
 fn status(registry: &Registry) {
     registry.active().unwrap();
     registry.queue(50).unwrap();
-    registry.ended(&Filter::default(), 0, 5, None).unwrap();
+    registry.list_ended(&Filter::default(), 0, 5, None).unwrap();
     registry.unread("/home/me/project-7", 20).unwrap();
 }
 
-fn changes(world: &World) {
+fn measure_changes(world: &World) {
     let mut registry = world.registry();
     let launch = vec![b'x'; 8 * 1024];
     measure("submit (8 KiB launch)", 300, || drop(registry.submit(&new_task(), &launch, 5).unwrap()));
@@ -134,7 +136,7 @@ fn changes(world: &World) {
     measure("finish", 300, || {
         let claimed = next.next().unwrap();
         let attempt = Attempt::working(claimed.nonce.clone());
-        registry.finish(&claimed.task.id, &attempt, &Finish::bare(End::Completed), &slots(0), 7).unwrap();
+        registry.finish(&claimed.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(0), 7).unwrap();
     });
     let dir = registry.dir().task(&claimed[0].task.id);
     measure("replace a snapshot", 300, || dir.write_snapshot(&launch).unwrap());
@@ -142,16 +144,16 @@ fn changes(world: &World) {
 }
 
 /// 2,000 submits from 20 callers at once, each with a connection of its own.
-fn burst(world: &World) {
-    let taken = std::thread::scope(|scope| {
+fn measure_burst(world: &World) {
+    let times = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..20)
             .map(|_| {
                 scope.spawn(|| {
                     let mut registry = world.registry();
                     let submit = |_| {
-                        let begun = Instant::now();
+                        let started = Instant::now();
                         registry.submit(&new_task(), b"launch", 5).unwrap();
-                        begun.elapsed()
+                        started.elapsed()
                     };
                     (0..100).map(submit).collect::<Vec<_>>()
                 })
@@ -159,7 +161,7 @@ fn burst(world: &World) {
             .collect();
         callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
     });
-    print("submit, 20 callers without pause", taken);
+    print_row("submit, 20 callers without pause", times);
 }
 
 /// What a task leaves, for each of these.
@@ -174,27 +176,27 @@ fn make_directories(registry: &Registry, ids: &[TaskId]) {
 }
 
 /// Submits while 50,000 tasks are forgotten, directories and all.
-fn forgetting(world: &World) {
+fn measure_pruning(world: &World) {
     let mut cleaner = world.registry();
-    let old = cleaner.old(i64::MAX, 50_000).unwrap();
+    let old = cleaner.ended_before(i64::MAX, 50_000).unwrap();
     make_directories(&cleaner, &old);
     let done = std::sync::atomic::AtomicBool::new(false);
-    let (taken, cleaning) = std::thread::scope(|scope| {
+    let (times, cleaning) = std::thread::scope(|scope| {
         let submits = scope.spawn(|| {
             let mut registry = world.registry();
-            let mut taken = Vec::new();
+            let mut times = Vec::new();
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                let begun = Instant::now();
+                let started = Instant::now();
                 registry.submit(&new_task(), b"launch", 5).unwrap();
-                taken.push(begun.elapsed());
+                times.push(started.elapsed());
             }
-            taken
+            times
         });
-        let begun = Instant::now();
-        for some in old.chunks(2_000) {
-            cleaner.forget(some).unwrap();
+        let started = Instant::now();
+        for chunk in old.chunks(2_000) {
+            cleaner.prune(chunk).unwrap();
         }
-        let cleaning = begun.elapsed();
+        let cleaning = started.elapsed();
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         (submits.join().unwrap(), cleaning)
     });
@@ -203,13 +205,16 @@ fn forgetting(world: &World) {
         "forget 50,000 with their directories",
         format!("{:.1} s", cleaning.as_secs_f64())
     );
-    print("  submits meanwhile", taken);
+    print_row("  submits meanwhile", times);
 }
 
 /// What a supervisor's connection takes: opened with a small cache, one task begun.
-fn memory(world: &World) {
-    let options =
-        OpenOptions { cache_kib: 64, check: delegator_registry::Check::Header, ..OpenOptions::default() };
+fn measure_memory(world: &World) {
+    let options = OpenOptions {
+        cache_kib: 64,
+        check: delegator_registry::IntegrityCheck::Header,
+        ..OpenOptions::default()
+    };
     let dir = StateDir::open(&world.path(), &options).unwrap();
     let before = anonymous_kib();
     let registries: Vec<_> = (0..20)

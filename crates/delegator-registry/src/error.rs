@@ -16,7 +16,7 @@ pub enum StateDirError {
     #[error("{} belongs to user {owner}, we are user {we}; choose a directory of your own", path.display())]
     OtherOwner { path: PathBuf, owner: u32, we: u32 },
     #[error("{} is not a plain file of ours; look at it and move it away", path.display())]
-    Planted { path: PathBuf },
+    NotOurFile { path: PathBuf },
     #[error(
         "{} is on a network file system ({file_system}), where locks cannot be trusted; choose a local directory",
         path.display()
@@ -58,7 +58,7 @@ pub enum RegistryError {
     #[error("the idempotency key {key:?} was used for another input, by task {first}")]
     IdempotencyConflict { key: String, first: TaskId },
     #[error(transparent)]
-    Illegal(#[from] TransitionError),
+    IllegalTransition(#[from] TransitionError),
     #[error("cannot {doing} {}: {source}", path.display())]
     File { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("{}: {detail} (SQLite code {code:?})", file.display())]
@@ -73,7 +73,7 @@ impl RegistryError {
 }
 
 /// What SQLite's word means to us.
-pub(crate) fn explain(file: &Path, error: rusqlite::Error) -> RegistryError {
+pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     let file = file.to_owned();
     match &error {
         rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
@@ -109,15 +109,15 @@ pub(crate) fn explain(file: &Path, error: rusqlite::Error) -> RegistryError {
 
 /// Whether giving up held-back space can help. A failed *write* may be tried again: the transaction is rolled back and
 /// nothing was promised. A failed sync never: what the kernel dropped then stays dropped, whatever a second call says.
-pub(crate) fn wants_space(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_disk_full(error: &rusqlite::Error) -> bool {
     // Not SQLITE_CANTOPEN: that is as often a want of descriptors, for which space would be given up in vain.
-    const SHORT_OF_SPACE: [i32; 3] = [
+    const DISK_FULL_CODES: [i32; 3] = [
         rusqlite::ffi::SQLITE_FULL,
         // A quota (EDQUOT) comes as a plain failure to write.
         rusqlite::ffi::SQLITE_IOERR_WRITE,
         rusqlite::ffi::SQLITE_IOERR_SHMSIZE,
     ];
-    matches!(error, rusqlite::Error::SqliteFailure(failure, _) if SHORT_OF_SPACE.contains(&failure.extended_code))
+    matches!(error, rusqlite::Error::SqliteFailure(failure, _) if DISK_FULL_CODES.contains(&failure.extended_code))
 }
 
 #[cfg(test)]
@@ -129,20 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn space_helps_a_failed_write_and_never_a_failed_sync() {
-        assert!(wants_space(&failure(rusqlite::ffi::SQLITE_FULL)));
-        assert!(wants_space(&failure(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)));
-        assert!(!wants_space(&failure(rusqlite::ffi::SQLITE_IOERR_FSYNC)));
-        assert!(!wants_space(&failure(rusqlite::ffi::SQLITE_IOERR_READ)));
-        assert!(!wants_space(&failure(rusqlite::ffi::SQLITE_BUSY)));
+    fn a_failed_write_counts_as_disk_full_and_a_failed_sync_never_does() {
+        assert!(is_disk_full(&failure(rusqlite::ffi::SQLITE_FULL)));
+        assert!(is_disk_full(&failure(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)));
+        assert!(!is_disk_full(&failure(rusqlite::ffi::SQLITE_IOERR_FSYNC)));
+        assert!(!is_disk_full(&failure(rusqlite::ffi::SQLITE_IOERR_READ)));
+        assert!(!is_disk_full(&failure(rusqlite::ffi::SQLITE_BUSY)));
     }
 
     #[test]
-    fn every_damage_names_the_file_and_the_next_step() {
-        let told = explain(Path::new("/s/registry.db"), failure(rusqlite::ffi::SQLITE_CORRUPT)).to_string();
-        assert!(told.contains("/s/registry.db") && told.contains("set it aside"), "{told}");
+    fn a_damaged_database_error_names_the_file_and_the_next_step() {
+        let message =
+            map_sqlite_error(Path::new("/s/registry.db"), failure(rusqlite::ffi::SQLITE_CORRUPT)).to_string();
+        assert!(message.contains("/s/registry.db") && message.contains("set it aside"), "{message}");
         assert!(matches!(
-            explain(Path::new("/s"), failure(rusqlite::ffi::SQLITE_BUSY)),
+            map_sqlite_error(Path::new("/s"), failure(rusqlite::ffi::SQLITE_BUSY)),
             RegistryError::Busy { .. }
         ));
     }

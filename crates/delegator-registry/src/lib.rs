@@ -31,26 +31,27 @@ mod sink;
 mod state_dir;
 mod task;
 
-pub use database::aside::{SetAside, set_aside_damaged};
+pub use database::set_aside::{SetAside, set_aside_damaged};
 pub use error::{RegistryError, StateDirError};
 pub use files::durable::make_private_path;
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
 pub use files::task_dir::{TaskDir, TaskFile};
-pub use ops::attempt::{Began, GivenBack};
+pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
 pub use ops::cancel::CancelOutcome;
-pub use ops::claim::{CLAIMED_AT_ONCE, Claimed, Promotion, WaitsFor};
-pub use ops::ended::EndedPage;
-pub use ops::forget::Forgotten;
-pub use ops::import::Past;
+pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion};
+pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, Page};
-pub use ops::queries::{Active, Counts, Found, HistoryEntry, PREFIX_MIN, Unread};
+pub use ops::list_ended::EndedPage;
+pub use ops::prune::PruneOutcome;
+pub use ops::queries::{ActiveTask, HistoryEntry, PREFIX_MIN, PrefixMatch, StateCounts, UnreadResults};
 pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
-pub use ops::submit::Submitted;
+pub use ops::submit::Submission;
 pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};
 pub use registry::{ChangeMark, Registry};
-pub use state_dir::{Check, OpenOptions, StateDir};
+pub use state_dir::{IntegrityCheck, OpenOptions, StateDir};
 pub use task::{
-    Attempt, Brief, CancelRequest, Cas, Ended, Finish, Idempotency, Identity, Lost, NewTask, Nonce, Task,
+    Attempt, CancelRequest, Cas, EndRecord, Finish, Idempotency, Identity, Lost, NewTask, Nonce, Task,
+    TaskSummary,
 };

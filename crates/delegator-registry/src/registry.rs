@@ -7,7 +7,7 @@ use delegator_domain::redact::Redactor;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::database::open::{self, FileMark};
-use crate::error::{RegistryError, explain, wants_space};
+use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
 use crate::sink::Sink;
 use crate::state_dir::StateDir;
 
@@ -39,7 +39,7 @@ impl Registry {
     /// Opens the registry that is there; `None` where nobody made one yet. Creates nothing: a question asked on a fresh
     /// machine leaves it fresh. It can write all the same, because whoever looks may have to rescue.
     pub fn find(dir: &StateDir) -> Result<Option<Registry>, RegistryError> {
-        if open::was_never_there(dir)? {
+        if open::never_existed(dir)? {
             return Ok(None);
         }
         let (db, mark) = open::open_existing(dir)?;
@@ -72,18 +72,21 @@ impl Registry {
     }
 
     /// How long the log is. It grows beyond some MiB only while somebody reads for long; worth a warning over 64 MiB.
-    pub fn log_bytes(&self) -> u64 {
+    pub fn wal_bytes(&self) -> u64 {
         std::fs::metadata(self.dir.beside_database("-wal")).map_or(0, |metadata| metadata.len())
     }
 
     /// For waiters: look, compare, and read only if it differs.
     pub fn change_mark(&self) -> Result<ChangeMark, RegistryError> {
         let others = self.db.pragma_query_value(None, "data_version", |row| row.get(0));
-        Ok(ChangeMark { others: others.map_err(|error| self.explain(error))?, ours: self.db.total_changes() })
+        Ok(ChangeMark {
+            others: others.map_err(|error| self.map_error(error))?,
+            ours: self.db.total_changes(),
+        })
     }
 
-    pub(crate) fn explain(&self, error: rusqlite::Error) -> RegistryError {
-        match explain(&self.dir.database(), error) {
+    pub(crate) fn map_error(&self, error: rusqlite::Error) -> RegistryError {
+        match map_sqlite_error(&self.dir.database(), error) {
             RegistryError::DiskFull { path, .. } => {
                 let available = self.dir.free_bytes().unwrap_or(0);
                 RegistryError::DiskFull { path, available, needed: self.dir.options().min_free_bytes }
@@ -95,20 +98,21 @@ impl Registry {
     /// One transaction that changes something.
     pub(crate) fn write<T>(
         &mut self,
-        step: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
-        write(&mut self.db, step).map_err(|error| self.explain(error))
+        write(&mut self.db, operation).map_err(|error| self.map_error(error))
     }
 
     /// A transaction that must not fail for want of space: an end. Held-back space is given up for it, slice by slice.
-    pub(crate) fn write_end<T>(
+    pub(crate) fn write_with_reserve<T>(
         &mut self,
-        step: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
+        operation: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
         loop {
-            match write(&mut self.db, &step) {
-                Err(error) if wants_space(&error) && self.dir.ballast().release_slice().unwrap_or(false) => {}
-                other => return other.map_err(|error| self.explain(error)),
+            match write(&mut self.db, &operation) {
+                Err(error)
+                    if is_disk_full(&error) && self.dir.reserve_file().release_slice().unwrap_or(false) => {}
+                other => return other.map_err(|error| self.map_error(error)),
             }
         }
     }
@@ -116,24 +120,24 @@ impl Registry {
     /// Several reads of one moment.
     pub(crate) fn read<T>(
         &self,
-        step: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+        operation: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
-        let read = || -> rusqlite::Result<T> {
-            let moment = self.db.unchecked_transaction()?;
-            let told = step(&moment)?;
-            moment.finish()?;
-            Ok(told)
+        let run = || -> rusqlite::Result<T> {
+            let transaction = self.db.unchecked_transaction()?;
+            let value = operation(&transaction)?;
+            transaction.finish()?;
+            Ok(value)
         };
-        read().map_err(|error| self.explain(error))
+        run().map_err(|error| self.map_error(error))
     }
 }
 
 fn write<T>(
     db: &mut Connection,
-    step: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let told = step(&transaction)?;
+    let value = operation(&transaction)?;
     transaction.commit()?;
-    Ok(told)
+    Ok(value)
 }

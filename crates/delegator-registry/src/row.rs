@@ -3,30 +3,34 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{
-    End, ExitStatus, FailureKind, LimitKind, Mode, State, TaskId, Transition, TransitionError, WorkTree,
+    ExitStatus, FailureKind, LimitKind, Mode, State, TaskEnd, TaskId, Transition, TransitionError, WorkTree,
     transition,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 
-use crate::task::{Attempt, Brief, CancelRequest, Ended, Idempotency, Identity, Nonce, Task};
+use crate::task::{Attempt, CancelRequest, EndRecord, Idempotency, Identity, Nonce, Task, TaskSummary};
 
 /// A stored word that means nothing to us.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column} has {found:?}")]
-struct Unreadable {
+struct UnreadableColumn {
     column: &'static str,
     found: String,
 }
 
 fn unreadable(column: &'static str, found: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(Unreadable { column, found }))
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(UnreadableColumn { column, found }))
 }
 
-fn word<T>(row: &Row<'_>, column: &'static str, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+fn parse_column<T>(
+    row: &Row<'_>,
+    column: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
     let found: String = row.get(column)?;
-    read(&found).ok_or_else(|| unreadable(column, found))
+    parse(&found).ok_or_else(|| unreadable(column, found))
 }
 
 fn json<T: serde::de::DeserializeOwned>(column: &'static str, text: String) -> rusqlite::Result<T> {
@@ -34,15 +38,15 @@ fn json<T: serde::de::DeserializeOwned>(column: &'static str, text: String) -> r
 }
 
 pub(crate) fn id_from(row: &Row<'_>) -> rusqlite::Result<TaskId> {
-    word(row, "id", |text| text.parse().ok())
+    parse_column(row, "id", |text| text.parse().ok())
 }
 
 pub(crate) fn id_in(row: &Row<'_>, column: &'static str) -> rusqlite::Result<TaskId> {
-    word(row, column, |text| text.parse().ok())
+    parse_column(row, column, |text| text.parse().ok())
 }
 
 pub(crate) fn state_from(row: &Row<'_>, column: &'static str) -> rusqlite::Result<State> {
-    word(row, column, State::named)
+    parse_column(row, column, State::from_name)
 }
 
 pub(crate) fn nonce_from(row: &Row<'_>) -> rusqlite::Result<Option<Nonce>> {
@@ -51,7 +55,7 @@ pub(crate) fn nonce_from(row: &Row<'_>) -> rusqlite::Result<Option<Nonce>> {
 }
 
 pub(crate) fn mode_from(row: &Row<'_>) -> rusqlite::Result<Mode> {
-    word(row, "mode", Mode::named)
+    parse_column(row, "mode", Mode::from_name)
 }
 
 pub(crate) fn identity_from(row: &Row<'_>) -> rusqlite::Result<Option<Identity>> {
@@ -76,13 +80,14 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 }
 
 /// The columns of a [`Brief`], in the order [`brief_from`] reads them: by number, because lists are long.
-pub(crate) const BRIEF: &str = "id, state, created_at_ms, started_at_ms, containment, title, labels";
+pub(crate) const SUMMARY_COLUMNS: &str =
+    "id, state, created_at_ms, started_at_ms, containment, title, labels";
 
-pub(crate) fn brief_from(row: &Row<'_>) -> rusqlite::Result<Brief> {
+pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     let (id, state, labels): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(6)?);
-    Ok(Brief {
+    Ok(TaskSummary {
         id: id.parse().map_err(|_| unreadable("id", id))?,
-        state: State::named(&state).ok_or_else(|| unreadable("state", state))?,
+        state: State::from_name(&state).ok_or_else(|| unreadable("state", state))?,
         created_at_ms: row.get(2)?,
         started_at_ms: row.get(3)?,
         containment: row.get(4)?,
@@ -138,12 +143,12 @@ pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> 
     Ok(first.iter().chain(&more).map(|text| WorkTree::from_text(text)).collect())
 }
 
-fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<Ended> {
+fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
     let code: Option<i32> = row.get("exit_code")?;
     let signal: Option<i32> = row.get("exit_signal")?;
     let ran_ms: Option<i64> = row.get("ran_ms")?;
     let kill_incomplete: Option<String> = row.get("kill_incomplete")?;
-    Ok(Ended {
+    Ok(EndRecord {
         at_ms: row.get("ended_at_ms")?,
         order: row.get("ended_order")?,
         end: end_from(row, state)?,
@@ -155,28 +160,28 @@ fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<Ended> {
     })
 }
 
-fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<End> {
+fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
     Ok(match state {
         State::Failed => {
             let kind: String = row.get("failure_kind")?;
-            End::Failed {
+            TaskEnd::Failed {
                 // A kind only a newer program knows is still a failure with its message.
-                kind: FailureKind::named(&kind).unwrap_or(FailureKind::Internal),
+                kind: FailureKind::from_name(&kind).unwrap_or(FailureKind::Internal),
                 message: row.get("failure_message")?,
                 retry_at: row.get("retry_at")?,
             }
         }
-        State::Cancelled => End::Cancelled { reason: row.get("end_reason")? },
-        State::Timeout => End::Timeout(word(row, "limit_kind", |name| {
+        State::Cancelled => TaskEnd::Cancelled { reason: row.get("end_reason")? },
+        State::Timeout => TaskEnd::Timeout(parse_column(row, "limit_kind", |name| {
             [LimitKind::Idle, LimitKind::Hard].into_iter().find(|kind| kind.name() == name)
         })?),
-        _ => End::Completed,
+        _ => TaskEnd::Completed,
     })
 }
 
 /// The place and state of a task, as seen inside a transaction.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct StoredState {
     pub(crate) seq: i64,
     pub(crate) state: State,
     pub(crate) nonce: Option<Nonce>,
@@ -184,17 +189,17 @@ pub(crate) struct Seen {
     pub(crate) cancel: Option<CancelRequest>,
 }
 
-impl Seen {
-    pub(crate) fn is(&self, attempt: &Attempt) -> bool {
+impl StoredState {
+    pub(crate) fn is_attempt(&self, attempt: &Attempt) -> bool {
         self.state == attempt.state && self.nonce.as_ref() == Some(&attempt.nonce)
     }
 }
 
-pub(crate) fn seen(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<Seen>> {
+pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredState>> {
     let sql =
         "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason FROM tasks WHERE id = ?1";
     db.query_row(sql, [id.as_str()], |row| {
-        Ok(Seen {
+        Ok(StoredState {
             seq: row.get("seq")?,
             state: state_from(row, "state")?,
             nonce: nonce_from(row)?,
@@ -211,7 +216,7 @@ pub(crate) fn task_at(db: &Connection, seq: i64) -> rusqlite::Result<Task> {
 
 /// Makes a change of state that the table of the domain allows. Every change of `state` there is comes through here.
 /// Gives the number of the kept transition.
-pub(crate) fn apply(
+pub(crate) fn apply_transition(
     db: &Connection,
     seq: i64,
     change: Transition,
@@ -224,11 +229,11 @@ pub(crate) fn apply(
         // The caller has read the state under the write lock, so this is no race.
         return Err(rusqlite::Error::StatementChangedRows(changed));
     }
-    remember(db, seq, Some(change.from), change.to, cause, now_ms)
+    insert_transition(db, seq, Some(change.from), change.to, cause, now_ms)
 }
 
 /// Keeps a transition; without `from` it is the first.
-pub(crate) fn remember(
+pub(crate) fn insert_transition(
     db: &Connection,
     seq: i64,
     from: Option<State>,
@@ -243,7 +248,7 @@ pub(crate) fn remember(
 }
 
 /// A change the code itself asks for: if the table forbids it, that is ours to mend.
-pub(crate) fn lawful(from: State, to: State) -> rusqlite::Result<Transition> {
+pub(crate) fn checked_transition(from: State, to: State) -> rusqlite::Result<Transition> {
     transition(from, to)
         .map_err(|error: TransitionError| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::End;
+use delegator_domain::task::TaskEnd;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -80,13 +80,13 @@ impl Sink {
 
     pub(crate) fn finish(&self, finish: &Finish) -> Finish {
         let end = match &finish.end {
-            End::Failed { kind, message, retry_at } => End::Failed {
+            TaskEnd::Failed { kind, message, retry_at } => TaskEnd::Failed {
                 kind: *kind,
                 message: self.text(message),
                 retry_at: self.optional(retry_at.as_deref()),
             },
-            End::Cancelled { reason } => End::Cancelled { reason: self.optional(reason.as_deref()) },
-            End::Completed | End::Timeout(_) => finish.end.clone(),
+            TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: self.optional(reason.as_deref()) },
+            TaskEnd::Completed | TaskEnd::Timeout(_) => finish.end.clone(),
         };
         Finish {
             end,
@@ -107,7 +107,7 @@ impl Idempotency {
     }
 
     /// The key as earlier versions stored it; none for one that could be taken for a digest.
-    pub(crate) fn former_key(&self) -> Option<&str> {
+    pub(crate) fn legacy_key(&self) -> Option<&str> {
         (!self.key.starts_with(DIGEST)).then_some(self.key.as_str())
     }
 }

@@ -15,7 +15,7 @@ use delegator_domain::task::TaskId;
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::{RegistryError, StateDirError};
-use crate::files::ballast::Ballast;
+use crate::files::reserve_file::ReserveFile;
 use crate::files::task_dir::TaskDir;
 use crate::files::{durable, file_system};
 
@@ -23,7 +23,7 @@ const DATABASE: &str = "registry.db";
 
 /// How carefully the database is looked at when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
+pub enum IntegrityCheck {
     /// Only what every use sees: the header, the size, the version.
     Header,
     /// Every page, if the file is small enough that nobody notices (256 KiB).
@@ -36,10 +36,10 @@ pub enum Check {
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// How much space is held back for recording ends.
-    pub held_back_bytes: u64,
+    pub reserve_bytes: u64,
     /// How much must be free, besides that, for a task to be taken on.
     pub min_free_bytes: u64,
-    pub check: Check,
+    pub check: IntegrityCheck,
     /// Memory for database pages. A supervisor needs next to none.
     pub cache_kib: u32,
 }
@@ -47,9 +47,9 @@ pub struct OpenOptions {
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
         OpenOptions {
-            held_back_bytes: 2 * 1024 * 1024,
+            reserve_bytes: 2 * 1024 * 1024,
             min_free_bytes: 16 * 1024 * 1024,
-            check: Check::IfCheap,
+            check: IntegrityCheck::IfCheap,
             cache_kib: 2048,
         }
     }
@@ -60,7 +60,7 @@ impl Default for OpenOptions {
 pub struct StateDir {
     path: PathBuf,
     options: OpenOptions,
-    ballast: Ballast,
+    reserve_file: ReserveFile,
 }
 
 impl StateDir {
@@ -72,14 +72,14 @@ impl StateDir {
             refuse_network(above, path)?;
             durable::make_private_path(path).map_err(StateDirError::io(path, "create"))?;
         }
-        let dir = StateDir::checked(path, options)?;
+        let dir = StateDir::open_checked(path, options)?;
         let tasks = dir.tasks();
         if fs::symlink_metadata(&tasks).is_err() {
             durable::make_private_dir(&tasks).map_err(StateDirError::io(&tasks, "create"))?;
             durable::sync_dir(path).map_err(StateDirError::io(path, "sync"))?;
         }
-        make_ours(&tasks, Kind::Directory)?;
-        dir.hold_back();
+        require_private(&tasks, EntryKind::Directory)?;
+        dir.fill_reserve();
         Ok(dir)
     }
 
@@ -90,25 +90,25 @@ impl StateDir {
             Err(error) => return Err(StateDirError::io(path, "look at")(error)),
             Ok(_) => {}
         }
-        let dir = StateDir::checked(path, options)?;
+        let dir = StateDir::open_checked(path, options)?;
         match fs::symlink_metadata(dir.tasks()) {
-            Ok(_) => make_ours(&dir.tasks(), Kind::Directory)?,
+            Ok(_) => require_private(&dir.tasks(), EntryKind::Directory)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(StateDirError::io(&dir.tasks(), "look at")(error)),
         }
         Ok(Some(dir))
     }
 
-    fn checked(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
-        make_ours(path, Kind::Directory)?;
+    fn open_checked(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
+        require_private(path, EntryKind::Directory)?;
         refuse_network(path, path)?;
-        let ballast = Ballast::new(path.join("held-back"), options.held_back_bytes);
-        let dir = StateDir { path: path.to_owned(), options: options.clone(), ballast };
+        let reserve_file = ReserveFile::new(path.join("held-back"), options.reserve_bytes);
+        let dir = StateDir { path: path.to_owned(), options: options.clone(), reserve_file };
         let files = [dir.database(), dir.beside_database("-wal"), dir.beside_database("-shm")];
-        let files = files.map(|file| (file, Kind::File)).into_iter();
-        for (file, kind) in files.chain([(dir.submitting(), Kind::Directory)]) {
+        let files = files.map(|file| (file, EntryKind::File)).into_iter();
+        for (file, kind) in files.chain([(dir.submitting(), EntryKind::Directory)]) {
             match fs::symlink_metadata(&file) {
-                Ok(_) => make_ours(&file, kind)?,
+                Ok(_) => require_private(&file, kind)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(StateDirError::io(&file, "look at")(error)),
             }
@@ -126,7 +126,7 @@ impl StateDir {
 
     /// The directory of one task, whether it exists or not.
     pub fn task(&self, id: &TaskId) -> TaskDir {
-        TaskDir::new(&self.tasks(), id.clone(), self.ballast.clone())
+        TaskDir::new(&self.tasks(), id.clone(), self.reserve_file.clone())
     }
 
     pub(crate) fn tasks(&self) -> PathBuf {
@@ -156,77 +156,79 @@ impl StateDir {
         crate::database::open::try_lock_pruning(self)
     }
 
-    pub(crate) fn ballast(&self) -> &Ballast {
-        &self.ballast
+    pub(crate) fn reserve_file(&self) -> &ReserveFile {
+        &self.reserve_file
     }
 
     /// Bytes an ordinary user may still write here.
     pub fn free_bytes(&self) -> Result<u64, StateDirError> {
-        self.free().map(|free| free.bytes)
+        self.free_space().map(|free| free.bytes)
     }
 
-    fn free(&self) -> Result<Free, StateDirError> {
-        let told = rustix::fs::statvfs(&self.path)
+    fn free_space(&self) -> Result<FreeSpace, StateDirError> {
+        let stats = rustix::fs::statvfs(&self.path)
             .map_err(|errno| StateDirError::io(&self.path, "ask for free space on")(errno.into()))?;
-        let bytes = told.f_bavail.saturating_mul(told.f_frsize);
+        let bytes = stats.f_bavail.saturating_mul(stats.f_frsize);
         // Some file systems do not count files and say 0 of 0.
-        Ok(Free { bytes, files: (told.f_files > 0).then_some(told.f_favail) })
+        Ok(FreeSpace { bytes, files: (stats.f_files > 0).then_some(stats.f_favail) })
     }
 
     /// Refuses a new task when there is no room for it, and holds space back again when there is.
-    pub(crate) fn make_room_for(&self, launch: usize) -> Result<(), RegistryError> {
+    pub(crate) fn check_space_for(&self, launch_bytes: usize) -> Result<(), RegistryError> {
         const FILES_OF_A_TASK: u64 = 16;
-        let needed = self.options.min_free_bytes.saturating_add(launch as u64);
-        let free = self.free()?;
+        let needed = self.options.min_free_bytes.saturating_add(launch_bytes as u64);
+        let free = self.free_space()?;
         if free.bytes < needed || free.files.is_some_and(|files| files < FILES_OF_A_TASK) {
             let available = if free.bytes < needed { free.bytes } else { 0 };
             return Err(RegistryError::DiskFull { path: self.path.clone(), available, needed });
         }
-        self.hold_back();
+        self.fill_reserve();
         Ok(())
     }
 
     /// Holds space back if there is plenty. Without it everything works until the disk is full, so a failure to hold
     /// back stops nobody.
-    fn hold_back(&self) {
-        let missing = self.ballast.missing();
+    fn fill_reserve(&self) {
+        let missing = self.reserve_file.missing_bytes();
         if missing == 0 {
             return;
         }
         let plenty = self.options.min_free_bytes.saturating_add(missing);
-        if self.free().is_ok_and(|free| free.bytes >= plenty) {
-            let _ = self.ballast.fill();
+        if self.free_space().is_ok_and(|free| free.bytes >= plenty) {
+            let _ = self.reserve_file.fill();
         }
     }
 }
 
-struct Free {
+struct FreeSpace {
     bytes: u64,
     files: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     Directory,
     File,
 }
 
 /// Refuses what is not ours and takes everybody else's rights away.
-fn make_ours(path: &Path, kind: Kind) -> Result<(), StateDirError> {
+fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
     let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "look at"))?;
     match kind {
-        Kind::File if !found.is_file() => return Err(StateDirError::Planted { path: path.to_owned() }),
-        Kind::Directory if found.is_symlink() => {
+        EntryKind::File if !found.is_file() => {
+            return Err(StateDirError::NotOurFile { path: path.to_owned() });
+        }
+        EntryKind::Directory if found.is_symlink() => {
             return Err(StateDirError::Symlink { path: path.to_owned() });
         }
-        Kind::Directory if !found.is_dir() => {
+        EntryKind::Directory if !found.is_dir() => {
             return Err(StateDirError::NotADirectory { path: path.to_owned() });
         }
         _ => {}
     }
-    let we = rustix::process::geteuid().as_raw();
-    if found.uid() != we {
-        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), we });
+    let uid = rustix::process::geteuid().as_raw();
+    if found.uid() != uid {
+        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), we: uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
         tighten(path, kind).map_err(StateDirError::io(path, "tighten"))?;
@@ -234,22 +236,22 @@ fn make_ours(path: &Path, kind: Kind) -> Result<(), StateDirError> {
     Ok(())
 }
 
-fn tighten(path: &Path, kind: Kind) -> io::Result<()> {
+fn tighten(path: &Path, kind: EntryKind) -> io::Result<()> {
     match kind {
-        Kind::Directory => {
+        EntryKind::Directory => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let open = rustix::fs::open(path, flags, Mode::empty())?;
-            Ok(rustix::fs::fchmod(&open, Mode::RWXU)?)
+            let fd = rustix::fs::open(path, flags, Mode::empty())?;
+            Ok(rustix::fs::fchmod(&fd, Mode::RWXU)?)
         }
         // By name, and never through a descriptor of our own: closing one would drop every lock SQLite holds on the
         // same file in this process. The directory is ours alone by now, so nobody can exchange the name.
-        Kind::File => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
+        EntryKind::File => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
     }
 }
 
-fn refuse_network(asked: &Path, path: &Path) -> Result<(), StateDirError> {
-    let asked_of = file_system::network_file_system_at(asked);
-    match asked_of.map_err(StateDirError::io(asked, "ask for the file system of"))? {
+fn refuse_network(existing: &Path, path: &Path) -> Result<(), StateDirError> {
+    let file_system_type = file_system::network_file_system_at(existing);
+    match file_system_type.map_err(StateDirError::io(existing, "ask for the file system of"))? {
         Some(file_system) => Err(StateDirError::Network { path: path.to_owned(), file_system }),
         None => Ok(()),
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use delegator_domain::task::{End, ExitStatus, Mode, State, TaskId, WorkTree};
+use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd, TaskId, WorkTree};
 use serde_json::Value;
 
 use crate::ops::usage::Tokens;
@@ -61,24 +61,24 @@ pub struct Idempotency {
     pub key: String,
     pub request_hash: String,
     /// What earlier versions wrote down for the same request. Only a question has it: their tasks are found by it.
-    pub former_hash: Option<String>,
+    pub legacy_hash: Option<String>,
 }
 
 impl Idempotency {
     pub fn new(key: impl Into<String>, request_hash: impl Into<String>) -> Self {
-        Idempotency { key: key.into(), request_hash: request_hash.into(), former_hash: None }
+        Idempotency { key: key.into(), request_hash: request_hash.into(), legacy_hash: None }
     }
 
     /// Whether what is asked for now was asked for then.
-    pub(crate) fn is_repeated_by(&self, asked: &Idempotency) -> bool {
+    pub(crate) fn matches_request(&self, request: &Idempotency) -> bool {
         let known = Some(self.request_hash.as_str());
-        known == Some(asked.request_hash.as_str()) || known == asked.former_hash.as_deref()
+        known == Some(request.request_hash.as_str()) || known == request.legacy_hash.as_deref()
     }
 }
 
 /// What a list says of a task that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brief {
+pub struct TaskSummary {
     pub id: TaskId,
     pub state: State,
     pub created_at_ms: i64,
@@ -88,9 +88,9 @@ pub struct Brief {
     pub labels: BTreeMap<String, String>,
 }
 
-impl From<&Task> for Brief {
-    fn from(task: &Task) -> Brief {
-        Brief {
+impl From<&Task> for TaskSummary {
+    fn from(task: &Task) -> TaskSummary {
+        TaskSummary {
             id: task.id.clone(),
             state: task.state,
             created_at_ms: task.created_at_ms,
@@ -133,7 +133,7 @@ pub struct Task {
     pub supervisor: Option<Identity>,
     pub containment: Option<String>,
     pub cancel: Option<CancelRequest>,
-    pub ended: Option<Ended>,
+    pub ended: Option<EndRecord>,
     /// When the session was imported; `None` for a task that ran here.
     pub imported_at_ms: Option<i64>,
 }
@@ -153,11 +153,11 @@ pub struct CancelRequest {
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub struct EndRecord {
     pub at_ms: i64,
     /// Greater for whatever ended later, whatever the clock said.
     pub order: i64,
-    pub end: End,
+    pub end: TaskEnd,
     pub exit: Option<ExitStatus>,
     /// How long the agent ran, by a clock that does not jump.
     pub ran_ms: Option<u64>,
@@ -171,7 +171,7 @@ pub struct Ended {
 /// What a supervisor (or a rescuer in its place) knows at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
-    pub end: End,
+    pub end: TaskEnd,
     pub exit: Option<ExitStatus>,
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
@@ -182,7 +182,7 @@ pub struct Finish {
 
 impl Finish {
     /// An end of which nothing more is known.
-    pub fn bare(end: End) -> Finish {
+    pub fn bare(end: TaskEnd) -> Finish {
         Finish { end, exit: None, ran_ms: None, summary: None, kill_incomplete: None, tokens: None }
     }
 }

@@ -5,7 +5,7 @@
 #[path = "registry/support.rs"]
 mod support;
 
-use delegator_domain::task::End;
+use delegator_domain::task::TaskEnd;
 use delegator_registry::{LockAttempt, TaskFile};
 use rustix::fs::Mode;
 use support::{World, ended, modes_below, working};
@@ -17,7 +17,7 @@ fn everything_is_private_under_any_umask() {
         let world = World::new();
         rustix::process::umask(Mode::from_raw_mode(umask));
         let mut registry = world.registry();
-        ended(&mut registry, End::Completed, 2_000);
+        ended(&mut registry, TaskEnd::Completed, 2_000);
         let claimed = working(&mut registry);
         let dir = registry.dir().task(&claimed.task.id);
         dir.open_append(TaskFile::Events).unwrap();

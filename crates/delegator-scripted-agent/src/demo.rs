@@ -8,7 +8,7 @@ use crate::{Script, ScriptError};
 
 /// A file of the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct DemoFile {
     /// Where, from the top of the repository.
     pub path: &'static str,
     /// What is in it.
@@ -16,11 +16,11 @@ pub struct File {
 }
 
 /// The repository as the agent finds it: write these, `git init`, add, commit.
-pub fn files() -> [File; 3] {
+pub fn files() -> [DemoFile; 3] {
     [
-        File { path: "README.md", text: include_str!("../demo/repository/README.md") },
-        File { path: "leap.sh", text: include_str!("../demo/repository/leap.sh") },
-        File { path: "test.sh", text: include_str!("../demo/repository/test.sh") },
+        DemoFile { path: "README.md", text: include_str!("../demo/repository/README.md") },
+        DemoFile { path: "leap.sh", text: include_str!("../demo/repository/leap.sh") },
+        DemoFile { path: "test.sh", text: include_str!("../demo/repository/test.sh") },
     ]
 }
 

@@ -4,14 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::{Script, ScriptError, Surroundings, demo, hello, run};
+use crate::{ProcessContext, Script, ScriptError, demo, hello, run};
 
 /// As the Codex of the lab answers.
 const VERSION: &str = "codex-cli 0.166.0";
 const SCRIPT_ARGUMENT: &str = "--script";
 const SCRIPT_VARIABLE: &str = "SCRIPTED_AGENT_SCRIPT";
 /// The exit code of a command line, or a script, that makes no sense.
-const USAGE: u8 = 2;
+const EXIT_USAGE: u8 = 2;
 
 /// Why nothing is played.
 #[derive(Debug, thiserror::Error)]
@@ -36,39 +36,39 @@ pub enum InvocationError {
 /// The whole program: finds the script these words and the environment of this process ask for, plays it, and
 /// returns the exit code.
 pub fn start(argv: Vec<OsString>) -> u8 {
-    let Ok(mut surroundings) = Surroundings::of_this_process(argv) else { return USAGE };
-    let found = find(&mut surroundings);
-    if asks_for_version(&surroundings.argv) {
+    let Ok(mut context) = ProcessContext::from_current_process(argv) else { return EXIT_USAGE };
+    let found = find_script(&mut context);
+    if wants_version(&context.argv) {
         let version = found.ok().and_then(|script| script.version).unwrap_or_else(|| VERSION.to_owned());
-        return u8::from(writeln!(surroundings.stdout, "{version}").is_err());
+        return u8::from(writeln!(context.stdout, "{version}").is_err());
     }
     match found {
-        Ok(script) => run(&script, surroundings),
+        Ok(script) => run(&script, context),
         Err(error) => {
             // If nobody hears it, the exit code still says it.
-            let _ = writeln!(surroundings.stderr, "scripted-agent: {error}");
-            USAGE
+            let _ = writeln!(context.stderr, "scripted-agent: {error}");
+            EXIT_USAGE
         }
     }
 }
 
-fn asks_for_version(argv: &[OsString]) -> bool {
+fn wants_version(argv: &[OsString]) -> bool {
     argv.get(1).is_some_and(|word| word == "--version" || word == "-V")
 }
 
 /// Takes the script's own words out of `argv`, so that what is left is what Codex would see.
-fn find(surroundings: &mut Surroundings) -> Result<Script, InvocationError> {
-    if surroundings.argv.get(1).is_some_and(|word| word == SCRIPT_ARGUMENT) {
-        if surroundings.argv.len() < 3 {
+fn find_script(context: &mut ProcessContext) -> Result<Script, InvocationError> {
+    if context.argv.get(1).is_some_and(|word| word == SCRIPT_ARGUMENT) {
+        if context.argv.len() < 3 {
             return Err(InvocationError::NoValue);
         }
-        let words: Vec<OsString> = surroundings.argv.drain(1..3).collect();
-        return Ok(named(&words[1])?);
+        let args: Vec<OsString> = context.argv.drain(1..3).collect();
+        return Ok(script_by_name(&args[1])?);
     }
-    if let Some(name) = surroundings.variable(SCRIPT_VARIABLE) {
-        return Ok(named(name)?);
+    if let Some(name) = context.variable(SCRIPT_VARIABLE) {
+        return Ok(script_by_name(name)?);
     }
-    let beside = beside_the_program(surroundings.argv.first());
+    let beside = script_paths_beside_program(context.argv.first());
     match beside.iter().find(|path| path.is_file()) {
         Some(path) => Ok(Script::load(path)?),
         None => {
@@ -79,7 +79,7 @@ fn find(surroundings: &mut Surroundings) -> Result<Script, InvocationError> {
     }
 }
 
-fn named(name: &OsStr) -> Result<Script, ScriptError> {
+fn script_by_name(name: &OsStr) -> Result<Script, ScriptError> {
     match name.to_str() {
         Some("demo") => demo::script(),
         Some("hello") => hello(),
@@ -88,13 +88,13 @@ fn named(name: &OsStr) -> Result<Script, ScriptError> {
 }
 
 /// Under the name it was called by, then under its own: a link keeps the first, a resolved link the second.
-fn beside_the_program(called: Option<&OsString>) -> Vec<PathBuf> {
+fn script_paths_beside_program(called: Option<&OsString>) -> Vec<PathBuf> {
     let called = called.map(PathBuf::from).filter(|path| path.components().count() > 1);
     let own = std::env::current_exe().ok();
-    let with_ending = |path: PathBuf| {
+    let with_json_suffix = |path: PathBuf| {
         let mut name = path.into_os_string();
         name.push(".json");
         PathBuf::from(name)
     };
-    called.into_iter().chain(own).map(with_ending).collect()
+    called.into_iter().chain(own).map(with_json_suffix).collect()
 }

@@ -33,16 +33,16 @@
 pub mod demo;
 mod hello;
 mod invocation;
-mod play;
+mod process_context;
+mod runner;
 mod script;
-mod surroundings;
 
 pub use hello::script as hello;
 pub use invocation::{InvocationError, start};
-pub use play::run;
+pub use process_context::ProcessContext;
+pub use runner::run;
 pub use script::{
-    BigLine, Child, ChildWork, Choice, Command, Events, Flood, PlanSteps, Program, Raw, Read, Record, Repeat,
-    Replacement, Script, ScriptError, Session, Shape, SignalName, Step, Stream, ThreadStarted, Trap, Tree,
-    Usage, WrittenFile,
+    BigLine, ChildProcess, ChildWork, Choice, Command, Events, Flood, LineShape, PlanSteps, ProcessTree,
+    Program, RawBytes, Record, Repeat, Replacement, Script, ScriptError, Session, SignalName, StdinRead,
+    Step, Stream, ThreadStarted, Trap, Usage, WrittenFile,
 };
-pub use surroundings::Surroundings;

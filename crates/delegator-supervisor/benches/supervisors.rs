@@ -12,25 +12,25 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{Place, TaskId};
+use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_supervisor::agent::{LaunchPlan, task_marker};
 use delegator_supervisor::process::{Owner, ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{CancelRequest, EndingRecipe, Limits, Ports, RunSpec, Stream, supervise};
 use delegator_transcript::FoldOptions;
 
 const SUPERVISORS: usize = 100;
-const IS_SUPERVISOR: &str = "BENCH_SUPERVISOR";
+const SCRIPT_VARIABLE: &str = "BENCH_SUPERVISOR";
 
 fn main() {
-    match std::env::var(IS_SUPERVISOR) {
+    match std::env::var(SCRIPT_VARIABLE) {
         Ok(script) => run_one(&script),
         Err(_) => measure(),
     }
 }
 
-struct Nowhere;
+struct DiscardPorts;
 
-impl Ports for Nowhere {
+impl Ports for DiscardPorts {
     fn create(&self, _: Stream, _: u32) -> io::Result<File> {
         tempfile::tempfile()
     }
@@ -50,7 +50,7 @@ impl Ports for Nowhere {
 }
 
 fn task() -> TaskId {
-    TaskId::from_random(Place::Local, [7; 16])
+    TaskId::from_random(TaskLocation::Local, [7; 16])
 }
 
 fn run_one(script: &str) {
@@ -63,7 +63,7 @@ fn run_one(script: &str) {
                 args: vec!["-c".into(), script.into()],
                 env: vec![("DELEGATOR_TASK".to_owned(), task_marker(&task(), 0))],
                 stdin: vec![b'x'; 4096],
-                ending: EndingRecipe::codex_exec(),
+                ending: EndingRecipe::for_codex_exec(),
                 expected_thread: None,
             },
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -86,7 +86,7 @@ fn run_one(script: &str) {
             codex_home: None,
             verify: None,
         },
-        &Nowhere,
+        &DiscardPorts,
     );
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
@@ -96,16 +96,16 @@ fn run_one(script: &str) {
 struct Supervisor {
     process: Child,
     lines: BufReader<std::process::ChildStdout>,
-    to_agent: Duration,
+    start_time: Duration,
 }
 
 fn start(script: &str) -> Supervisor {
-    let since = Instant::now();
+    let started = Instant::now();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let mut process = command.env(IS_SUPERVISOR, script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut process = command.env(SCRIPT_VARIABLE, script).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap());
     lines.read_line(&mut String::new()).unwrap();
-    Supervisor { process, lines, to_agent: since.elapsed() }
+    Supervisor { process, lines, start_time: started.elapsed() }
 }
 
 /// Proportional memory of a process, in KiB.
@@ -147,18 +147,20 @@ fn measure() {
         std::thread::sleep(Duration::from_secs(10));
         let after: u64 = all.iter().map(|one| processor_time(one.process.id())).sum();
         let share = (after - before) as f64 / 1e9 / 10.0 / SUPERVISORS as f64 * 100.0;
-        let (memory, most) = median(all.iter().map(|one| memory(one.process.id())).collect());
-        let (to_agent, slowest) = median(all.iter().map(|one| one.to_agent).collect());
-        println!("{name:<22} PSS p50 {memory} KiB p99 {most} KiB   start p50 {to_agent:?} p99 {slowest:?}");
+        let (memory, memory_p99) = median(all.iter().map(|one| memory(one.process.id())).collect());
+        let (start_p50, slowest) = median(all.iter().map(|one| one.start_time).collect());
+        println!(
+            "{name:<22} PSS p50 {memory} KiB p99 {memory_p99} KiB   start p50 {start_p50:?} p99 {slowest:?}"
+        );
         println!("{:<22} {share:.4} % of a processor each while quiet", "");
-        for one in &mut all {
-            one.process.kill().unwrap();
-            one.process.wait().unwrap();
+        for supervisor in &mut all {
+            supervisor.process.kill().unwrap();
+            supervisor.process.wait().unwrap();
         }
         // From here on their agents are nobody's.
-        let since = Instant::now();
+        let started = Instant::now();
         let swept = sweep_lost(&task(), &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
-        println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, since.elapsed());
+        println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, started.elapsed());
     }
     let floods = [
         ("1,000,000 events", format!("yes '{item}' | head -n 1000000")),
@@ -166,19 +168,19 @@ fn measure() {
         ("a line of 100 MB", "head -c 100000000 /dev/zero | tr '\\0' x; echo".to_owned()),
     ];
     for (name, script) in floods {
-        let mut one = start(&script);
+        let mut supervisor = start(&script);
         let mut line = String::new();
-        one.lines.read_line(&mut line).unwrap();
+        supervisor.lines.read_line(&mut line).unwrap();
         print!("{name:<22} {line}");
-        one.process.wait().unwrap();
+        supervisor.process.wait().unwrap();
     }
     // From the moment the agent writes its last line to the end of its supervisor.
     let ends = (0..SUPERVISORS).map(|_| {
-        let mut one = start("sleep 0.02");
-        let since = Instant::now();
-        one.lines.read_line(&mut String::new()).unwrap();
-        one.process.wait().unwrap();
-        since.elapsed().saturating_sub(Duration::from_millis(20))
+        let mut supervisor = start("sleep 0.02");
+        let started = Instant::now();
+        supervisor.lines.read_line(&mut String::new()).unwrap();
+        supervisor.process.wait().unwrap();
+        started.elapsed().saturating_sub(Duration::from_millis(20))
     });
     let (end, slowest) = median(ends.collect());
     println!("agent's end to ours    p50 {end:?} p99 {slowest:?}");

@@ -14,7 +14,7 @@ pub fn codex_program() -> PathBuf {
 }
 
 /// The program, and a Codex with this configuration.
-pub fn world_with(program: &str, config: &str) -> World {
+pub fn world_with_codex(program: &str, config: &str) -> World {
     let world = World::new(program);
     world.write("home/.codex/config.toml", config);
     // Codex refuses its sandbox helper where its home lies below the temporary directory.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 mod messages;
 
 /// Stands for the task the model was told of.
-pub const TASK: &str = "T-the-task";
+pub const TASK_PLACEHOLDER: &str = "T-the-task";
 
 /// How the model is talked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub enum Protocol {
 
 /// What the model does when it is asked.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum Reply {
     /// Output items, then the end of the response.
-    Say(Vec<Value>),
+    Output(Vec<Value>),
     /// A plain HTTP error.
-    Refuse { status: u16, body: Value },
+    HttpError { status: u16, body: Value },
 }
 
 /// Serves until the test process ends. The n-th request gets the n-th step, the last one repeats.
@@ -40,19 +40,22 @@ pub struct FakeModel {
 
 impl FakeModel {
     /// One for Codex.
-    pub fn start(steps: Vec<Step>) -> FakeModel {
-        FakeModel::speaking(Protocol::Responses, steps)
+    pub fn start(steps: Vec<Reply>) -> FakeModel {
+        FakeModel::start_with_protocol(Protocol::Responses, steps)
     }
 
-    pub fn speaking(protocol: Protocol, steps: Vec<Step>) -> FakeModel {
+    pub fn start_with_protocol(protocol: Protocol, steps: Vec<Reply>) -> FakeModel {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (heard, asked) = (Arc::clone(&requests), Arc::new(AtomicUsize::new(0)));
+        let (received, request_count) = (Arc::clone(&requests), Arc::new(AtomicUsize::new(0)));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (steps, heard, asked) = (steps.clone(), Arc::clone(&heard), Arc::clone(&asked));
-                std::thread::spawn(move || answer(stream, protocol, &steps, (&heard, &asked)));
+                let (steps, received, request_count) =
+                    (steps.clone(), Arc::clone(&received), Arc::clone(&request_count));
+                std::thread::spawn(move || {
+                    handle_request(stream, protocol, &steps, (&received, &request_count))
+                });
             }
         });
         FakeModel { port, requests }
@@ -127,11 +130,11 @@ pub fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn answer(
+fn handle_request(
     mut stream: TcpStream,
     protocol: Protocol,
-    steps: &[Step],
-    (heard, asked): (&Mutex<Vec<Value>>, &AtomicUsize),
+    steps: &[Reply],
+    (received, request_count): (&Mutex<Vec<Value>>, &AtomicUsize),
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut line, mut length, mut is_post) = (String::new(), 0, false);
@@ -149,23 +152,23 @@ fn answer(
         return;
     }
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let told = last_task(&request);
-    heard.lock().unwrap().push(request);
-    let turn = asked.fetch_add(1, Ordering::SeqCst).min(steps.len() - 1);
+    let task_id = last_task_id(&request);
+    received.lock().unwrap().push(request);
+    let turn = request_count.fetch_add(1, Ordering::SeqCst).min(steps.len() - 1);
     let text = match &steps[turn] {
-        Step::Refuse { status, body } => {
+        Reply::HttpError { status, body } => {
             let body = body.to_string();
             let length = body.len();
             format!(
                 "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             )
         }
-        Step::Say(items) => {
-            let items = json!(items).to_string().replace(TASK, &told);
+        Reply::Output(items) => {
+            let items = json!(items).to_string().replace(TASK_PLACEHOLDER, &task_id);
             let items: Vec<Value> = serde_json::from_str(&items).unwrap();
             match protocol {
-                Protocol::Responses => said(&items),
-                Protocol::Messages => messages::said(&items),
+                Protocol::Responses => responses_body(&items),
+                Protocol::Messages => messages::messages_body(&items),
             }
         }
     };
@@ -173,7 +176,7 @@ fn answer(
     let _ = stream.write_all(text.as_bytes());
 }
 
-fn said(items: &[Value]) -> String {
+fn responses_body(items: &[Value]) -> String {
     let mut events =
         vec![json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}})];
     for (index, item) in items.iter().enumerate() {
@@ -186,20 +189,20 @@ fn said(items: &[Value]) -> String {
             "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 120,
         },
     }}));
-    stream_of(&events)
+    event_stream(&events)
 }
 
 /// The id that stands last in what the model is told.
-fn last_task(request: &Value) -> String {
+fn last_task_id(request: &Value) -> String {
     let text = request.to_string();
     let is_id = |letter: char| letter.is_ascii_hexdigit();
     let ids =
         text.split("T-local-").skip(1).map(|rest| rest.chars().take_while(|letter| is_id(*letter)).collect());
     let whole = ids.filter(|id: &String| id.len() == 32).last();
-    whole.map_or_else(|| TASK.to_owned(), |id| format!("T-local-{id}"))
+    whole.map_or_else(|| TASK_PLACEHOLDER.to_owned(), |id| format!("T-local-{id}"))
 }
 
-fn stream_of(events: &[Value]) -> String {
+fn event_stream(events: &[Value]) -> String {
     let mut text =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
     for event in events {

@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 /// How one run ended.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunOutput {
     /// The exit code, or `None` after a death by signal.
     pub exit: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Run {
+impl RunOutput {
     /// The one line of JSON on stdout.
     pub fn json(&self) -> Value {
         assert_eq!(self.stdout.trim_end().lines().count(), 1, "not one line: {self:?}");
@@ -79,9 +79,11 @@ impl World {
     }
 
     /// Another program in the same world, to the end.
-    pub fn run_as<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Run {
+    pub fn run_as<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> RunOutput {
         let mut command = self.command_as(program, args);
-        finished(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        wait_for_output(
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(),
+        )
     }
 
     /// Another program in the same world.
@@ -94,33 +96,37 @@ impl World {
     }
 
     /// Runs to the end with stdin closed.
-    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> RunOutput {
         self.run_with_input(args, b"")
     }
 
-    pub fn run_with_input<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>, input: &[u8]) -> Run {
+    pub fn run_with_input<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> RunOutput {
         let mut command = self.command(args);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // A program that refuses early does not read its input; that is its right.
         let _ = child.stdin.take().expect("stdin is piped").write_all(input);
-        finished(child)
+        wait_for_output(child)
     }
 
     /// Runs with a reader that has gone away before the first byte.
-    pub fn run_without_reader<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
+    pub fn run_without_reader<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> RunOutput {
         let mut command = self.command(args);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        finished(child)
+        wait_for_output(child)
     }
 }
 
 /// Waits for a child whose output is piped.
-pub fn finished(child: Child) -> Run {
+pub fn wait_for_output(child: Child) -> RunOutput {
     let output = child.wait_with_output().unwrap();
-    Run {
+    RunOutput {
         exit: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
@@ -128,6 +134,6 @@ pub fn finished(child: Child) -> Run {
 }
 
 /// A file's text, where a test wrote or expects one.
-pub fn text_of(path: &Path) -> String {
+pub fn read_text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -21,21 +21,24 @@ pub struct Stage {
 
 impl Stage {
     /// The agent is this very program's scripted one, behind a name Codex would have.
-    pub fn playing(program: &str, steps: Value) -> Stage {
-        Stage::playing_after("", program, steps)
+    pub fn with_script(program: &str, steps: Value) -> Stage {
+        Stage::with_script_after("", program, steps)
     }
 
     /// The same, after some words of a shell.
-    pub fn playing_after(prelude: &str, program: &str, steps: Value) -> Stage {
-        let stage = Stage::acting(program, "");
-        stage.play(steps);
+    pub fn with_script_after(prelude: &str, program: &str, steps: Value) -> Stage {
+        let stage = Stage::with_shell_agent(program, "");
+        stage.set_script(steps);
         let script = stage.root().join("script.json");
-        stage.act(&format!("{prelude}\nexec {program} scripted-agent --script {} \"$@\"", script.display()));
+        stage.write_agent(&format!(
+            "{prelude}\nexec {program} scripted-agent --script {} \"$@\"",
+            script.display()
+        ));
         stage
     }
 
     /// The agent is a shell's script. It is told apart from Codex only by what it does.
-    pub fn acting(program: &str, text: &str) -> Stage {
+    pub fn with_shell_agent(program: &str, text: &str) -> Stage {
         let world = World::new(program);
         let root = world.home().parent().expect("a home in a folder").to_owned();
         let world = world
@@ -44,7 +47,7 @@ impl Stage {
             .variable("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", "1")
             .variable("MCP_DELEGATOR_TERMINATE_GRACE_SEC", "1");
         let stage = Stage { world };
-        stage.act(text);
+        stage.write_agent(text);
         stage
     }
 
@@ -54,18 +57,18 @@ impl Stage {
     }
 
     /// What the scripted agent does from now on.
-    pub fn play(&self, steps: Value) {
+    pub fn set_script(&self, steps: Value) {
         self.world.write("script.json", &json!({ "steps": steps }).to_string());
     }
 
     /// What the shell's agent does from now on. Its version is always told.
-    fn act(&self, text: &str) {
+    fn write_agent(&self, text: &str) {
         let version = "if [ \"$1\" = --version ]; then echo codex-cli 0.166.0; exit 0; fi";
-        self.program("bin/codex", &format!("#!/bin/sh\n{version}\n{text}\n"));
+        self.write_program("bin/codex", &format!("#!/bin/sh\n{version}\n{text}\n"));
     }
 
     /// Something to be run, below the root of this world.
-    pub fn program(&self, path: &str, text: &str) -> PathBuf {
+    pub fn write_program(&self, path: &str, text: &str) -> PathBuf {
         self.world.write(path, text);
         let path = self.root().join(path);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -77,19 +80,19 @@ impl Stage {
         self.world.home().parent().expect("a home in a folder").to_owned()
     }
 
-    pub fn answer(&self, args: &[&str]) -> Value {
+    pub fn run_json(&self, args: &[&str]) -> Value {
         let run = self.world.run(args);
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
     /// Submits a task and says its id.
     pub fn exec(&self, more: &[&str]) -> String {
-        let answer = self.answer(&[&["local", "exec", "do it"], more].concat());
-        answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        let response = self.run_json(&[&["local", "exec", "do it"], more].concat());
+        response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 
     pub fn wait(&self, id: &str) -> Value {
-        self.answer(&["local", "wait", id])
+        self.run_json(&["local", "wait", id])
     }
 
     pub fn task_dir(&self, id: &str) -> PathBuf {
@@ -97,13 +100,13 @@ impl Stage {
     }
 
     /// Until a file is there, in the directory the agent works in.
-    pub fn until_there(&self, name: &str) {
+    pub fn wait_for_project_file(&self, name: &str) {
         let path = self.world.project().join(name);
-        until(&format!("{} is there", path.display()), || path.exists());
+        wait_until(&format!("{} is there", path.display()), || path.exists());
     }
 
     /// The process that supervises a task.
-    pub fn supervisor_of(&self, id: &str) -> i32 {
+    pub fn supervisor_pid(&self, id: &str) -> i32 {
         let wanted = format!("supervise\0{id}\0");
         let found = pids().into_iter().find(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -114,7 +117,7 @@ impl Stage {
 }
 
 /// A turn that goes well, around some steps.
-pub fn turn(steps: &[Value]) -> Value {
+pub fn successful_turn(steps: &[Value]) -> Value {
     let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
     all.extend_from_slice(steps);
     all.push(json!({"message": "All done."}));
@@ -123,13 +126,13 @@ pub fn turn(steps: &[Value]) -> Value {
 }
 
 /// The living processes that belong to a task: its agent, and what that started.
-pub fn processes_of(id: &str) -> Vec<i32> {
+pub fn task_processes(id: &str) -> Vec<i32> {
     let mark = format!("DELEGATOR_TASK={id}:");
-    let carries = |pid: &i32| {
+    let belongs_to_task = |pid: &i32| {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environ.windows(mark.len()).any(|window| window == mark.as_bytes()) && is_alive(*pid)
     };
-    pids().into_iter().filter(carries).collect()
+    pids().into_iter().filter(belongs_to_task).collect()
 }
 
 /// Whether there is such a process, and not only what is left of it.
@@ -145,10 +148,10 @@ pub fn pids() -> Vec<i32> {
 }
 
 /// Looks until something holds, for a generous while.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(240);
-    while !holds() {
-        assert!(Instant::now() < give_up, "never happened: {what}");
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(240);
+    while !condition() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

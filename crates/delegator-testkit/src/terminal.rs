@@ -8,43 +8,43 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::program::Run;
+use crate::program::RunOutput;
 
 /// Runs the command with stdout and stderr on one terminal; everything it wrote is in `stdout`.
-pub fn run_on_terminal(command: Command) -> Run {
-    Watched::start(command).end()
+pub fn run_on_terminal(command: Command) -> RunOutput {
+    TerminalSession::start(command).wait()
 }
 
 /// A command on a terminal, and what was seen of it so far.
 #[derive(Debug)]
-pub struct Watched {
+pub struct TerminalSession {
     pub child: Child,
     master: File,
-    seen: Vec<u8>,
+    output: Vec<u8>,
 }
 
-impl Watched {
-    pub fn start(mut command: Command) -> Watched {
-        let (master, terminal) = open();
+impl TerminalSession {
+    pub fn start(mut command: Command) -> TerminalSession {
+        let (master, terminal) = open_pty();
         let copy = || Stdio::from(terminal.try_clone().unwrap());
         // Only the child may hold the terminal open, else reading never ends: the command goes with this call.
         let child = command.stdin(Stdio::null()).stdout(copy()).stderr(copy()).spawn().unwrap();
-        Watched { child, master: File::from(master), seen: Vec::new() }
+        TerminalSession { child, master: File::from(master), output: Vec::new() }
     }
 
     /// Looks until a text is seen.
-    pub fn until_seen(&mut self, text: &str) {
-        while !String::from_utf8_lossy(&self.seen).contains(text) {
-            assert!(self.read(), "ended without {text}: {}", String::from_utf8_lossy(&self.seen));
+    pub fn wait_for_text(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.output).contains(text) {
+            assert!(self.read(), "ended without {text}: {}", String::from_utf8_lossy(&self.output));
         }
     }
 
     /// Looks until the end.
-    pub fn end(mut self) -> Run {
+    pub fn wait(mut self) -> RunOutput {
         while self.read() {}
         let exit = self.child.wait().unwrap().code();
-        let text = String::from_utf8(self.seen).expect("a terminal gets UTF-8").replace("\r\n", "\n");
-        Run { exit, stdout: text, stderr: String::new() }
+        let text = String::from_utf8(self.output).expect("a terminal gets UTF-8").replace("\r\n", "\n");
+        RunOutput { exit, stdout: text, stderr: String::new() }
     }
 
     /// Whether there was anything more. The end of a terminal is an I/O error, not an end of file.
@@ -52,7 +52,7 @@ impl Watched {
         let mut chunk = [0; 4096];
         match self.master.read(&mut chunk) {
             Ok(read @ 1..) => {
-                self.seen.extend_from_slice(&chunk[..read]);
+                self.output.extend_from_slice(&chunk[..read]);
                 true
             }
             _ => false,
@@ -60,7 +60,7 @@ impl Watched {
     }
 }
 
-fn open() -> (OwnedFd, OwnedFd) {
+fn open_pty() -> (OwnedFd, OwnedFd) {
     // A child gets what it is given, and neither it nor a task it starts anything else of the terminal.
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();

@@ -4,19 +4,19 @@ use std::borrow::Cow;
 
 const ESCAPE: char = '\u{1b}';
 /// The one-character form of `ESC [`.
-const SEQUENCE: char = '\u{9b}';
+const CSI: char = '\u{9b}';
 
 /// The text without control sequences, each gone as a whole. Other control characters stay.
-pub(crate) fn without_sequences(text: &str) -> Cow<'_, str> {
+pub(crate) fn strip_control_sequences(text: &str) -> Cow<'_, str> {
     let Some(first) = next_sequence(text) else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
     let (mut rest, mut next) = (text, Some(first));
     while let Some(at) = next {
         plain.push_str(&rest[..at]);
         let sequence = &rest[at..];
-        rest = match sequence.strip_prefix(SEQUENCE) {
-            Some(parameters) => behind_parameters(parameters),
-            None => behind_escape(&sequence[1..]),
+        rest = match sequence.strip_prefix(CSI) {
+            Some(parameters) => after_parameters(parameters),
+            None => after_escape(&sequence[1..]),
         };
         next = next_sequence(rest);
     }
@@ -31,9 +31,9 @@ fn next_sequence(text: &str) -> Option<usize> {
 }
 
 /// What is left behind what follows an ESC.
-fn behind_escape(text: &str) -> &str {
+fn after_escape(text: &str) -> &str {
     match text.chars().next() {
-        Some('[') => behind_parameters(&text[1..]),
+        Some('[') => after_parameters(&text[1..]),
         // Titles, links, images: up to a BEL or `ESC \`, or to the end of the line where that was lost.
         Some(']' | 'P' | 'X' | '^' | '_') => {
             let end = text.find(['\n', '\u{7}', '\u{9c}', ESCAPE]).unwrap_or(text.len());
@@ -51,7 +51,7 @@ fn behind_escape(text: &str) -> &str {
 }
 
 /// `31;1m`: parameters and the character that ends them.
-fn behind_parameters(text: &str) -> &str {
+fn after_parameters(text: &str) -> &str {
     let rest = text.trim_start_matches(|c: char| (' '..='?').contains(&c));
     rest.strip_prefix(|c: char| ('@'..='~').contains(&c)).unwrap_or(rest)
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_go_as_a_whole_and_the_text_between_them_stays() {
+    fn control_sequences_are_removed_whole_and_other_text_remains() {
         for (text, plain) in [
             ("plain", "plain"),
             ("\u{1b}[31mred\u{1b}[0m", "red"),
@@ -73,7 +73,7 @@ mod tests {
             ("\u{1b}]lost\nnext", "\nnext"),
             ("\u{1b}[31\u{e9}", "\u{e9}"),
         ] {
-            assert_eq!(without_sequences(text), plain, "{text:?}");
+            assert_eq!(strip_control_sequences(text), plain, "{text:?}");
         }
     }
 }

@@ -73,7 +73,7 @@ pub enum ThreadEvent<'a> {
     /// `item.started`, `item.updated`, `item.completed`
     Item {
         /// Which of the three.
-        phase: Phase,
+        phase: ItemPhase,
         /// The item as it is now.
         item: Item<'a>,
     },
@@ -86,7 +86,7 @@ pub enum ThreadEvent<'a> {
 
 /// How far an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ItemPhase {
     /// It began.
     Started,
     /// It changed.
@@ -101,7 +101,7 @@ pub struct Item<'a> {
     /// `item_N`, unique within a stream.
     pub id: Text<'a>,
     /// As the agent names it; types without one are complete when they are completed.
-    pub status: Option<Status>,
+    pub status: Option<ItemStatus>,
     /// What kind of thing, with its details.
     pub details: ItemDetails<'a>,
     /// Of an item of an over-long line: the bytes its longest text has there, of which only the beginning is here.
@@ -252,7 +252,7 @@ pub struct CollabToolCall<'a> {
 /// How an item stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ItemStatus {
     /// Under way.
     InProgress,
     /// Over and well.
@@ -265,7 +265,7 @@ pub enum Status {
     Other,
 }
 
-impl Status {
+impl ItemStatus {
     /// The agent's word for it.
     pub fn name(self) -> &'static str {
         match self {

@@ -53,7 +53,7 @@ pub enum LineBody<'a> {
     /// All of it.
     Whole(&'a [u8]),
     /// It was too long.
-    Cut {
+    Truncated {
         /// Its first bytes.
         head: &'a [u8],
         /// Its last bytes.
@@ -69,7 +69,7 @@ pub enum LineText<'a> {
     /// All of it.
     Whole(Cow<'a, str>),
     /// Head and tail of an over-long line.
-    Cut {
+    Truncated {
         /// Its beginning.
         head: Cow<'a, str>,
         /// Its end.
@@ -84,15 +84,15 @@ impl<'a> Line<'a> {
     pub fn text(&self) -> LineText<'a> {
         match self.body {
             LineBody::Whole(bytes) => LineText::Whole(lossy(bytes)),
-            LineBody::Cut { head, tail, facts } => {
-                LineText::Cut { head: lossy(head), tail: lossy(tail), facts }
+            LineBody::Truncated { head, tail, facts } => {
+                LineText::Truncated { head: lossy(head), tail: lossy(tail), facts }
             }
         }
     }
 
     /// Whether only head and tail are here.
-    pub fn is_cut(&self) -> bool {
-        matches!(self.body, LineBody::Cut { .. })
+    pub fn is_truncated(&self) -> bool {
+        matches!(self.body, LineBody::Truncated { .. })
     }
 }
 
@@ -113,12 +113,12 @@ struct LongLine {
 }
 
 impl LongLine {
-    fn push(&mut self, bytes: &[u8], keep: usize) {
+    fn push(&mut self, bytes: &[u8], tail_limit: usize) {
         self.scanner.push(bytes);
         self.length += bytes.len() as u64;
-        let from = bytes.len().saturating_sub(keep);
-        if self.tail.len() + bytes.len() - from > 2 * keep {
-            let excess = self.tail.len().saturating_sub(keep);
+        let from = bytes.len().saturating_sub(tail_limit);
+        if self.tail.len() + bytes.len() - from > 2 * tail_limit {
+            let excess = self.tail.len().saturating_sub(tail_limit);
             self.tail.drain(..excess);
         }
         self.tail.extend_from_slice(&bytes[from..]);
@@ -144,7 +144,7 @@ impl Default for Framer {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// A buffer that grew beyond this for one big line is given back after it.
-const KEEP_CAPACITY: usize = 256 << 10;
+const MAX_RETAINED_CAPACITY: usize = 256 << 10;
 
 impl Framer {
     /// A framer at the beginning of a stream. Head and tail are fitted into `whole` if they exceed it.
@@ -183,25 +183,25 @@ impl Framer {
             let part = &bytes[from..end];
             from = end + 1;
             if self.is_mid_line() || part.len() > self.limits.whole {
-                self.keep(part);
-                self.deliver_kept(true, &mut sink);
+                self.buffer(part);
+                self.deliver_buffered(true, &mut sink);
             } else {
                 let line = self.next_line(part.len() as u64, true, LineBody::Whole(part));
                 sink(line);
             }
         }
-        self.keep(&bytes[from..]);
+        self.buffer(&bytes[from..]);
     }
 
     /// The stream is over: a last line without a line end is delivered too.
     pub fn finish(&mut self, mut sink: impl FnMut(Line<'_>)) {
         if self.is_mid_line() {
-            self.deliver_kept(false, &mut sink);
+            self.deliver_buffered(false, &mut sink);
         }
     }
 
     /// Adds to the line that has begun.
-    fn keep(&mut self, part: &[u8]) {
+    fn buffer(&mut self, part: &[u8]) {
         if let Some(long) = &mut self.long {
             long.push(part, self.limits.tail);
             return;
@@ -219,23 +219,23 @@ impl Framer {
         self.long = Some(long);
     }
 
-    fn deliver_kept(&mut self, terminated: bool, sink: &mut impl FnMut(Line<'_>)) {
-        let mut kept = std::mem::take(&mut self.pending);
+    fn deliver_buffered(&mut self, terminated: bool, sink: &mut impl FnMut(Line<'_>)) {
+        let mut buffered = std::mem::take(&mut self.pending);
         match self.long.take() {
-            None => sink(self.next_line(kept.len() as u64, terminated, LineBody::Whole(&kept))),
+            None => sink(self.next_line(buffered.len() as u64, terminated, LineBody::Whole(&buffered))),
             Some(long) => {
                 let tail = &long.tail[long.tail.len().saturating_sub(self.limits.tail)..];
-                let has_mark = self.lines == 0 && kept.starts_with(BYTE_ORDER_MARK);
-                let before = if has_mark { BYTE_ORDER_MARK.len() as u64 } else { 0 };
-                let behind = u64::from(terminated && tail.ends_with(b"\r"));
-                let facts = long.scanner.finish(before, behind);
-                let body = LineBody::Cut { head: &kept, tail, facts: &facts };
+                let has_mark = self.lines == 0 && buffered.starts_with(BYTE_ORDER_MARK);
+                let prefix_bytes = if has_mark { BYTE_ORDER_MARK.len() as u64 } else { 0 };
+                let suffix_bytes = u64::from(terminated && tail.ends_with(b"\r"));
+                let facts = long.scanner.finish(prefix_bytes, suffix_bytes);
+                let body = LineBody::Truncated { head: &buffered, tail, facts: &facts };
                 sink(self.next_line(long.length, terminated, body));
             }
         }
-        kept.clear();
-        kept.shrink_to(KEEP_CAPACITY);
-        self.pending = kept;
+        buffered.clear();
+        buffered.shrink_to(MAX_RETAINED_CAPACITY);
+        self.pending = buffered;
     }
 
     /// Numbers a line and takes off what is not part of it.
@@ -243,13 +243,13 @@ impl Framer {
         self.lines += 1;
         let mut line = Line { number: self.lines, length, terminated, body };
         if self.lines == 1 {
-            let (LineBody::Whole(head) | LineBody::Cut { head, .. }) = &mut line.body;
+            let (LineBody::Whole(head) | LineBody::Truncated { head, .. }) = &mut line.body;
             if let Some(rest) = head.strip_prefix(BYTE_ORDER_MARK) {
                 *head = rest;
                 line.length -= BYTE_ORDER_MARK.len() as u64;
             }
         }
-        let (LineBody::Whole(end) | LineBody::Cut { tail: end, .. }) = &mut line.body;
+        let (LineBody::Whole(end) | LineBody::Truncated { tail: end, .. }) = &mut line.body;
         // Only `\r\n` is a line end: a `\r` before the end of the stream is text.
         if let Some(rest) = end.strip_suffix(b"\r").filter(|_| terminated) {
             *end = rest;

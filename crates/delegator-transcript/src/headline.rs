@@ -1,14 +1,14 @@
 //! An event in one line of plain words, for people who follow a stream.
 
-use crate::control::without_sequences;
-use crate::event::{Item, ItemDetails, Phase, Status, ThreadEvent};
-use crate::fold::activity::{one_line, words_of, words_of_error};
+use crate::control::strip_control_sequences;
+use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
+use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;
 
 /// What an event says, in one line without control characters. Paths below `workdir` are shown relative to it.
 pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     match event {
-        ThreadEvent::ThreadStarted { thread_id } => saying("Thread", thread_id),
+        ThreadEvent::ThreadStarted { thread_id } => labelled("Thread", thread_id),
         ThreadEvent::TurnStarted => "Turn started".to_owned(),
         ThreadEvent::TurnCompleted { usage: None } => "Turn completed".to_owned(),
         ThreadEvent::TurnCompleted { usage: Some(usage) } => {
@@ -16,43 +16,43 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
             let output = usage.output_tokens;
             format!("Turn completed: {input} tokens read ({cached} cached), {output} written")
         }
-        ThreadEvent::TurnFailed { message } => saying("Turn failed", message),
+        ThreadEvent::TurnFailed { message } => labelled("Turn failed", message),
         ThreadEvent::Error { message } => {
-            let words = words_of_error(&message.resolve());
-            if words.starts_with("Reconnecting") { words } else { saying("Error", message) }
+            let text = describe_retry(&message.resolve());
+            if text.starts_with("Reconnecting") { text } else { labelled("Error", message) }
         }
         ThreadEvent::Item { phase, item } => item_headline(*phase, item, workdir),
     }
 }
 
 /// Lines of nothing but control sequences are no lines.
-fn saying(what: &str, text: &Text<'_>) -> String {
-    one_line(&format!("{what}: {}", without_sequences(&text.resolve()).trim()))
+fn labelled(what: &str, text: &Text<'_>) -> String {
+    one_line(&format!("{what}: {}", strip_control_sequences(&text.resolve()).trim()))
 }
 
-fn item_headline(phase: Phase, item: &Item<'_>, workdir: Option<&str>) -> String {
+fn item_headline(phase: ItemPhase, item: &Item<'_>, workdir: Option<&str>) -> String {
     match &item.details {
-        ItemDetails::AgentMessage { text } => saying("Says", text),
-        ItemDetails::Reasoning { text } => saying("Thinks", text),
-        ItemDetails::Error { message } => saying("Warning", message),
+        ItemDetails::AgentMessage { text } => labelled("Says", text),
+        ItemDetails::Reasoning { text } => labelled("Thinks", text),
+        ItemDetails::Error { message } => labelled("Warning", message),
         ItemDetails::TodoList { items } => {
             let done = items.iter().filter(|todo| todo.completed).count();
             format!("Plan: {done} of {} steps done", items.len())
         }
-        details if phase == Phase::Completed => {
-            let words = words_of(details, workdir);
+        details if phase == ItemPhase::Completed => {
+            let activity = describe_item(details, workdir);
             let end = match (details, item.status) {
                 (ItemDetails::CommandExecution(command), status) => match (command.exit_code, status) {
                     (Some(code), _) => format!("exit {code}"),
                     (None, Some(status)) => status.name().to_owned(),
                     (None, None) => "done".to_owned(),
                 },
-                (_, None | Some(Status::Completed | Status::Other)) => "done".to_owned(),
+                (_, None | Some(ItemStatus::Completed | ItemStatus::Other)) => "done".to_owned(),
                 (_, Some(status)) => status.name().to_owned(),
             };
-            format!("{words}: {end}")
+            format!("{activity}: {end}")
         }
-        details => words_of(details, workdir),
+        details => describe_item(details, workdir),
     }
 }
 

@@ -15,7 +15,7 @@
 
 mod control;
 mod decode;
-mod error_places;
+mod error_locations;
 mod event;
 mod fold;
 mod framer;
@@ -30,24 +30,24 @@ pub mod shell;
 mod test_runs;
 
 pub use decode::{decode, decode_text};
-pub use error_places::ErrorPlace;
+pub use error_locations::ErrorLocation;
 pub use event::{
-    ChangeKind, CollabToolCall, CommandExecution, Event, FileChange, IdleEvent, Item, ItemDetails,
-    McpToolCall, Phase, Status, ThreadEvent, Todo, Usage,
+    ChangeKind, CollabToolCall, CommandExecution, Event, FileChange, IdleEvent, Item, ItemDetails, ItemPhase,
+    ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    Account, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions,
-    McpCalls, Notice, OpenItem, Outcome, PlanStep, Progress, RecentLine, Report, Seen, Summarizer,
-    TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
+    CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
+    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine, Report, StreamOutcome,
+    Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;
 pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
-pub use map::{Dialect, Effect, MapWarning, NoPlace, Translator};
+pub use map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
 pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 pub use rollout::{RolloutHead, RolloutReader};
 pub use test_runs::Runner;
-pub use test_runs::command::looks_like_a_test;
+pub use test_runs::command::looks_like_test_run;

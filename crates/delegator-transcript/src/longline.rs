@@ -35,11 +35,11 @@ pub struct LongLineFacts {
 }
 
 /// Longest field name and value that matter.
-const LONGEST_KEY: usize = 16;
-const LONGEST_VALUE: usize = 256;
+const MAX_KEY_BYTES: usize = 16;
+const MAX_VALUE_BYTES: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ScanState {
     /// Between tokens.
     Outside,
     InString,
@@ -51,7 +51,7 @@ enum Place {
 #[derive(Debug)]
 pub(crate) struct LongLineScanner {
     facts: LongLineFacts,
-    place: Place,
+    state: ScanState,
     depth: u64,
     /// At depth 1 and 2: whether it is an object, and whether the next string there is a key.
     levels: [Level; 2],
@@ -73,10 +73,10 @@ impl Default for LongLineScanner {
     fn default() -> Self {
         Self {
             facts: LongLineFacts::default(),
-            place: Place::Outside,
+            state: ScanState::Outside,
             depth: 0,
             levels: [Level::default(), Level::default()],
-            token: Vec::with_capacity(LONGEST_VALUE),
+            token: Vec::with_capacity(MAX_VALUE_BYTES),
             token_overflowed: false,
             string_start: 0,
             offset: 0,
@@ -88,17 +88,17 @@ impl LongLineScanner {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while at < bytes.len() {
-            match self.place {
-                Place::Outside => {
-                    self.structure(bytes[at], at);
+            match self.state {
+                ScanState::Outside => {
+                    self.structural_byte(bytes[at], at);
                     at += 1;
                 }
-                Place::Escaped => {
+                ScanState::Escaped => {
                     self.token_byte(bytes[at]);
-                    self.place = Place::InString;
+                    self.state = ScanState::InString;
                     at += 1;
                 }
-                Place::InString => {
+                ScanState::InString => {
                     let rest = &bytes[at..];
                     let step = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                     self.token_bytes(&rest[..step]);
@@ -107,7 +107,7 @@ impl LongLineScanner {
                         Some(b'"') => self.end_string(self.offset + at as u64),
                         Some(_) => {
                             self.token_byte(b'\\');
-                            self.place = Place::Escaped;
+                            self.state = ScanState::Escaped;
                         }
                         None => break,
                     }
@@ -119,10 +119,10 @@ impl LongLineScanner {
     }
 
     /// The line is over. That many bytes before and behind it do not count as part of it.
-    pub(crate) fn finish(mut self, before: u64, behind: u64) -> LongLineFacts {
+    pub(crate) fn finish(mut self, prefix_bytes: u64, suffix_bytes: u64) -> LongLineFacts {
         self.end_literal();
-        let shift = |at: u64| at.saturating_sub(before);
-        self.facts.length = self.offset.saturating_sub(before + behind);
+        let shift = |at: u64| at.saturating_sub(prefix_bytes);
+        self.facts.length = self.offset.saturating_sub(prefix_bytes + suffix_bytes);
         self.facts.longest_string = self.facts.longest_string.map(|(from, to)| (shift(from), shift(to)));
         self.facts
     }
@@ -132,10 +132,10 @@ impl LongLineScanner {
         self.levels.get_mut(index)
     }
 
-    fn structure(&mut self, byte: u8, at: usize) {
+    fn structural_byte(&mut self, byte: u8, at: usize) {
         match byte {
             b'"' => {
-                self.place = Place::InString;
+                self.state = ScanState::InString;
                 self.token.clear();
                 self.token_overflowed = false;
                 self.string_start = self.offset + at as u64 + 1;
@@ -167,7 +167,7 @@ impl LongLineScanner {
     }
 
     fn token_bytes(&mut self, bytes: &[u8]) {
-        if self.token.len() + bytes.len() > LONGEST_VALUE {
+        if self.token.len() + bytes.len() > MAX_VALUE_BYTES {
             self.token_overflowed = true;
         } else if !self.token_overflowed {
             self.token.extend_from_slice(bytes);
@@ -175,7 +175,7 @@ impl LongLineScanner {
     }
 
     fn end_string(&mut self, end: u64) {
-        self.place = Place::Outside;
+        self.state = ScanState::Outside;
         let (start, longest) = (self.string_start, self.facts.longest_string);
         if longest.is_none_or(|(from, to)| end - start > to - from) {
             self.facts.longest_string = Some((start, end));
@@ -186,11 +186,11 @@ impl LongLineScanner {
             if level.expects_key {
                 level.expects_key = false;
                 level.key.clear();
-                if usable && token.len() <= LONGEST_KEY {
+                if usable && token.len() <= MAX_KEY_BYTES {
                     level.key.extend_from_slice(&token);
                 }
             } else if usable {
-                self.take_string(&token);
+                self.store_string(&token);
             }
         }
         self.token = token;
@@ -210,7 +210,7 @@ impl LongLineScanner {
         }
     }
 
-    fn take_string(&mut self, value: &[u8]) {
+    fn store_string(&mut self, value: &[u8]) {
         let Some((facts, key)) = self.field() else { return };
         let slot = match key {
             b"type" => &mut facts.kind,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_passed_over() {
+    fn invalid_json_is_skipped() {
         for junk in
             ["", "}}}}]]", "{{{{{{", "\"", "\\\\\\", "{\"type\"\"id\":::,,,}", "\u{feff}{\"type\":\"t\"}"]
         {

@@ -8,7 +8,7 @@
 //! it came; it is written anew from what was kept of it, with a mark where something is missing, and counted as
 //! shortened.
 
-mod omitted;
+mod long_lines;
 mod strict;
 mod write;
 
@@ -21,7 +21,7 @@ use crate::decode::decode;
 use crate::event::Event;
 use crate::framer::{Framer, Line, LineLimits, LineText};
 use crate::json::unique::without_repeated_keys;
-use crate::map::{Dialect, Effect, MapWarning, NoPlace, Translator};
+use crate::map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
 
 /// How to normalise.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ pub struct NormalizeSummary {
     /// Whether the last line had no line end.
     pub unterminated: bool,
     /// Lines without a place in 001, by reason.
-    pub no_place: BTreeMap<NoPlace, u64>,
+    pub no_place: BTreeMap<UnmappedReason, u64>,
     /// Oddities, the first hundred.
     pub warnings: Vec<MapWarning>,
 }
@@ -60,7 +60,7 @@ impl NormalizeSummary {
     }
 }
 
-const MOST_WARNINGS: usize = 100;
+const MAX_WARNINGS: usize = 100;
 
 /// Normalises one stream.
 #[derive(Debug, Default)]
@@ -85,13 +85,13 @@ impl Normalizer {
     /// Takes the next bytes of the stream and appends the lines of 001 that follow from them to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let Self { options, framer, lines } = self;
-        framer.push(bytes, |line| lines.line(*options, &line, out));
+        framer.push(bytes, |line| lines.push_line(*options, &line, out));
     }
 
     /// The stream is over.
     pub fn finish(mut self, out: &mut Vec<u8>) -> NormalizeSummary {
         let Self { options, framer, lines } = &mut self;
-        framer.finish(|line| lines.line(*options, &line, out));
+        framer.finish(|line| lines.push_line(*options, &line, out));
         let mut summary = std::mem::take(&mut lines.summary);
         summary.dialect = lines.translator.dialect();
         summary.mixed_lines = lines.translator.mixed_lines();
@@ -101,11 +101,11 @@ impl Normalizer {
 }
 
 impl LineNormalizer {
-    fn line(&mut self, options: NormalizeOptions, line: &Line<'_>, out: &mut Vec<u8>) {
+    fn push_line(&mut self, options: NormalizeOptions, line: &Line<'_>, out: &mut Vec<u8>) {
         let text = line.text();
         let event = decode(&text);
         self.summary.unterminated |= !line.terminated;
-        let as_it_came = match (&event, &text) {
+        let original = match (&event, &text) {
             (Event::Thread(_), LineText::Whole(text)) => Some(text.trim_ascii()),
             _ => None,
         };
@@ -113,26 +113,26 @@ impl LineNormalizer {
         self.translator.translate(event, &mut |effect| match effect {
             Effect::Emit(event) => {
                 let start = out.len();
-                match as_it_came {
+                match original {
                     Some(line) if options.strict => strict::write_named_fields(line, out),
                     Some(line) => out.extend_from_slice(line.as_bytes()),
                     None => write::event(&event, options.strict, &text, out),
                 }
                 end_line(start, out);
                 summary.lines_written += 1;
-                summary.shortened += u64::from(line.is_cut());
+                summary.shortened += u64::from(line.is_truncated());
             }
-            Effect::NoPlace(why) => {
-                *summary.no_place.entry(why).or_default() += 1;
-                if options.keep_unknown && why.is_lost() {
+            Effect::Unmapped(reason) => {
+                *summary.no_place.entry(reason).or_default() += 1;
+                if options.keep_unknown && reason.is_lost() {
                     let start = out.len();
-                    omitted::pass_on(line, &text, why, out);
+                    long_lines::write_unmapped(line, &text, reason, out);
                     end_line(start, out);
                     summary.lines_written += 1;
-                    summary.shortened += u64::from(line.is_cut());
+                    summary.shortened += u64::from(line.is_truncated());
                 }
             }
-            Effect::Warn(warning) if summary.warnings.len() < MOST_WARNINGS => summary.warnings.push(warning),
+            Effect::Warn(warning) if summary.warnings.len() < MAX_WARNINGS => summary.warnings.push(warning),
             Effect::Warn(_) | Effect::Usage(_) | Effect::Interrupted | Effect::Idle | Effect::Done => {}
         });
     }

@@ -13,7 +13,7 @@ use crate::json::Text;
 use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 
 /// Longest prompt kept: the longest task there can be is 100,000 characters.
-const LONGEST_PROMPT: usize = 512 << 10;
+const MAX_PROMPT_BYTES: usize = 512 << 10;
 
 /// Who, where, when, with what, and what for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -52,9 +52,9 @@ pub struct RolloutHead {
 #[derive(Debug, Default)]
 pub struct RolloutReader {
     head: RolloutHead,
-    is_named: bool,
+    has_thread_id: bool,
     /// What the user was told to have said, in case no event says it. Context the program added looks the same.
-    told_prompt: Option<String>,
+    fallback_prompt: Option<String>,
 }
 
 fn owned(text: Text<'_>) -> String {
@@ -72,13 +72,13 @@ impl RolloutReader {
     pub fn read(bytes: &[u8]) -> Option<RolloutHead> {
         let mut reader = Self::default();
         let mut framer = Framer::default();
-        framer.push(bytes, |line| reader.line(&line));
-        framer.finish(|line| reader.line(&line));
+        framer.push(bytes, |line| reader.push_line(&line));
+        framer.finish(|line| reader.push_line(&line));
         reader.finish()
     }
 
     /// Takes the next line.
-    pub fn line(&mut self, line: &Line<'_>) {
+    pub fn push_line(&mut self, line: &Line<'_>) {
         if let Event::Rollout(line) = decode(&line.text()) {
             self.rollout_line(line);
         }
@@ -86,13 +86,13 @@ impl RolloutReader {
 
     /// Whether everything but the time of the last line is known.
     pub fn is_complete(&self) -> bool {
-        self.is_named && self.head.prompt.is_some() && self.head.model.is_some()
+        self.has_thread_id && self.head.prompt.is_some() && self.head.model.is_some()
     }
 
     /// What was read. `None` if no line named the thread.
     pub fn finish(mut self) -> Option<RolloutHead> {
-        self.head.prompt = self.head.prompt.or(self.told_prompt);
-        self.is_named.then_some(self.head)
+        self.head.prompt = self.head.prompt.or(self.fallback_prompt);
+        self.has_thread_id.then_some(self.head)
     }
 
     fn rollout_line(&mut self, line: RolloutLine<'_>) {
@@ -100,20 +100,22 @@ impl RolloutReader {
             self.head.last_at = Some(owned(timestamp));
         }
         match line.payload {
-            RolloutPayload::SessionMeta(meta) if !self.is_named && !meta.id.is_empty() => self.session(*meta),
+            RolloutPayload::SessionMeta(meta) if !self.has_thread_id && !meta.id.is_empty() => {
+                self.session(*meta)
+            }
             RolloutPayload::SessionMeta(_) => {}
             RolloutPayload::TurnContext { model, cwd } => {
                 first(&mut self.head.model, model);
                 first(&mut self.head.cwd, cwd);
             }
             RolloutPayload::Event(ProtocolEvent::UserMessage { message }) => {
-                first(&mut self.head.prompt, Some(message).filter(|text| text.len() <= LONGEST_PROMPT));
+                first(&mut self.head.prompt, Some(message).filter(|text| text.len() <= MAX_PROMPT_BYTES));
             }
             RolloutPayload::Response(ResponseItem::UserText(text)) => {
                 let text = owned(text);
                 let is_context = text.starts_with('<') || text.starts_with("# AGENTS.md");
-                if self.told_prompt.is_none() && !is_context && text.len() <= LONGEST_PROMPT {
-                    self.told_prompt = Some(text);
+                if self.fallback_prompt.is_none() && !is_context && text.len() <= MAX_PROMPT_BYTES {
+                    self.fallback_prompt = Some(text);
                 }
             }
             RolloutPayload::Event(_) | RolloutPayload::Response(_) | RolloutPayload::Other { .. } => {}
@@ -121,7 +123,7 @@ impl RolloutReader {
     }
 
     fn session(&mut self, meta: SessionMeta<'_>) {
-        self.is_named = true;
+        self.has_thread_id = true;
         self.head.thread_id = owned(meta.id);
         let head = &mut self.head;
         for (slot, text) in [

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrappers_are_taken_off() {
+    fn shell_wrappers_are_removed() {
         for (line, script) in [
             ("/bin/bash -lc 'cargo test'", "cargo test"),
             ("bash -lc ls", "ls"),
@@ -201,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_taken_apart() {
-        let taken_apart = |script: &str| -> Vec<Vec<String>> {
+    fn scripts_are_split_into_pipelines() {
+        let joined_pipelines = |script: &str| -> Vec<Vec<String>> {
             let of = |pipeline: Pipeline| pipeline.0.iter().map(|words| words.join(" ")).collect();
             pipelines(script).into_iter().map(of).collect()
         };
@@ -214,7 +214,7 @@ mod tests {
             ("echo \"a\\\"b\" 'unclosed", vec![vec!["echo a\"b unclosed"]]),
             ("", vec![]),
         ] {
-            assert_eq!(taken_apart(script), expected, "{script}");
+            assert_eq!(joined_pipelines(script), expected, "{script}");
         }
     }
 

@@ -2,16 +2,16 @@
 
 mod recorded;
 
-use delegator_transcript::{Account, FoldOptions, Framer, Outcome, Report, TurnState};
+use delegator_transcript::{FoldOptions, Framer, LineSummarizer, Report, StreamOutcome, TurnState};
 use recorded::{all, is_protocol, read};
 
 /// The report after every line.
 fn reports(bytes: &[u8]) -> Vec<Report> {
     let options = FoldOptions { workdir: Some("/home/dev/project".into()), ..FoldOptions::default() };
-    let mut account = Account::new(options);
+    let mut account = LineSummarizer::new(options);
     let mut reports = Vec::new();
     Framer::default().push(bytes, |line| {
-        account.line(&line);
+        account.push_line(&line);
         reports.push(account.report());
     });
     reports
@@ -73,41 +73,41 @@ fn progress_never_goes_down_within_a_turn_and_is_100_only_at_its_end() {
 
 #[test]
 fn retries_are_not_activity_and_items_are() {
-    let mut account = Account::default();
+    let mut account = LineSummarizer::default();
     let mut active = Vec::new();
     Framer::default().push(&read("err500_then_ok.jsonl"), |line| {
-        let seen = account.line(&line);
-        assert!(seen.understood);
-        active.push(seen.is_activity);
+        let info = account.push_line(&line);
+        assert!(info.understood);
+        active.push(info.is_activity);
     });
     assert_eq!(active, [true, true, false, true, true]);
     assert!(account.thread_id().is_some());
 }
 
 #[test]
-fn folding_stored_lines_again_says_the_same() {
+fn folding_stored_lines_again_gives_the_same_report() {
     for (name, bytes) in all().into_iter().filter(|(name, _)| is_protocol(name)).take(10) {
         assert_eq!(reports(&bytes), reports(&bytes), "{name}");
     }
 }
 
 #[test]
-fn a_stream_that_goes_on_is_told_from_one_that_ended_early() {
-    let mut account = Account::default();
+fn a_running_stream_differs_from_an_interrupted_one() {
+    let mut account = LineSummarizer::default();
     Framer::default().push(&read("sigint_cmd.jsonl"), |line| {
-        account.line(&line);
+        account.push_line(&line);
     });
     let running = account.report();
     assert_eq!(running.turn, TurnState::Running);
     assert!(running.current_activity.is_some_and(|words| words.starts_with("Running ")));
     account.finish();
     let ended = account.report();
-    assert_eq!((ended.turn, ended.outcome), (TurnState::Interrupted, Outcome::Interrupted));
+    assert_eq!((ended.turn, ended.outcome), (TurnState::Interrupted, StreamOutcome::Interrupted));
     assert_eq!(ended.current_activity, None);
 }
 
 #[test]
-fn control_sequences_are_no_words() {
+fn control_sequences_are_removed_from_activities() {
     let stream = "{\"type\":\"turn.started\"}\n{\"type\":\"item.started\",\"item\":{\"id\":\"a\",\"type\":\"command_execution\",\"command\":\"\\u001b[31mecho\\u001b[0m hi\"}}\n";
     let last = reports(stream.as_bytes()).pop().and_then(|report| report.current_activity);
     assert_eq!(last.as_deref(), Some("Running echo hi"));

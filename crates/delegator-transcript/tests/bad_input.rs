@@ -5,8 +5,8 @@
 mod recorded;
 
 use delegator_transcript::{
-    Dialect, Effect, Event, FoldOptions, LineLimits, NormalizeOptions, Normalizer, Outcome, Report, Status,
-    Summarizer, ThreadEvent, decode_text,
+    Dialect, Effect, Event, FoldOptions, ItemStatus, LineLimits, NormalizeOptions, Normalizer, Report,
+    StreamOutcome, Summarizer, ThreadEvent, decode_text,
 };
 use proptest::prelude::*;
 use recorded::{all, normalize, summarize};
@@ -27,7 +27,7 @@ fn with_good_line_after(bad: &[u8]) -> Report {
 #[test]
 fn an_empty_stream_is_interrupted() {
     let report = summarize(b"");
-    assert_eq!((report.counts.lines, report.outcome, report.dialect), (0, Outcome::Interrupted, None));
+    assert_eq!((report.counts.lines, report.outcome, report.dialect), (0, StreamOutcome::Interrupted, None));
     assert_eq!((report.progress, report.current_activity), (None, None));
 }
 
@@ -82,7 +82,7 @@ fn null_is_the_same_as_absent() {
     let report = with_good_line_after(line.as_bytes());
     assert_eq!((report.commands.finished, report.commands.failed), (1, 0));
     let failed = with_good_line_after(br#"{"type":"turn.failed","error":null}"#);
-    assert_eq!(failed.outcome, Outcome::Failed { message: String::new() });
+    assert_eq!(failed.outcome, StreamOutcome::Failed { message: String::new() });
     with_good_line_after(br#"{"type":"turn.completed","usage":null}"#);
     with_good_line_after(br#"{"type":"thread.started","thread_id":null}"#);
 }
@@ -117,7 +117,7 @@ fn unknown_types_are_kept_and_counted_and_unknown_items_are_items() {
 }
 
 #[test]
-fn a_truncated_last_line_is_delivered_and_told() {
+fn a_truncated_last_line_is_delivered_and_reported() {
     let report = summarize(
         br#"{"type":"turn.started"}
 {"type":"item.completed","item":{"id":"item_0","type":"agent_mess"#,
@@ -167,7 +167,7 @@ fn an_over_long_line_is_still_understood() {
         let command = &report.commands.list[0];
         assert_eq!(
             (command.command.as_str(), command.status, command.exit_code),
-            ("make all", Status::Failed, Some(2))
+            ("make all", ItemStatus::Failed, Some(2))
         );
         assert!(command.output_head.starts_with("line \"quoted\" \u{1b}[0m\n"));
         assert!(command.output_tail.ends_with("\u{1b}[0m\nthe very end"), "{:?}", command.output_tail);
@@ -309,7 +309,7 @@ fn envelopes_of_other_programs_are_not_taken_for_codex() {
 }
 
 #[test]
-fn a_message_of_an_over_long_line_is_told_to_be_more_than_is_here() {
+fn a_message_of_an_over_long_line_is_marked_truncated() {
     let text = "0123456789".repeat(1_000);
     let line =
         format!(r#"{{"type":"item.completed","item":{{"id":"i","type":"agent_message","text":"{text}"}}}}"#);
@@ -321,7 +321,7 @@ fn a_message_of_an_over_long_line_is_told_to_be_more_than_is_here() {
 }
 
 #[test]
-fn a_stray_done_in_a_stream_of_001_decides_nothing() {
+fn a_stray_done_among_codex_exec_events_decides_nothing() {
     let failed = "{\"type\":\"turn.started\"}\n{\"type\":\"turn.failed\",\"error\":{\"message\":\"m\"}}\n{\"type\":\"done\"}\n";
-    assert_eq!(summarize(failed.as_bytes()).outcome, Outcome::Failed { message: "m".into() });
+    assert_eq!(summarize(failed.as_bytes()).outcome, StreamOutcome::Failed { message: "m".into() });
 }

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use delegator_transcript::{Dialect, NormalizeOptions, Outcome, TurnState};
+use delegator_transcript::{Dialect, NormalizeOptions, StreamOutcome, TurnState};
 use recorded::{normalize, normalized, summarize};
 use serde_json::json;
 
@@ -70,14 +70,14 @@ fn the_end_of_the_stream_is_judged_by_done_and_idle() {
     let message = r#"{"type":"agent_message","content":"hi"}"#;
     let (idle, done, odd) = (r#"{"type":"idle"}"#, r#"{"type":"done"}"#, "not json");
     let outcome = |stream: &[&str]| summarize(lines(stream).as_bytes()).outcome;
-    assert_eq!(outcome(&[message, done]), Outcome::Completed);
-    assert_eq!(outcome(&[message, idle]), Outcome::Completed);
-    assert_eq!(outcome(&[idle]), Outcome::Completed);
-    assert_eq!(outcome(&[message]), Outcome::Interrupted);
-    assert_eq!(outcome(&[message, idle, message]), Outcome::Interrupted);
+    assert_eq!(outcome(&[message, done]), StreamOutcome::Completed);
+    assert_eq!(outcome(&[message, idle]), StreamOutcome::Completed);
+    assert_eq!(outcome(&[idle]), StreamOutcome::Completed);
+    assert_eq!(outcome(&[message]), StreamOutcome::Interrupted);
+    assert_eq!(outcome(&[message, idle, message]), StreamOutcome::Interrupted);
     let report = summarize(lines(&[message, idle, odd]).as_bytes());
     assert!(!report.idle, "anything else clears the idle flag, also what is malformed");
-    assert_eq!(report.outcome, Outcome::Interrupted);
+    assert_eq!(report.outcome, StreamOutcome::Interrupted);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn every_line_of_the_literal_examples_is_known() {
 }
 
 #[test]
-fn an_error_of_any_type_is_a_failure_and_told_whole() {
+fn an_error_of_any_type_is_a_failure_and_reported_whole() {
     for (error, message) in [
         (r#"{"message":"m","code":1}"#, r#"{"message":"m","code":1}"#),
         ("[1,2]", "[1,2]"),
@@ -117,7 +117,7 @@ fn an_error_of_any_type_is_a_failure_and_told_whole() {
 }
 
 #[test]
-fn what_is_not_text_is_kept_as_json() {
+fn values_that_are_not_text_become_json_text() {
     for key in ["output", "content"] {
         let result = format!(r#"{{"type":"tool_result","call_id":"c1","{key}":{{"rows":[1, 2]}}}}"#);
         let item = &normalized(&lines(&[CALL, &result]))[2]["item"];
@@ -150,10 +150,10 @@ fn calls_without_an_id_are_not_one_call() {
 }
 
 #[test]
-fn what_the_user_said_is_not_what_the_agent_said_last() {
-    let said = r#"{"type":"agent_message","content":"answer","role":"assistant"}"#;
+fn user_messages_are_not_the_final_message() {
+    let assistant = r#"{"type":"agent_message","content":"answer","role":"assistant"}"#;
     let user = r#"{"type":"agent_message","role":"user","content":"question"}"#;
-    let report = summarize(lines(&[said, r#"{"type":"idle"}"#, user]).as_bytes());
+    let report = summarize(lines(&[assistant, r#"{"type":"idle"}"#, user]).as_bytes());
     assert_eq!(report.final_message.map(|message| message.text).as_deref(), Some("answer"));
     assert_eq!((report.turns, report.counts.events, report.idle), (1, 3, false));
 }

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use delegator_transcript::{MapWarning, NoPlace, NormalizeOptions, Outcome};
+use delegator_transcript::{MapWarning, NormalizeOptions, StreamOutcome, UnmappedReason};
 use recorded::{normalize, normalized, protocol, summarize};
 use serde_json::{Value, json};
 
@@ -255,7 +255,7 @@ fn deltas_approvals_review_mode_and_lists_are_ignored() {
     let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
     let (out, summary) = normalize(protocol(&messages).as_bytes(), NormalizeOptions::default());
     assert_eq!(out, "");
-    assert_eq!(summary.no_place.get(&NoPlace::Ignored), Some(&(ignored.len() as u64)));
+    assert_eq!(summary.no_place.get(&UnmappedReason::Ignored), Some(&(ignored.len() as u64)));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn turn_aborted_completes_the_plan_and_has_no_turn_end() {
         (&events[2]["type"], &events[2]["item"]["type"]),
         (&json!("item.completed"), &json!("todo_list"))
     );
-    assert_eq!(summarize(stream.as_bytes()).outcome, Outcome::Interrupted);
+    assert_eq!(summarize(stream.as_bytes()).outcome, StreamOutcome::Interrupted);
 }
 
 #[test]
@@ -288,14 +288,14 @@ fn item_ids_are_monotonic_and_unique() {
 }
 
 #[test]
-fn a_thing_told_by_event_and_by_item_is_emitted_once() {
+fn an_item_reported_by_event_and_by_turn_item_is_emitted_once() {
     let item = r#"{"type":"item_completed","item":{"type":"AgentMessage","id":"m","content":[{"type":"Text","text":"x"}]}}"#;
     assert_eq!(map(&[r#"{"type":"agent_message","message":"x"}"#, item]).len(), 1);
     assert_eq!(map(&[item, r#"{"type":"agent_message","message":"x"}"#]).len(), 1);
 }
 
 #[test]
-fn what_a_made_up_event_does_not_have_is_left_out() {
+fn missing_fields_of_synthesised_events_are_omitted() {
     let bare = r#"{"type":"mcp_tool_call_begin","call_id":"m","invocation":{"server":"s","tool":"t"}}"#;
     let item = json!({"id":"item_0","type":"mcp_tool_call","server":"s","tool":"t","status":"in_progress"});
     assert_eq!(map(&[bare]), [json!({"type":"item.started","item":item})]);
@@ -323,12 +323,12 @@ fn flat_token_counts_are_of_one_request_each_and_add_up() {
 }
 
 #[test]
-fn a_plan_does_not_leak_into_the_next_turn_when_no_end_was_told() {
+fn a_plan_does_not_leak_into_the_next_turn_without_a_turn_end() {
     let kinds = |stream: &str| -> Vec<(String, Value)> {
-        let told = |event: Value| {
+        let kind_and_id = |event: Value| {
             (event["type"].as_str().unwrap_or_default().to_owned(), event["item"]["id"].clone())
         };
-        normalized(stream).into_iter().map(told).collect()
+        normalized(stream).into_iter().map(kind_and_id).collect()
     };
     let expected = [
         ("turn.started", json!(null)),
@@ -340,8 +340,8 @@ fn a_plan_does_not_leak_into_the_next_turn_when_no_end_was_told() {
     .map(|(kind, id)| (kind.to_owned(), id));
     let start = r#"{"type":"task_started"}"#;
     assert_eq!(kinds(&protocol(&[start, &plan(false), start, &plan(true)])), expected);
-    let asked = r#"{"type":"user_message","message":"go on"}"#.to_owned();
-    let rollout: String = [&asked, &plan(false), &asked, &plan(true)]
+    let user_message = r#"{"type":"user_message","message":"go on"}"#.to_owned();
+    let rollout: String = [&user_message, &plan(false), &user_message, &plan(true)]
         .map(|message| format!("{{\"timestamp\":\"t\",\"type\":\"event_msg\",\"payload\":{message}}}\n"))
         .concat();
     assert_eq!(kinds(&rollout), expected);
@@ -369,7 +369,7 @@ fn a_result_that_is_not_wrapped_is_the_result() {
 }
 
 #[test]
-fn an_error_that_is_an_object_is_told_by_its_message_or_whole() {
+fn an_error_object_is_reported_by_its_message_or_whole() {
     for (error, message) in
         [(r#"{"code":1,"message":"why"}"#, "why"), (r#"{"code":1}"#, r#"{"code":1}"#), ("[1]", "[1]")]
     {
@@ -383,8 +383,8 @@ fn an_error_that_is_an_object_is_told_by_its_message_or_whole() {
 fn of_duplicate_keys_of_an_invocation_the_first_counts() {
     let begin = r#"{"type":"mcp_tool_call_begin","call_id":"m","invocation":{"server":"s","server":"S","tool":"t","tool":"T","arguments":1,"arguments":2},"invocation":{"server":"z"}}"#;
     let item = &map(&[begin])[0]["item"];
-    let told = (&item["server"], &item["tool"], &item["arguments"]);
-    assert_eq!(told, (&json!("s"), &json!("t"), &json!(1)));
+    let invocation = (&item["server"], &item["tool"], &item["arguments"]);
+    assert_eq!(invocation, (&json!("s"), &json!("t"), &json!(1)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use delegator_transcript::{Dialect, Event, NormalizeOptions, Outcome, TurnState, decode_text};
+use delegator_transcript::{Dialect, Event, NormalizeOptions, StreamOutcome, TurnState, decode_text};
 use recorded::{normalize, summarize};
 
 const TURN: [&str; 4] = [
@@ -34,9 +34,9 @@ fn a_stray_line_anywhere_changes_neither_turns_nor_verdict() {
             lines.insert(at, stray);
             let stream = lines.join("\n");
             let report = summarize(stream.as_bytes());
-            let told = (report.dialect, report.turns, report.turn, report.outcome);
-            let expected = (Some(Dialect::Thread), 1, TurnState::Completed, Outcome::Completed);
-            assert_eq!(told, expected, "{stray} at {at}");
+            let actual = (report.dialect, report.turns, report.turn, report.outcome);
+            let expected = (Some(Dialect::Thread), 1, TurnState::Completed, StreamOutcome::Completed);
+            assert_eq!(actual, expected, "{stray} at {at}");
             assert_eq!(report.counts.mixed_dialect, 1);
             let (out, _) = normalize(stream.as_bytes(), NormalizeOptions::default());
             assert_eq!(out.matches("turn.").count(), 2, "{out}");
@@ -45,19 +45,23 @@ fn a_stray_line_anywhere_changes_neither_turns_nor_verdict() {
 }
 
 #[test]
-fn a_line_that_says_nothing_of_the_dialect_does_not_decide_it() {
+fn an_ambiguous_first_line_does_not_decide_the_dialect() {
     for lead in [r#"{"type":"idle"}"#, r#"{"type":"done"}"#, r#"{"prompt":"p"}"#] {
         let stream = format!("{lead}\n{}", TURN.join("\n"));
         let report = summarize(stream.as_bytes());
-        assert_eq!((report.outcome, report.dialect), (Outcome::Completed, Some(Dialect::Thread)), "{lead}");
+        assert_eq!(
+            (report.outcome, report.dialect),
+            (StreamOutcome::Completed, Some(Dialect::Thread)),
+            "{lead}"
+        );
         assert_eq!((report.turns, report.counts.mixed_dialect), (1, 1));
         let cut = format!("{lead}\n{}", TURN[..3].join("\n"));
-        assert_eq!(summarize(cut.as_bytes()).outcome, Outcome::Interrupted, "{lead}");
+        assert_eq!(summarize(cut.as_bytes()).outcome, StreamOutcome::Interrupted, "{lead}");
     }
 }
 
 #[test]
-fn stray_lines_of_001_do_not_decide_other_streams() {
+fn stray_codex_exec_events_do_not_decide_other_streams() {
     let task =
         [r#"{"id":"0","msg":{"type":"task_started"}}"#, r#"{"id":"0","msg":{"type":"task_complete"}}"#];
     let idle = [r#"{"type":"agent_message","content":"m"}"#, r#"{"type":"idle"}"#];
@@ -66,11 +70,11 @@ fn stray_lines_of_001_do_not_decide_other_streams() {
         for stray in [TURN[1], TURN[3], failed] {
             for lines in [[own[0], stray, own[1]], [own[0], own[1], stray]] {
                 let report = summarize(lines.join("\n").as_bytes());
-                let told = (report.turns, report.turn);
-                assert_eq!(told, (1, TurnState::Completed), "{lines:?}");
+                let actual = (report.turns, report.turn);
+                assert_eq!(actual, (1, TurnState::Completed), "{lines:?}");
                 // Anything said clears the idle flag, and with it the end of a 003 stream.
                 let is_over = own == task || lines[2] == own[1];
-                assert_eq!(report.outcome == Outcome::Completed, is_over, "{lines:?}");
+                assert_eq!(report.outcome == StreamOutcome::Completed, is_over, "{lines:?}");
             }
         }
     }

@@ -29,9 +29,12 @@ fn an_over_long_message_of_any_dialect_has_a_mark_and_its_end() {
     ] {
         let (out, summary) = normalize(&line);
         let event: Value = serde_json::from_str(out.lines().last().expect("a line")).expect("JSON");
-        let told = event["item"]["text"].as_str().expect("text");
-        assert!(told.starts_with("the beginning 0123") && told.ends_with("89 é \"the end\""), "{told}");
-        let (head, rest) = told.split_once("\n... ").expect("a mark");
+        let shortened = event["item"]["text"].as_str().expect("text");
+        assert!(
+            shortened.starts_with("the beginning 0123") && shortened.ends_with("89 é \"the end\""),
+            "{shortened}"
+        );
+        let (head, rest) = shortened.split_once("\n... ").expect("a mark");
         let (left_out, tail) = rest.split_once(" bytes omitted ...\n").expect("a mark");
         let escaped = head.len() + tail.len() + 2 + left_out.parse::<usize>().expect("a number");
         assert_eq!((escaped, summary.shortened > 0), (text.len(), true));
@@ -55,11 +58,12 @@ fn an_over_long_unknown_line_is_passed_on_as_json_if_it_was_json() {
     {
         let line = format!(r#"{{"type":"{kind}","role":"user","stars":"{junk}","last":"end"}}"#);
         let (out, summary) = normalize(&line);
-        let told: Value = serde_json::from_str(&out).expect("JSON");
-        assert_eq!((&told["type"], &told["truncated"]), (&expected, &Value::Bool(true)));
-        assert_eq!(told["bytes"], line.len());
-        assert_eq!(told["omitted_bytes"], line.len() - 1024 - 256);
-        let (head, tail) = (told["head"].as_str().expect("text"), told["tail"].as_str().expect("text"));
+        let passed_on: Value = serde_json::from_str(&out).expect("JSON");
+        assert_eq!((&passed_on["type"], &passed_on["truncated"]), (&expected, &Value::Bool(true)));
+        assert_eq!(passed_on["bytes"], line.len());
+        assert_eq!(passed_on["omitted_bytes"], line.len() - 1024 - 256);
+        let (head, tail) =
+            (passed_on["head"].as_str().expect("text"), passed_on["tail"].as_str().expect("text"));
         assert!(line.starts_with(head) && line.ends_with(tail) && head.len() > 1000 && tail.len() > 250);
         assert_eq!((summary.lost_lines(), summary.shortened), (1, 1));
         assert_eq!(normalize(&out).0, out, "it is unknown again");

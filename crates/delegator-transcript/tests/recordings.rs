@@ -5,7 +5,7 @@
 mod recorded;
 
 use delegator_transcript::{
-    Dialect, FoldOptions, NoPlace, NormalizeOptions, Outcome, RolloutReader, TurnState, Usage,
+    Dialect, FoldOptions, NormalizeOptions, RolloutReader, StreamOutcome, TurnState, UnmappedReason, Usage,
 };
 use recorded::{all, is_protocol, normalize, normalized, read, summarize, summarize_with};
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn with_one_id(line: &str) -> String {
 }
 
 #[test]
-fn normalize_is_the_identity_on_001_but_for_the_second_id_of_web_searches() {
+fn normalize_changes_codex_exec_events_only_by_dropping_second_web_search_ids() {
     let mut second_ids = 0;
     for (name, bytes) in all() {
         if !is_protocol(&name) {
@@ -134,7 +134,7 @@ fn no_normalised_line_of_any_recording_has_a_key_twice() {
 }
 
 /// The types of 001 as it is written: what a literal reader accepts.
-fn is_literal_001(event: &Value) -> bool {
+fn is_documented_event(event: &Value) -> bool {
     let keys = |value: &Value, allowed: &[&str]| {
         value.as_object().is_some_and(|object| object.keys().all(|key| allowed.contains(&key.as_str())))
     };
@@ -166,13 +166,13 @@ fn is_literal_001(event: &Value) -> bool {
 }
 
 #[test]
-fn strict_writes_only_what_001_names() {
+fn strict_writes_only_documented_fields() {
     let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
     for (name, bytes) in all() {
         let (out, _) = normalize(&bytes, strict);
         for line in out.lines() {
             let event: Value = serde_json::from_str(line).expect("JSON");
-            assert!(is_literal_001(&event), "{name}: {line}");
+            assert!(is_documented_event(&event), "{name}: {line}");
         }
         let (again, _) = normalize(out.as_bytes(), strict);
         assert_eq!(again, out, "{name}: strict is the identity on what it wrote");
@@ -205,7 +205,7 @@ fn essence(stream: &[u8]) -> Vec<Value> {
 }
 
 #[test]
-fn a_session_file_tells_what_the_stream_of_the_same_run_told() {
+fn a_session_file_gives_the_same_items_as_the_stream_of_its_run() {
     let runs = [
         "plain",
         "shell_ok",
@@ -222,18 +222,18 @@ fn a_session_file_tells_what_the_stream_of_the_same_run_told() {
         "resume_9_fork",
     ];
     for run in runs {
-        let told = essence(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
+        let from_rollout = essence(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
         let streamed = essence(&read(&format!("rollouts/0.166.0.{run}.exec.jsonl")));
-        assert_eq!(told, streamed, "{run}");
+        assert_eq!(from_rollout, streamed, "{run}");
     }
 }
 
 #[test]
-fn older_session_files_tell_commands_patches_and_plans_too() {
+fn older_session_files_report_commands_patches_and_plans_too() {
     let report = summarize(&read("rollouts/0.44.0.shell_fail.rollout.jsonl"));
     let command = &report.commands.list[0];
     assert_eq!((command.command.as_str(), command.exit_code), ("echo oops >&2; exit 3", Some(3)));
-    assert_eq!(report.outcome, Outcome::NotAnnounced);
+    assert_eq!(report.outcome, StreamOutcome::NotAnnounced);
     assert_eq!(report.usage.map(|usage| usage.own.input_tokens), Some(200));
     let report = summarize(&read("rollouts/0.44.0.patch.rollout.jsonl"));
     assert_eq!(report.files.added.len() + report.files.modified.len() + report.files.deleted.len(), 0);
@@ -268,13 +268,13 @@ fn git_of_a_session_file_is_read() {
 #[test]
 fn streams_before_0_44_do_not_announce_an_end() {
     let report = summarize(&read("versions/0.40.0.plan.jsonl"));
-    assert_eq!((report.dialect, report.outcome), (Some(Dialect::Protocol), Outcome::NotAnnounced));
+    assert_eq!((report.dialect, report.outcome), (Some(Dialect::Protocol), StreamOutcome::NotAnnounced));
     assert_eq!(report.plan.iter().filter(|step| step.completed).count(), 3);
     assert_eq!(report.usage.map(|usage| usage.own.input_tokens), Some(400));
     assert_eq!(report.final_message.map(|message| message.text).as_deref(), Some("Plan finished."));
     let (_, summary) = normalize(&read("versions/0.40.0.plan.jsonl"), NormalizeOptions::default());
-    assert_eq!(summary.no_place.get(&NoPlace::Context), Some(&2));
-    assert_eq!(summary.no_place.get(&NoPlace::Held), Some(&4));
+    assert_eq!(summary.no_place.get(&UnmappedReason::Context), Some(&2));
+    assert_eq!(summary.no_place.get(&UnmappedReason::Held), Some(&4));
 }
 
 #[test]
@@ -295,11 +295,11 @@ fn the_verdict_of_every_recording_is_that_of_its_exit_code() {
         ("exec_review", "completed"),
     ] {
         let outcome = match summarize(&read(&format!("{name}.jsonl"))).outcome {
-            Outcome::Completed => "completed",
-            Outcome::Failed { message } if !message.is_empty() => "failed",
-            Outcome::Failed { .. } => "failed without a reason",
-            Outcome::Interrupted => "interrupted",
-            Outcome::NotAnnounced => "not announced",
+            StreamOutcome::Completed => "completed",
+            StreamOutcome::Failed { message } if !message.is_empty() => "failed",
+            StreamOutcome::Failed { .. } => "failed without a reason",
+            StreamOutcome::Interrupted => "interrupted",
+            StreamOutcome::NotAnnounced => "not announced",
         };
         assert_eq!(outcome, expected, "{name}");
     }
@@ -318,7 +318,7 @@ fn usage_of_a_resumed_thread_is_the_difference_to_what_it_had() {
 }
 
 #[test]
-fn items_told_again_after_a_cut_count_once() {
+fn items_repeated_after_a_reconnect_count_once() {
     let report = summarize(&read("drop_noterm.jsonl"));
     assert_eq!(report.repeated_items, 2);
     assert_eq!(report.counts.items.get("agent_message"), Some(&1));

@@ -5,7 +5,7 @@ mod recorded;
 use delegator_transcript::Report;
 use recorded::summarize;
 
-const CUT: &str = r#"{"type":"error","message":"Reconnecting... 1/5"}"#;
+const RECONNECT: &str = r#"{"type":"error","message":"Reconnecting... 1/5"}"#;
 
 fn completed(id: &str, item: &str) -> String {
     format!(r#"{{"type":"item.completed","item":{{"id":"{id}",{item}}}}}"#)
@@ -17,7 +17,7 @@ fn report(lines: &[&str]) -> Report {
 
 /// How many repeats there are when `second` follows `first` after a cut.
 fn repeats(first: &str, second: &str) -> u64 {
-    report(&[&completed("item_0", first), CUT, &completed("item_1", second)]).repeated_items
+    report(&[&completed("item_0", first), RECONNECT, &completed("item_1", second)]).repeated_items
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn only_the_very_same_item_is_a_repeat() {
 fn a_repeated_message_is_still_the_last_one() {
     let message = |id: &str, text: &str| completed(id, &format!(r#""type":"agent_message","text":"{text}""#));
     let report =
-        report(&[&message("item_0", "one"), &message("item_1", "two"), CUT, &message("item_2", "one")]);
+        report(&[&message("item_0", "one"), &message("item_1", "two"), RECONNECT, &message("item_2", "one")]);
     assert_eq!(report.repeated_items, 1);
     assert_eq!(report.final_message.map(|message| message.text).as_deref(), Some("one"));
 }

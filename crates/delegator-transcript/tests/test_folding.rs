@@ -89,7 +89,7 @@ fn a_suite_that_no_longer_builds_does_not_pass() {
 }
 
 #[test]
-fn asking_for_more_replaces_asking_for_less() {
+fn a_wider_run_replaces_a_narrower_one() {
     let report = tests(&[
         ("pytest tests/a.py", &pytest("1 failed, 2 passed", &["tests/a.py::x"]), 1),
         ("python -m pytest -q", &pytest("9 passed", &[]), 0),
@@ -103,7 +103,7 @@ fn asking_for_more_replaces_asking_for_less() {
 }
 
 #[test]
-fn asking_for_less_is_not_added_but_its_news_count() {
+fn a_narrower_run_only_updates_the_tests_it_names() {
     let all = cargo(&["a::one", "a::two"], &["b::three", "b::four"]);
     let report = tests(&[("cargo test", &all, 101), ("cargo test three", &cargo(&["b::three"], &[]), 0)]);
     assert_eq!(
@@ -142,7 +142,7 @@ fn different_tests_are_summed() {
 }
 
 #[test]
-fn runners_of_the_same_tests_are_one() {
+fn runners_of_the_same_tests_replace_each_other() {
     let nextest = "        PASS [   0.1s] (1/2) shop a::one\n     Summary [   0.1s] 2 tests run: 1 passed, 1 failed, 0 skipped\n        FAIL [   0.1s] (2/2) shop a::two\n";
     let report =
         tests(&[("cargo nextest run", nextest, 100), ("cargo test", &cargo(&["a::one", "a::two"], &[]), 0)]);
@@ -167,7 +167,7 @@ fn passing_counts_with_a_bad_exit_code_are_not_plain_success() {
 }
 
 #[test]
-fn a_declined_command_counts_not_at_all() {
+fn a_declined_command_does_not_count() {
     let line = json!({"type": "item.completed", "item": {"id": "item_0", "type": "command_execution",
         "command": "cargo test", "aggregated_output": cargo(&["a"], &[]), "exit_code": null, "status": "declined"}});
     let mut summarizer = Summarizer::default();
@@ -176,7 +176,7 @@ fn a_declined_command_counts_not_at_all() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_and_the_rest_is_counted() {
+fn lists_are_bounded_and_the_rest_is_counted() {
     let names: Vec<String> = (0..1_000).map(|n| format!("{}::{n}", "x".repeat(n))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let report = tests(&[("cargo test", &cargo(&[], &names), 101)]);

@@ -44,20 +44,20 @@ fn cases() -> Vec<(String, String, Value)> {
 }
 
 /// What is compared, in the words of the truth.
-fn read(report: &Report) -> Value {
-    let told = |tests: &delegator_transcript::TestReport| {
+fn test_results(report: &Report) -> Value {
+    let counts = |tests: &delegator_transcript::TestReport| {
         json!({"passed": tests.passed, "failed": tests.failed, "skipped": tests.skipped,
             "failed_tests": tests.failed_tests, "incomplete": tests.incomplete})
     };
-    report.tests.as_ref().map_or(Value::Null, told)
+    report.tests.as_ref().map_or(Value::Null, counts)
 }
 
 /// In which order failures are told differs from run to run.
-fn in_order(mut told: Value) -> Value {
-    if let Some(names) = told.pointer_mut("/failed_tests").and_then(Value::as_array_mut) {
+fn in_order(mut value: Value) -> Value {
+    if let Some(names) = value.pointer_mut("/failed_tests").and_then(Value::as_array_mut) {
         names.sort_by_key(Value::to_string);
     }
-    told
+    value
 }
 
 fn compare(what: &str, change: fn(&str) -> String) {
@@ -65,7 +65,7 @@ fn compare(what: &str, change: fn(&str) -> String) {
     for (name, output, truth) in cases() {
         let command = truth["command"].as_str().unwrap();
         let exit_code = truth["exit_code"].as_i64().unwrap();
-        let got = in_order(read(&report(command, &change(&output), exit_code, LineLimits::STANDARD)));
+        let got = in_order(test_results(&report(command, &change(&output), exit_code, LineLimits::STANDARD)));
         let expected = in_order(truth["expected"].clone());
         for field in ["passed", "failed", "skipped", "failed_tests", "incomplete"] {
             if got[field] != expected[field] {
@@ -77,7 +77,7 @@ fn compare(what: &str, change: fn(&str) -> String) {
 }
 
 #[test]
-fn every_runner_is_read_as_it_is() {
+fn recorded_outputs_of_every_runner_are_parsed() {
     compare("as recorded", str::to_owned);
 }
 
@@ -90,7 +90,7 @@ fn carriage_returns_and_other_text_around_it_change_nothing() {
 }
 
 #[test]
-fn a_summary_that_is_only_shown_is_no_run() {
+fn a_printed_log_is_not_a_test_run() {
     for (name, output, _) in cases() {
         for command in [
             "cat test.log",
@@ -109,7 +109,7 @@ fn a_summary_that_is_only_shown_is_no_run() {
 /// summary of its own, which only what stands before it gives away, and unittest, which counts failing subtests and
 /// needs its reports to see whose they are.
 #[test]
-fn what_is_cut_off_only_makes_less() {
+fn truncated_output_never_increases_counts() {
     for (name, output, truth) in cases() {
         if name == "cargo/nocapture-forged" || name.starts_with("unittest/") {
             continue;
@@ -118,7 +118,7 @@ fn what_is_cut_off_only_makes_less() {
         let lines: Vec<&str> = output.lines().collect();
         for at in (0..lines.len()).step_by(1 + lines.len() / 12) {
             for part in [lines[..at].join("\n"), lines[at..].join("\n")] {
-                let got = read(&report(&command, &part, 0, LineLimits::STANDARD));
+                let got = test_results(&report(&command, &part, 0, LineLimits::STANDARD));
                 for figure in ["passed", "failed", "skipped"] {
                     let (got, whole) = (got[figure].as_u64(), truth["expected"][figure].as_u64());
                     assert!(

@@ -14,34 +14,34 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 40;
 
 /// A program with pipes to talk through.
-struct Talk {
+struct Connection {
     child: Child,
-    answers: BufReader<ChildStdout>,
+    responses: BufReader<ChildStdout>,
 }
 
-impl Talk {
-    fn with(mut command: Command) -> Talk {
+impl Connection {
+    fn start(mut command: Command) -> Connection {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Talk { child, answers }
+        Connection { child, responses: answers }
     }
 
-    fn say(&mut self, message: &Value) {
+    fn send(&mut self, message: &Value) {
         let input = self.child.stdin.as_mut().unwrap();
         input.write_all(format!("{message}\n").as_bytes()).unwrap();
         input.flush().unwrap();
     }
 
-    fn line(&mut self) -> String {
+    fn read_line(&mut self) -> String {
         let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
+        self.responses.read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "it ended before it answered");
         line
     }
@@ -54,7 +54,7 @@ impl Talk {
     }
 
     /// Its input ends, and so does it.
-    fn end(mut self) {
+    fn close(mut self) {
         drop(self.child.stdin.take());
         self.child.wait().unwrap();
     }
@@ -67,11 +67,11 @@ fn initialize() -> Value {
 }
 
 /// A server that was greeted.
-fn greeted(stage: &Stage) -> (Talk, Duration) {
+fn initialized_server(stage: &Stage) -> (Connection, Duration) {
     let before = Instant::now();
-    let mut talk = Talk::with(stage.world.command(["serve"]));
-    talk.say(&initialize());
-    talk.line();
+    let mut talk = Connection::start(stage.world.command(["serve"]));
+    talk.send(&initialize());
+    talk.read_line();
     (talk, before.elapsed())
 }
 
@@ -81,12 +81,12 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 }
 
 fn server_memory(stage: &Stage) -> (u64, usize) {
-    let (mut talk, _) = greeted(stage);
-    talk.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    talk.say(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
-    let tools = talk.line().len();
+    let (mut talk, _) = initialized_server(stage);
+    talk.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    talk.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    let tools = talk.read_line().len();
     let memory = talk.memory();
-    talk.end();
+    talk.close();
     (memory, tools)
 }
 
@@ -97,23 +97,23 @@ fn node(script: &str) -> Command {
 }
 
 fn node_memory() -> u64 {
-    let mut talk = Talk::with(node("console.log('up'); process.stdin.resume()"));
-    talk.line();
+    let mut talk = Connection::start(node("console.log('up'); process.stdin.resume()"));
+    talk.read_line();
     let memory = talk.memory();
-    talk.end();
+    talk.close();
     memory
 }
 
 fn main() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let stage = Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), turn(&[]));
+    let stage = Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), successful_turn(&[]));
     // The first one makes the registry.
-    greeted(&stage).0.end();
+    initialized_server(&stage).0.close();
     let mut ours: Vec<Duration> = Vec::new();
     let mut nodes: Vec<Duration> = Vec::new();
     for _ in 0..ROUNDS {
-        let (talk, took) = greeted(&stage);
-        talk.end();
+        let (talk, took) = initialized_server(&stage);
+        talk.close();
         ours.push(took);
         let before = Instant::now();
         assert!(node("0").status().unwrap().success());

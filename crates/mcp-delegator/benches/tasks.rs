@@ -17,15 +17,15 @@ use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 60;
-const AT_ONCE: usize = 100;
+const CONCURRENT_TASKS: usize = 100;
 
-fn stage(steps: Value) -> World {
-    Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
-        .variable("MCP_DELEGATOR_MAX_CONCURRENT", &AT_ONCE.to_string())
+fn world_with_script(steps: Value) -> World {
+    Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", &CONCURRENT_TASKS.to_string())
         .world
 }
 
-fn until_there(path: &Path) -> Instant {
+fn wait_for_file(path: &Path) -> Instant {
     while !path.exists() {
         std::hint::spin_loop();
     }
@@ -38,7 +38,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 }
 
 fn submit_to_start() -> (f64, f64) {
-    let world = stage(
+    let world = world_with_script(
         json!([{"touch_file": "started"}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"turn_completed": {}}]),
     );
     world.run(["local", "run", "warm up"]);
@@ -53,7 +53,7 @@ fn submit_to_start() -> (f64, f64) {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            let took = until_there(&started) - before;
+            let took = wait_for_file(&started) - before;
             child.wait().unwrap();
             took
         })
@@ -62,7 +62,7 @@ fn submit_to_start() -> (f64, f64) {
 }
 
 fn end_to_waiter() -> (f64, f64) {
-    let world = stage(json!([
+    let world = world_with_script(json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"touch_file": "ready"}, {"delay_ms": 300},
         {"turn_completed": {}}, {"touch_file": "over"}
     ]));
@@ -79,7 +79,7 @@ fn end_to_waiter() -> (f64, f64) {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            let over = until_there(&world.project().join("over"));
+            let over = wait_for_file(&world.project().join("over"));
             waiter.wait().unwrap();
             over.elapsed()
         })
@@ -88,11 +88,11 @@ fn end_to_waiter() -> (f64, f64) {
 }
 
 /// Mean proportional memory of the supervisors of many tasks at once, in KiB.
-fn memory() -> u64 {
-    let world = stage(
+fn mean_supervisor_memory() -> u64 {
+    let world = world_with_script(
         json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "x"}, "silent"]),
     );
-    let ids: Vec<String> = (0..AT_ONCE)
+    let ids: Vec<String> = (0..CONCURRENT_TASKS)
         .map(|_| world.run(["local", "exec", "x"]).json()["data"]["task_id"].as_str().unwrap().to_owned())
         .collect();
     let mut sizes = Vec::new();
@@ -108,7 +108,7 @@ fn memory() -> u64 {
     for id in &ids {
         world.run(["local", "cancel", id]);
     }
-    assert_eq!(sizes.len(), AT_ONCE, "not all supervisors were there");
+    assert_eq!(sizes.len(), CONCURRENT_TASKS, "not all supervisors were there");
     sizes.iter().sum::<u64>() / sizes.len() as u64
 }
 
@@ -120,5 +120,8 @@ fn main() {
     println!("| what | p50 | p99 |\n|---|---|---|");
     println!("| CLI started → agent started | {start_50:.1} ms | {start_99:.1} ms |");
     println!("| agent's last act → waiter has answered and exited | {end_50:.1} ms | {end_99:.1} ms |");
-    println!("| memory of a supervisor (PSS, {AT_ONCE} at once) | {} KiB | |", memory());
+    println!(
+        "| memory of a supervisor (PSS, {CONCURRENT_TASKS} at once) | {} KiB | |",
+        mean_supervisor_memory()
+    );
 }

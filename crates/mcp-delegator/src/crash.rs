@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use delegator_domain::crash::{CrashPoint, arm, set_inherited};
+use delegator_domain::crash::{CrashPoint, set_crash_hook, set_inherited_variables};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::process::Process;
@@ -22,29 +22,31 @@ const CRASH_NOTE: &str = "MCP_DELEGATOR_CRASH_NOTE";
 const INHERIT: &str = "MCP_DELEGATOR_TEST_INHERIT";
 
 /// Arms the point that is asked for, if one is.
-pub fn arm_as_asked(process: &Process) {
-    pass_on(process);
-    let Some(asked) = process.variable(CRASH_AT) else { return };
-    let (name, time) = asked.split_once('*').unwrap_or((asked, "1"));
-    let (Some(wanted), Ok(time)) = (CrashPoint::named(name), time.parse::<u32>()) else { return };
+pub fn arm_from_environment(process: &Process) {
+    inherit_variables(process);
+    let Some(requested) = process.variable(CRASH_AT) else { return };
+    let (name, occurrence) = requested.split_once('*').unwrap_or((requested, "1"));
+    let (Some(wanted), Ok(occurrence)) = (CrashPoint::from_name(name), occurrence.parse::<u32>()) else {
+        return;
+    };
     let note = process.variable(CRASH_NOTE).map(PathBuf::from);
-    let met = AtomicU32::new(0);
-    arm(Box::new(move |point| {
-        if point == wanted && met.fetch_add(1, Ordering::Relaxed) + 1 == time {
+    let hits = AtomicU32::new(0);
+    set_crash_hook(Box::new(move |point| {
+        if point == wanted && hits.fetch_add(1, Ordering::Relaxed) + 1 == occurrence {
             if let Some(note) = &note {
-                let told = std::fs::OpenOptions::new().append(true).create(true).open(note);
-                let _ = told.and_then(|mut file| file.write_all(format!("{}\n", wanted.name()).as_bytes()));
+                let opened = std::fs::OpenOptions::new().append(true).create(true).open(note);
+                let _ = opened.and_then(|mut file| file.write_all(format!("{}\n", wanted.name()).as_bytes()));
             }
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }));
 }
 
-fn pass_on(process: &Process) {
+fn inherit_variables(process: &Process) {
     let listed = process.variable(INHERIT).unwrap_or_default().split(',');
     let names = listed.chain([CRASH_AT, CRASH_NOTE, INHERIT]);
     let find = |name: &str| {
         process.environment.get_key_value(OsStr::new(name)).map(|(name, value)| (name.clone(), value.clone()))
     };
-    set_inherited(names.filter_map(find).collect());
+    set_inherited_variables(names.filter_map(find).collect());
 }

@@ -69,7 +69,7 @@ impl Template {
         ALL.iter().find(|template| template.name == name)
     }
 
-    pub fn of_stack(stack: &str) -> Option<&'static Template> {
+    pub fn for_stack(stack: &str) -> Option<&'static Template> {
         ALL.iter().find(|template| template.stack == Some(stack))
     }
 

@@ -18,29 +18,29 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Completion, Outcome, Parting, WayBack};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
 use crate::presentation::Presentation;
 use crate::stdout::Printer;
 
 /// How long a second Ctrl-C means "cancel it".
-const SECOND_THOUGHTS: Duration = Duration::from_secs(2);
+const CANCEL_WINDOW: Duration = Duration::from_secs(2);
 
 /// The task a call stays with, while it does.
 #[derive(Debug, Clone, Default)]
-pub struct Attachment(Arc<Mutex<Option<Attached>>>);
+pub struct Attachment(Arc<Mutex<Option<AttachedTask>>>);
 
 #[derive(Debug, Clone)]
-pub struct Attached {
+pub struct AttachedTask {
     pub engine: Engine,
-    pub way_back: WayBack,
+    pub reattach: WaitHint,
     /// How long ending it may take.
-    pub patience: Duration,
+    pub cancel_timeout: Duration,
     /// What shows how far it is.
     pub bar: ProgressBar,
 }
 
-impl Attached {
+impl AttachedTask {
     /// Leaves the line to what is said next, for good: whoever waits for the task still draws.
     fn erase_bar(&self) {
         self.bar.finish_and_clear();
@@ -49,29 +49,29 @@ impl Attached {
 }
 
 impl Attachment {
-    pub fn set(&self, attached: Option<Attached>) {
+    pub fn set(&self, attached: Option<AttachedTask>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = attached;
     }
 
-    fn get(&self) -> Option<Attached> {
+    fn get(&self) -> Option<AttachedTask> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Everything a last word needs.
 #[derive(Clone)]
-struct LastWord<F> {
+struct FinalOutput<F> {
     printer: Arc<Printer>,
     presentation: Presentation,
-    outcome_of: F,
+    to_outcome: F,
 }
 
-impl<F: Fn(Answer) -> Outcome> LastWord<F> {
-    fn say(&self, answer: Answer) -> ! {
-        let outcome = (self.outcome_of)(answer);
-        let texts = self.presentation.texts(&outcome);
+impl<F: Fn(CommandOutput) -> Outcome> FinalOutput<F> {
+    fn print_and_exit(&self, answer: CommandOutput) -> ! {
+        let outcome = (self.to_outcome)(answer);
+        let texts = self.presentation.render(&outcome);
         // Whether it could be written or not: there is nobody left to tell.
-        let _ = self.printer.answer(&texts.answer);
+        let _ = self.printer.print_final(&texts.body);
         for remark in &texts.remarks {
             self.printer.remark(remark);
         }
@@ -84,68 +84,76 @@ pub fn watch(
     printer: Arc<Printer>,
     presentation: Presentation,
     attachment: Attachment,
-    outcome_of: impl Fn(Answer) -> Outcome + Clone + Send + 'static,
+    to_outcome: impl Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
 ) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let last_word = LastWord { printer, presentation, outcome_of };
+    let final_output = FinalOutput { printer, presentation, to_outcome };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut second: Option<Sender<()>> = None;
+        let mut cancel_sender: Option<Sender<()>> = None;
         for signal in signals.forever() {
-            match (signal, attachment.get(), &second) {
-                (SIGINT, Some(attached), None) => second = Some(let_go(last_word.clone(), attached)),
+            match (signal, attachment.get(), &cancel_sender) {
+                (SIGINT, Some(attached), None) => {
+                    cancel_sender = Some(detach(final_output.clone(), attached))
+                }
                 // The thread that waits for it does the rest.
                 (SIGINT, Some(_), Some(second)) => drop(second.send(())),
                 (SIGTERM, Some(attached), _) => {
                     attached.erase_bar();
-                    last_word.say(ended_alone(&attached.way_back).into())
+                    final_output.print_and_exit(terminated_error(&attached.reattach).into())
                 }
-                (SIGTERM, None, _) => last_word.say(cancelled(ErrorCode::Terminated, "SIGTERM")),
-                _ => last_word.say(cancelled(ErrorCode::Interrupted, "SIGINT")),
+                (SIGTERM, None, _) => {
+                    final_output.print_and_exit(cancelled_by(ErrorCode::Terminated, "SIGTERM"))
+                }
+                _ => final_output.print_and_exit(cancelled_by(ErrorCode::Interrupted, "SIGINT")),
             }
         }
     })?;
     Ok(())
 }
 
-fn cancelled(code: ErrorCode, signal: &str) -> Answer {
+fn cancelled_by(code: ErrorCode, signal: &str) -> CommandOutput {
     AppError::new(code, format!("Cancelled by {signal}.")).into()
 }
 
 /// The call is ended, and not what it stayed with.
-fn ended_alone(way_back: &WayBack) -> AppError {
-    let words = format!("This command was ended by SIGTERM; task {} goes on.", way_back.task);
-    way_back.told_with(AppError::new(ErrorCode::Terminated, words))
+fn terminated_error(reattach: &WaitHint) -> AppError {
+    let message = format!("This command was ended by SIGTERM; task {} goes on.", reattach.task);
+    reattach.attach_to(AppError::new(ErrorCode::Terminated, message))
 }
 
 /// Says how to come back, and waits for second thoughts.
-fn let_go<F>(last_word: LastWord<F>, attached: Attached) -> Sender<()>
+fn detach<F>(final_output: FinalOutput<F>, attached: AttachedTask) -> Sender<()>
 where
-    F: Fn(Answer) -> Outcome + Clone + Send + 'static,
+    F: Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
 {
-    let (second, again) = channel();
-    let WayBack { task, command } = &attached.way_back;
-    let words = format!(
+    let (cancel_sender, cancel_receiver) = channel();
+    let WaitHint { task, command } = &attached.reattach;
+    let message = format!(
         "Let go of {task}; it runs on. Come back with: {command}\nCtrl-C again within 2 s cancels it."
     );
-    attached.bar.suspend(|| last_word.printer.remark(&words));
-    std::thread::spawn(move || match again.recv_timeout(SECOND_THOUGHTS) {
+    attached.bar.suspend(|| final_output.printer.remark(&message));
+    std::thread::spawn(move || match cancel_receiver.recv_timeout(CANCEL_WINDOW) {
         Ok(()) => {
-            let task = &attached.way_back.task;
-            let told = attached.engine.cancel(task, Some("Ctrl-C"), attached.patience);
-            let words = match told {
+            let task = &attached.reattach.task;
+            let result = attached.engine.cancel(task, Some("Ctrl-C"), attached.cancel_timeout);
+            let message = match result {
                 Ok(_) => format!("Task {task} was cancelled."),
                 Err(error) => format!("Task {task} could not be cancelled: {error}"),
             };
             attached.erase_bar();
-            last_word
-                .say(AppError::new(ErrorCode::Interrupted, words).context("task_id", task.as_str()).into())
+            final_output.print_and_exit(
+                AppError::new(ErrorCode::Interrupted, message).context("task_id", task.as_str()).into(),
+            )
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let task = attached.way_back.task.as_str();
+            let task = attached.reattach.task.as_str();
             let data = json!({"task_id": task, "state": "working", "accepted": true});
             attached.erase_bar();
-            last_word.say(Answer::new(Completion::Incomplete(data, Parting::LetGo(attached.way_back))))
+            final_output.print_and_exit(CommandOutput::new(Completion::Incomplete(
+                data,
+                IncompleteReason::Detached(attached.reattach),
+            )))
         }
     });
-    second
+    cancel_sender
 }

@@ -15,7 +15,7 @@ use crate::stdout::Printer;
 pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::builder().parse(filter).map_err(|error| error.to_string())?;
     let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(ToPrinter(Arc::clone(printer)));
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(PrinterWriter(Arc::clone(printer)));
     // Only one subscriber can be set; in a process that has one already (a test) the first one stays.
     let _ = match format {
         LogFormat::Json => builder.json().with_ansi(false).try_init(),
@@ -25,36 +25,36 @@ pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<
 }
 
 /// Words for whoever watches stderr, in the form of the lines around them. They are told whatever the filter says.
-pub fn announcement(words: &str, format: LogFormat) -> String {
+pub fn announcement(message: &str, format: LogFormat) -> String {
     match format {
-        LogFormat::Text => words.to_owned(),
+        LogFormat::Text => message.to_owned(),
         LogFormat::Json => json!({
             "timestamp": Timestamp::now().to_string(),
             "level": "INFO",
-            "fields": {"message": words},
+            "fields": {"message": message},
             "target": module_path!(),
         })
         .to_string(),
     }
 }
 
-struct ToPrinter(Arc<Printer>);
+struct PrinterWriter(Arc<Printer>);
 
-impl<'a> MakeWriter<'a> for ToPrinter {
-    type Writer = Line;
+impl<'a> MakeWriter<'a> for PrinterWriter {
+    type Writer = BufferedLine;
 
-    fn make_writer(&'a self) -> Line {
-        Line { printer: Arc::clone(&self.0), text: Vec::new() }
+    fn make_writer(&'a self) -> BufferedLine {
+        BufferedLine { printer: Arc::clone(&self.0), text: Vec::new() }
     }
 }
 
 /// One event, held until it is whole: a secret must not slip through between two writes.
-struct Line {
+struct BufferedLine {
     printer: Arc<Printer>,
     text: Vec<u8>,
 }
 
-impl io::Write for Line {
+impl io::Write for BufferedLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -65,7 +65,7 @@ impl io::Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for BufferedLine {
     fn drop(&mut self) {
         self.printer.remark(&String::from_utf8_lossy(&self.text));
     }

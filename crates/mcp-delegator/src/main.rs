@@ -3,11 +3,12 @@
 use mcp_delegator::process::Process;
 
 /// The first descriptor that is not a standard stream.
-const FIRST_BEYOND_STDIO: i32 = 3;
+const FIRST_NON_STDIO_FD: i32 = 3;
 
 fn main() -> std::process::ExitCode {
     // Tasks outlive whoever asks for them: what the caller has open, a lock or a pipe perhaps, is not theirs to hold.
-    close_fds::set_fds_cloexec(FIRST_BEYOND_STDIO, &[]);
+    close_fds::set_fds_cloexec(FIRST_NON_STDIO_FD, &[]);
     let process = Process::current();
-    mcp_delegator::other_lives::live(&process).unwrap_or_else(|| mcp_delegator::run::run(process).into())
+    mcp_delegator::internal_modes::run_if_requested(&process)
+        .unwrap_or_else(|| mcp_delegator::run::run(process).into())
 }

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::fault::{AppError, ErrorCode, ExitCode};
-use crate::registry::{Category, CommandSpec, PROGRAM, Shape};
-use crate::requests::page::place_cursor;
+use crate::error::{AppError, ErrorCode, ExitCode};
+use crate::requests::page::position_cursor;
+use crate::spec::{Category, CommandSpec, PROGRAM, Shape};
 use crate::views::shell_word;
 
 /// Something the caller should know although the command did what it was asked.
@@ -42,7 +42,7 @@ pub struct Page {
 
 /// What a reader counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum SizeUnit {
     Bytes,
     Characters,
 }
@@ -50,8 +50,8 @@ pub enum Unit {
 /// The answer was larger than the caller takes, and was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncation {
-    pub most: usize,
-    pub unit: Unit,
+    pub max_size: usize,
+    pub unit: SizeUnit,
     /// Of the whole text.
     pub original_size: usize,
 }
@@ -64,48 +64,48 @@ pub struct ChildExit {
 
 /// A task that goes on without the call, and the command that comes back to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WayBack {
+pub struct WaitHint {
     pub task: TaskId,
     pub command: String,
 }
 
-impl WayBack {
-    pub fn to(task: &TaskId) -> WayBack {
-        WayBack { task: task.clone(), command: format!("{PROGRAM} local wait {task}") }
+impl WaitHint {
+    pub fn for_task(task: &TaskId) -> WaitHint {
+        WaitHint { task: task.clone(), command: format!("{PROGRAM} local wait {task}") }
     }
 
     /// The same, where the task is kept in a place of its own.
-    pub fn into_state_dir(task: &TaskId, state_dir: &Path) -> WayBack {
-        let command = WayBack::to(task).command;
+    pub fn in_state_dir(task: &TaskId, state_dir: &Path) -> WaitHint {
+        let command = WaitHint::for_task(task).command;
         let state_dir = shell_word(&state_dir.to_string_lossy());
-        WayBack { task: task.clone(), command: format!("MCP_DELEGATOR_HOME={state_dir} {command}") }
+        WaitHint { task: task.clone(), command: format!("MCP_DELEGATOR_HOME={state_dir} {command}") }
     }
 
     /// An error about the task, with the way back to it.
-    pub fn told_with(&self, error: AppError) -> AppError {
+    pub fn attach_to(&self, error: AppError) -> AppError {
         error.context("task_id", self.task.as_str()).suggest(format!("Come back with: {}", self.command))
     }
 }
 
 /// How a call and its work parted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parting {
+pub enum IncompleteReason {
     /// The call's own time ran out. Without a way back the same call goes on waiting.
-    TimeIsUp(Option<WayBack>),
+    CallExpired(Option<WaitHint>),
     /// Whoever called let go of the task.
-    LetGo(WayBack),
+    Detached(WaitHint),
 }
 
-impl Parting {
-    fn told(&self) -> AppError {
+impl IncompleteReason {
+    fn to_error(&self) -> AppError {
         let words = "The time for this call ran out; the work goes on.";
         let time_is_up = AppError::new(ErrorCode::Incomplete, words);
         match self {
-            Parting::TimeIsUp(Some(way_back)) => way_back.told_with(time_is_up),
-            Parting::TimeIsUp(None) => time_is_up.suggest("Call again to go on waiting."),
-            Parting::LetGo(way_back) => {
+            IncompleteReason::CallExpired(Some(way_back)) => way_back.attach_to(time_is_up),
+            IncompleteReason::CallExpired(None) => time_is_up.suggest("Call again to go on waiting."),
+            IncompleteReason::Detached(way_back) => {
                 let words = format!("Let go of task {}; it goes on.", way_back.task);
-                way_back.told_with(AppError::new(ErrorCode::Incomplete, words))
+                way_back.attach_to(AppError::new(ErrorCode::Incomplete, words))
             }
         }
     }
@@ -117,7 +117,7 @@ pub enum Completion {
     /// A batch of which at least one item failed and at least one did not.
     Partial(Value),
     /// The call is over; the work goes on.
-    Incomplete(Value, Parting),
+    Incomplete(Value, IncompleteReason),
     NotModified,
     /// The failure, and the payload a command declares for this case.
     Failed(Box<AppError>, Option<Value>),
@@ -148,26 +148,26 @@ impl Completion {
 
 /// How to go on after each item of a list, so that one that was cut short loses nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trail {
+pub struct ListCursors {
     /// The list's name in the data.
     pub list: &'static str,
     /// Where each of its items stands.
-    pub places: Vec<i64>,
+    pub positions: Vec<i64>,
     /// What the cursors belong to.
-    pub question: Value,
+    pub query: Value,
 }
 
-impl Trail {
+impl ListCursors {
     /// The cursor that leads on, if only so many items are shown.
-    pub fn after(&self, shown: usize) -> Option<String> {
-        let last = shown.checked_sub(1).filter(|_| shown < self.places.len())?;
-        self.places.get(last).map(|place| place_cursor(*place, &self.question))
+    pub fn cursor_after(&self, shown: usize) -> Option<String> {
+        let last = shown.checked_sub(1).filter(|_| shown < self.positions.len())?;
+        self.positions.get(last).map(|place| position_cursor(*place, &self.query))
     }
 }
 
 /// What a handler says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct CommandOutput {
     pub completion: Completion,
     /// The command's own format, for commands that write one.
     pub raw: Option<String>,
@@ -175,7 +175,7 @@ pub struct Answer {
     pub facts: Map<String, Value>,
     pub warnings: Vec<Warning>,
     pub page: Option<Page>,
-    pub trail: Option<Trail>,
+    pub list_cursors: Option<ListCursors>,
     pub child: Option<ChildExit>,
     /// One line for a person, where the data alone does not say it.
     pub message: Option<String>,
@@ -183,15 +183,15 @@ pub struct Answer {
     pub shape: Option<Shape>,
 }
 
-impl Answer {
+impl CommandOutput {
     pub fn new(completion: Completion) -> Self {
-        Answer {
+        CommandOutput {
             completion,
             raw: None,
             facts: Map::new(),
             warnings: Vec::new(),
             page: None,
-            trail: None,
+            list_cursors: None,
             child: None,
             message: None,
             shape: None,
@@ -199,7 +199,7 @@ impl Answer {
     }
 
     pub fn done(data: Value) -> Self {
-        Answer::new(Completion::Done(data))
+        CommandOutput::new(Completion::Done(data))
     }
 
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
@@ -213,9 +213,9 @@ impl Answer {
     }
 }
 
-impl From<AppError> for Answer {
+impl From<AppError> for CommandOutput {
     fn from(error: AppError) -> Self {
-        Answer::new(Completion::Failed(Box::new(error), None))
+        CommandOutput::new(Completion::Failed(Box::new(error), None))
     }
 }
 
@@ -227,13 +227,13 @@ pub struct Outcome {
     pub emitted: Timestamp,
     pub duration: Duration,
     pub request_id: Uuid,
-    pub answer: Answer,
+    pub output: CommandOutput,
     pub truncated: Option<Truncation>,
 }
 
 impl Outcome {
     pub fn exit(&self) -> ExitCode {
-        match &self.answer.completion {
+        match &self.output.completion {
             Completion::Done(_) | Completion::NotModified => ExitCode::Success,
             Completion::Partial(_) => ExitCode::PartialFailure,
             Completion::Incomplete(..) => ExitCode::Incomplete,
@@ -243,7 +243,7 @@ impl Outcome {
 
     /// The payload of a success.
     pub fn data(&self) -> Option<&Value> {
-        match &self.answer.completion {
+        match &self.output.completion {
             Completion::Done(data) => Some(data),
             Completion::Partial(_)
             | Completion::Incomplete(..)
@@ -254,7 +254,7 @@ impl Outcome {
 
     /// The payload that comes along although the command did not simply succeed.
     pub fn failure_data(&self) -> Option<&Value> {
-        match &self.answer.completion {
+        match &self.output.completion {
             Completion::Partial(data)
             | Completion::Incomplete(data, _)
             | Completion::Failed(_, Some(data)) => Some(data),
@@ -265,7 +265,7 @@ impl Outcome {
     /// The error as tools say it. A wait that ran out and a batch that went half well are answers there: hosts give up
     /// after a minute, so expiry is the ordinary case. So is a run that somebody cancelled: it ended as they wished.
     pub fn tool_error(&self) -> Option<AppError> {
-        match &self.answer.completion {
+        match &self.output.completion {
             Completion::Failed(error, Some(_))
                 if error.code == ErrorCode::Interrupted
                     && self.command.category == Category::ExecutionAck =>
@@ -282,13 +282,13 @@ impl Outcome {
 
     /// The error as every vocabulary that has no gentler word must say it.
     pub fn error(&self) -> Option<AppError> {
-        match &self.answer.completion {
+        match &self.output.completion {
             Completion::Done(_) | Completion::NotModified => None,
             Completion::Partial(_) => Some(AppError::new(
                 ErrorCode::PartialFailure,
                 "Some of the items failed; the others were done.",
             )),
-            Completion::Incomplete(_, parting) => Some(parting.told()),
+            Completion::Incomplete(_, parting) => Some(parting.to_error()),
             Completion::Failed(error, _) => Some(AppError::clone(error)),
         }
     }

@@ -2,20 +2,20 @@
 
 use std::io::Read;
 
-use delegator_domain::names;
+use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
 use crate::cli::globals::Format;
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::registry::CommandSpec;
-use crate::requests::{FORMAT, OPTIONS, given_twice, snake_case};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::requests::{FORMAT, OPTIONS, duplicate_input, snake_case};
+use crate::spec::CommandSpec;
 
 /// The longest input we take: far above any legal call, far below what would hurt.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Reads `--input-json` and lets the flags given beside it win.
-pub fn merged(source: &str, flags: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
-    let mut object = parsed(source, &read(source)?)?;
+pub fn merge_input_json(source: &str, flags: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
+    let mut object = parse_object(source, &read(source)?)?;
     drop_overridden(&mut object, &flags);
     if let Some(Value::Object(options)) = object.get_mut(OPTIONS) {
         drop_overridden(options, &flags);
@@ -33,24 +33,24 @@ fn read(source: &str) -> Result<String, AppError> {
         return read_stdin();
     }
     let unreadable = |error: &std::io::Error| {
-        let words = format!("cannot be read: {error}");
-        let problem = Problem::new(ErrorCode::InvalidValue, "--input-json", words).value(source.into());
-        AppError::of_problems(vec![problem])
+        let message = format!("cannot be read: {error}");
+        let problem = Problem::new(ErrorCode::InvalidValue, "--input-json", message).value(source.into());
+        AppError::from_problems(vec![problem])
     };
     let file = std::fs::File::open(source).map_err(|error| unreadable(&error))?;
-    bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))
+    read_bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))
 }
 
 /// All of standard input as text.
 pub fn read_stdin() -> Result<String, AppError> {
     tracing::debug!("reading standard input");
-    bounded(std::io::stdin().lock(), "standard input").map_err(|error| {
-        error.unwrap_or_else(|error| crate::fault::io_error("Reading standard input", &error))
+    read_bounded(std::io::stdin().lock(), "standard input").map_err(|error| {
+        error.unwrap_or_else(|error| crate::error::io_error("Reading standard input", &error))
     })
 }
 
 /// An inner error is the reader's, an outer one is ours.
-fn bounded(reader: impl Read, name: &str) -> Result<String, Result<AppError, std::io::Error>> {
+fn read_bounded(reader: impl Read, name: &str) -> Result<String, Result<AppError, std::io::Error>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Err)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -63,7 +63,7 @@ fn bounded(reader: impl Read, name: &str) -> Result<String, Result<AppError, std
         .map_err(|_| Ok(AppError::new(ErrorCode::InvalidJson, format!("{name} is not valid UTF-8."))))
 }
 
-fn parsed(source: &str, text: &str) -> Result<Map<String, Value>, AppError> {
+fn parse_object(source: &str, text: &str) -> Result<Map<String, Value>, AppError> {
     let name = if source == "-" { "standard input" } else { source };
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(object)) => Ok(object),
@@ -83,17 +83,18 @@ pub fn take_format(
     known: &[Format],
     problems: &mut Vec<Problem>,
 ) -> Option<Format> {
-    let outside = object.shift_remove(FORMAT).filter(|value| !value.is_null());
+    let top_level = object.shift_remove(FORMAT).filter(|value| !value.is_null());
     let options = object.get_mut(OPTIONS).and_then(Value::as_object_mut);
-    let inside = options.and_then(|options| options.shift_remove(FORMAT)).filter(|value| !value.is_null());
-    if outside.is_some() && inside.is_some() {
-        problems.push(given_twice(FORMAT, FORMAT, &format!("{OPTIONS}.{FORMAT}")));
+    let in_options =
+        options.and_then(|options| options.shift_remove(FORMAT)).filter(|value| !value.is_null());
+    if top_level.is_some() && in_options.is_some() {
+        problems.push(duplicate_input(FORMAT, FORMAT, &format!("{OPTIONS}.{FORMAT}")));
     }
-    let value = outside.or(inside)?;
+    let value = top_level.or(in_options)?;
     let format = value.as_str().and_then(Format::named).filter(|format| known.contains(format));
     if format.is_none() {
         let names: Vec<&str> = known.iter().map(|format| format.name()).collect();
-        let nearest = value.as_str().and_then(|typed| names::nearest(typed, names.iter().copied()));
+        let nearest = value.as_str().and_then(|typed| similar_names::nearest(typed, names.iter().copied()));
         problems.push(
             Problem::new(ErrorCode::InvalidValue, FORMAT, format!("must be one of {}", names.join(", ")))
                 .value(value)
@@ -107,18 +108,18 @@ pub fn take_format(
 /// be read once, so the object cannot come from there too.
 pub fn fill_from_stdin(
     spec: &CommandSpec,
-    words: &mut Map<String, Value>,
+    args: &mut Map<String, Value>,
     input_json: Option<&str>,
 ) -> Result<Option<Problem>, AppError> {
     for property in spec.inputs().properties.into_iter().filter(|property| property.stdin) {
-        if words.get(&property.name).and_then(Value::as_str) != Some("-") {
+        if args.get(&property.name).and_then(Value::as_str) != Some("-") {
             continue;
         }
         if input_json == Some("-") {
-            let words = "cannot come from standard input together with --input-json -";
-            return Ok(Some(Problem::new(ErrorCode::InvalidValue, property.name, words)));
+            let message = "cannot come from standard input together with --input-json -";
+            return Ok(Some(Problem::new(ErrorCode::InvalidValue, property.name, message)));
         }
-        words.insert(property.name, read_stdin()?.into());
+        args.insert(property.name, read_stdin()?.into());
     }
     Ok(None)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use delegator_config::{Config, ConfigError, Sources};
 use delegator_domain::redact::Redactor;
-use delegator_engine::Shelf;
+use delegator_engine::ConnectionPool;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -18,16 +18,16 @@ use uuid::Uuid;
 use crate::cli::argv::{self, Invocation};
 use crate::cli::globals::{Format, Globals};
 use crate::commands;
-use crate::fault::{AppError, ErrorCode, ExitCode, Problem, io_error};
-use crate::fitting::{Room, fitting};
+use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::interrupt::{self, Attachment};
-use crate::outcome::{Answer, Completion, Outcome, Unit, Warning};
-use crate::presentation::{Presentation, Texts};
+use crate::outcome::{CommandOutput, Completion, Outcome, SizeUnit, Warning};
+use crate::presentation::{Presentation, RenderedOutput};
 use crate::process::Process;
-use crate::registry::{Circumstances, CommandSpec, ROOT};
 use crate::screen::Screen;
-use crate::stdout::{Printer, Written};
-use crate::views::{cap, fields};
+use crate::spec::{CommandSpec, PreflightContext, ROOT};
+use crate::stdout::{Printer, WriteResult};
+use crate::truncate::{SizeLimit, truncate_to_fit};
+use crate::views::{fields, truncate_apply};
 use crate::{logging, payload, requests};
 
 /// Where a call came from.
@@ -49,12 +49,12 @@ pub struct Context<'a> {
     /// How long a call that stays with a task does so unless it is told: hosts give up after about a minute, people do not.
     pub call_budget: Option<Duration>,
     /// Where a server keeps its connections between calls.
-    pub shelf: Shelf,
+    pub connections: ConnectionPool,
 }
 
 impl Context<'_> {
-    pub fn circumstances(&self) -> Circumstances<'_> {
-        Circumstances {
+    pub fn preflight_context(&self) -> PreflightContext<'_> {
+        PreflightContext {
             config: self.config,
             current_dir: &self.process.current_dir,
             state_dir: self.state_dir.as_deref(),
@@ -64,112 +64,120 @@ impl Context<'_> {
 
 /// The moment and the identity of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Call {
+pub struct CallClock {
     started: Timestamp,
     clock: Instant,
     request_id: Uuid,
 }
 
-impl Call {
+impl CallClock {
     pub fn begin() -> Self {
-        Call { started: Timestamp::now(), clock: Instant::now(), request_id: Uuid::new_v4() }
+        CallClock { started: Timestamp::now(), clock: Instant::now(), request_id: Uuid::new_v4() }
     }
 
-    pub fn end(&self, command: &'static CommandSpec, answer: Answer) -> Outcome {
+    pub fn end(&self, command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
         let truncated = None;
         let (started, request_id, duration) = (self.started, self.request_id, self.clock.elapsed());
-        Outcome { command, started, emitted: Timestamp::now(), duration, request_id, answer, truncated }
+        Outcome {
+            command,
+            started,
+            emitted: Timestamp::now(),
+            duration,
+            request_id,
+            output: answer,
+            truncated,
+        }
     }
 }
 
 /// What the words ask for, settled: which command with which input.
-struct Asked {
+struct ParsedCall {
     spec: &'static CommandSpec,
     object: Map<String, Value>,
     problems: Vec<Problem>,
     globals: Globals,
     /// An answer that needs no command to run.
-    early: Option<AppError>,
+    early_error: Option<AppError>,
 }
 
 pub fn run(process: Process) -> ExitCode {
-    let call = Call::begin();
-    let mut asked = asked(&process);
-    let (config, config_error) = configuration(&process, &asked.globals);
+    let call = CallClock::begin();
+    let mut parsed = parse_call(&process);
+    let (config, config_error) = configuration(&process, &parsed.globals);
     let printer = Arc::new(Printer::new(redactor(&process, &config)));
     let mut presentation =
-        Presentation::decide(&process, &asked.globals, (asked.spec, &asked.object), &config);
-    silence_panics();
-    let (spec, attachment) = (asked.spec, Attachment::default());
-    let watched =
+        Presentation::decide(&process, &parsed.globals, (parsed.spec, &parsed.object), &config);
+    install_panic_hook();
+    let (spec, attachment) = (parsed.spec, Attachment::default());
+    let watching =
         interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |answer| {
             call.end(spec, answer)
         });
-    if let Err(error) = watched {
+    if let Err(error) = watching {
         printer.remark(&format!("warning: signals cannot be watched: {error}"));
     }
-    let logged = start_logging(&process, &printer, &config, &asked.globals);
-    let executed = caught(|| {
-        let object = gather(&mut asked)?;
-        presentation = Presentation::decide(&process, &asked.globals, (spec, &object), &config);
+    let log_warning = start_logging(&process, &printer, &config, &parsed.globals);
+    let result = catch_panics(|| {
+        let object = collect_input(&mut parsed)?;
+        presentation = Presentation::decide(&process, &parsed.globals, (spec, &object), &config);
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
-        execute(&process, &asked, object, screen, (&config, config_error))
+        execute(&process, &parsed, object, screen, (&config, config_error))
     });
-    let mut answer = executed.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
-    answer.warnings.extend(logged);
-    let (outcome, texts) = finish(&call, spec, answer, &asked.globals, &presentation, &printer);
-    say(&printer, &presentation, &outcome, texts)
+    let mut answer = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
+    answer.warnings.extend(log_warning);
+    let (outcome, texts) = finish(&call, spec, answer, &parsed.globals, &presentation, &printer);
+    print_outcome(&printer, &presentation, &outcome, texts)
 }
 
 /// A panic is an error like any other.
-pub fn caught<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+pub fn catch_panics<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic.as_ref())))
 }
 
 /// A command that would have to be run as it stands must not hold what cannot be shown.
 fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
     match &error.redirect {
-        Some(redirect) if printer.hides(&redirect.command) => {
+        Some(redirect) if printer.contains_secret(&redirect.command) => {
             AppError { code: ErrorCode::ArgError, redirect: None, ..error }
         }
         _ => error,
     }
 }
 
-fn asked(process: &Process) -> Asked {
-    let failed = |error: AppError, globals: Globals| Asked {
+fn parse_call(process: &Process) -> ParsedCall {
+    let failed = |error: AppError, globals: Globals| ParsedCall {
         spec: &ROOT,
         object: Map::new(),
         problems: Vec::new(),
         globals,
-        early: Some(error),
+        early_error: Some(error),
     };
-    match caught(|| Ok(argv::read(&process.argv))) {
-        Ok(Ok(invocation)) => settle(invocation),
+    match catch_panics(|| Ok(argv::parse(&process.argv))) {
+        Ok(Ok(invocation)) => resolve_command(invocation),
         Ok(Err(unreadable)) => failed(unreadable.error, unreadable.globals),
         Err(error) => failed(error, Globals::default()),
     }
 }
 
 /// `--help`, `--version`, `--schema` and a bare group are other commands in disguise.
-fn settle(invocation: Invocation) -> Asked {
+fn resolve_command(invocation: Invocation) -> ParsedCall {
     let Invocation { globals, path, spec, object, problems } = invocation;
-    let of = |spec: &'static CommandSpec,
-              object: Map<String, Value>,
-              problems: Vec<Problem>,
-              globals: Globals| Asked { spec, object, problems, globals, early: None };
-    let words = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
+    let parsed_call =
+        |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
+            ParsedCall { spec, object, problems, globals, early_error: None }
+        };
+    let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
-        return of(&commands::version::SPEC, Map::new(), problems, globals);
+        return parsed_call(&commands::version::SPEC, Map::new(), problems, globals);
     }
     match spec {
         Some(spec) if globals.schema && !globals.help => {
             let name = Map::from_iter([("name".to_owned(), Value::from(spec.name()))]);
-            of(&commands::schema::SPEC, name, problems, globals)
+            parsed_call(&commands::schema::SPEC, name, problems, globals)
         }
-        Some(spec) if !globals.help => of(spec, object, problems, globals),
-        _ if path.is_empty() => of(&commands::help::SPEC, Map::new(), problems, globals),
-        _ => of(&commands::help::SPEC, words("command"), problems, globals),
+        Some(spec) if !globals.help => parsed_call(spec, object, problems, globals),
+        _ if path.is_empty() => parsed_call(&commands::help::SPEC, Map::new(), problems, globals),
+        _ => parsed_call(&commands::help::SPEC, path_input("command"), problems, globals),
     }
 }
 
@@ -216,18 +224,18 @@ fn start_logging(
 }
 
 /// A panic is told as an outcome; the default hook would write it raw, past the redactor.
-fn silence_panics() {
+fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(place, "panic");
     }));
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> AppError {
-    let words =
+fn panic_error(panic: &(dyn std::any::Any + Send)) -> AppError {
+    let message =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     AppError::new(ErrorCode::Internal, "This is a bug in mcp-delegator.")
-        .detail(words.unwrap_or("no message").to_owned())
+        .detail(message.unwrap_or("no message").to_owned())
         .suggest("Run again with MCP_DELEGATOR_LOG=debug and report what it says.")
 }
 
@@ -238,48 +246,48 @@ fn needs_config(spec: &CommandSpec) -> bool {
 
 /// The whole input: words, standard input, the object that came by file. What it says about the answer's format is
 /// taken over.
-fn gather(asked: &mut Asked) -> Result<Map<String, Value>, AppError> {
-    if let Some(error) = asked.early.take() {
+fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError> {
+    if let Some(error) = parsed.early_error.take() {
         return Err(error);
     }
-    let mut object = std::mem::take(&mut asked.object);
-    let from_stdin = payload::fill_from_stdin(asked.spec, &mut object, asked.globals.input_json.as_deref());
-    asked.problems.extend(from_stdin?);
-    if let Some(source) = &asked.globals.input_json {
-        object = payload::merged(source, object)?;
+    let mut object = std::mem::take(&mut parsed.object);
+    let from_stdin = payload::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
+    parsed.problems.extend(from_stdin?);
+    if let Some(source) = &parsed.globals.input_json {
+        object = payload::merge_input_json(source, object)?;
     }
-    let format = payload::take_format(&mut object, &Format::ALL, &mut asked.problems);
-    asked.globals.format = asked.globals.format.or(format);
+    let format = payload::take_format(&mut object, &Format::ALL, &mut parsed.problems);
+    parsed.globals.format = parsed.globals.format.or(format);
     Ok(object)
 }
 
 fn execute(
     process: &Process,
-    asked: &Asked,
+    parsed: &ParsedCall,
     object: Map<String, Value>,
     screen: Screen<'_>,
     (config, config_error): (&Config, Option<ConfigError>),
-) -> Result<Answer, AppError> {
-    let (spec, globals) = (asked.spec, &asked.globals);
-    let mut problems = asked.problems.clone();
+) -> Result<CommandOutput, AppError> {
+    let (spec, globals) = (parsed.spec, &parsed.globals);
+    let mut problems = parsed.problems.clone();
     if !globals.fields.is_empty() {
         problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
     // What a configuration would have against it only one that can be read says.
     let state_dir = delegator_config::state_dir(&sources(process));
-    let around =
-        Circumstances { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
-    let around = config_error.is_none().then_some(&around);
-    let request = requests::validate(spec, object, problems, around)?;
+    let preflight_context =
+        PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
+    let preflight_context = config_error.is_none().then_some(&preflight_context);
+    let request = requests::validate(spec, object, problems, preflight_context)?;
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;
         state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let (state_dir, shelf) = (state_dir.ok(), Shelf::default());
+    let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
     let surface = Surface::CommandLine;
-    let context = Context { config, state_dir, process, screen, surface, call_budget: None, shelf };
+    let context = Context { config, state_dir, process, screen, surface, call_budget: None, connections };
     let run = spec
         .run
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;
@@ -294,7 +302,7 @@ fn execute(
 
 /// Found out before anything runs, because afterwards it would be too late to refuse.
 fn unwritable(path: &Path) -> Option<Problem> {
-    let problem = |words: String| Some(Problem::new(ErrorCode::InvalidValue, "--output", words));
+    let problem = |message: String| Some(Problem::new(ErrorCode::InvalidValue, "--output", message));
     if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
         return problem(format!("{} is a directory", path.display()));
     }
@@ -306,36 +314,42 @@ fn unwritable(path: &Path) -> Option<Problem> {
 }
 
 fn finish(
-    call: &Call,
+    call: &CallClock,
     spec: &'static CommandSpec,
-    mut answer: Answer,
+    mut answer: CommandOutput,
     globals: &Globals,
     presentation: &Presentation,
     printer: &Printer,
-) -> (Outcome, Texts) {
+) -> (Outcome, RenderedOutput) {
     if let (Completion::Done(data), false) = (&mut answer.completion, globals.fields.is_empty()) {
         let absent = fields::absent(data, &globals.fields);
         // Only where nothing was changed can it still be refused.
         if let (Some(path), true) = (absent.first(), spec.is_safe()) {
             let problem =
                 Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"));
-            answer = AppError::of_problems(vec![problem]).into();
+            answer = AppError::from_problems(vec![problem]).into();
         } else {
             *data = fields::project(data, &globals.fields);
         }
     }
     if globals.strict_warnings && !answer.warnings.is_empty() {
         answer.completion = match answer.completion {
-            Completion::Done(data) => Completion::Failed(Box::new(strict(&answer.warnings)), Some(data)),
-            Completion::NotModified => Completion::Failed(Box::new(strict(&answer.warnings)), None),
+            Completion::Done(data) => {
+                Completion::Failed(Box::new(warnings_error(&answer.warnings)), Some(data))
+            }
+            Completion::NotModified => Completion::Failed(Box::new(warnings_error(&answer.warnings)), None),
             other => other,
         };
     }
-    let most = globals.max_bytes.unwrap_or(cap::DEFAULT_MAX_BYTES);
-    fitting(call.end(spec, answer), presentation, Room { most, unit: Unit::Bytes, printer })
+    let max_bytes = globals.max_bytes.unwrap_or(truncate_apply::DEFAULT_MAX_BYTES);
+    truncate_to_fit(
+        call.end(spec, answer),
+        presentation,
+        SizeLimit { max_size: max_bytes, unit: SizeUnit::Bytes, printer },
+    )
 }
 
-fn strict(warnings: &[Warning]) -> AppError {
+fn warnings_error(warnings: &[Warning]) -> AppError {
     let first = warnings.first().map(|warning| warning.message.as_str()).unwrap_or_default();
     AppError::new(
         ErrorCode::WarningsAsErrors,
@@ -344,21 +358,26 @@ fn strict(warnings: &[Warning]) -> AppError {
 }
 
 /// The answer first, then what else there is to say: a reader who is gone is told nothing.
-fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome, texts: Texts) -> ExitCode {
+fn print_outcome(
+    printer: &Printer,
+    presentation: &Presentation,
+    outcome: &Outcome,
+    texts: RenderedOutput,
+) -> ExitCode {
     let written = match presentation.file_for(outcome) {
-        Some(path) => match printer.answer_to_file(path, &texts.answer) {
+        Some(path) => match printer.print_final_to_file(path, &texts.body) {
             Ok(written) => Ok(written),
             Err(error) => {
                 let outcome = not_written(outcome, path, &error);
-                let texts = presentation.texts(&outcome);
-                return say(printer, presentation, &outcome, texts);
+                let texts = presentation.render(&outcome);
+                return print_outcome(printer, presentation, &outcome, texts);
             }
         },
-        None => printer.answer(&texts.answer),
+        None => printer.print_final(&texts.body),
     };
     match written {
-        Ok(Written::ReaderGone) => return ExitCode::Success,
-        Ok(Written::Whole | Written::TooLate) => {}
+        Ok(WriteResult::ReaderGone) => return ExitCode::Success,
+        Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
         Err(error) => {
             let error = io_error("Writing the answer", &error);
             printer.remark(&crate::views::human::error(&error));
@@ -368,8 +387,8 @@ fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome, texts:
     for remark in &texts.remarks {
         printer.remark(remark);
     }
-    let help_for_people = outcome.command.path == ["help"] && presentation.is_for_programs();
-    if help_for_people && !presentation.quiet {
+    let repeat_help_on_stderr = outcome.command.path == ["help"] && presentation.is_for_programs();
+    if repeat_help_on_stderr && !presentation.quiet {
         printer.remark(outcome.data().and_then(|data| data["text"].as_str()).unwrap_or_default());
     }
     outcome.exit()
@@ -377,10 +396,10 @@ fn say(printer: &Printer, presentation: &Presentation, outcome: &Outcome, texts:
 
 /// The outcome of a call that did its work and could not hand it over.
 fn not_written(outcome: &Outcome, path: &Path, error: &std::io::Error) -> Outcome {
-    let words = format!("{} cannot be written: {error}", path.display());
+    let message = format!("{} cannot be written: {error}", path.display());
     let code = match error.kind() {
         std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
         _ => ErrorCode::IoError,
     };
-    Outcome { answer: AppError::new(code, words).into(), ..outcome.clone() }
+    Outcome { output: AppError::new(code, message).into(), ..outcome.clone() }
 }

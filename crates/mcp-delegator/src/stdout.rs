@@ -18,62 +18,62 @@ use tempfile::NamedTempFile;
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
-    Whole,
+pub enum WriteResult {
+    Complete,
     /// The reader is gone: nothing more needs saying, and it is not a failure.
     ReaderGone,
     /// Somebody else has given the last word already.
-    TooLate,
+    AlreadyFinished,
 }
 
 #[derive(Debug)]
 pub struct Printer {
     redactor: Redactor,
-    voice: Mutex<Voice>,
+    state: Mutex<PrinterState>,
 }
 
 #[derive(Debug, Default)]
-struct Voice {
-    answered: bool,
+struct PrinterState {
+    finished: bool,
     reader_gone: bool,
-    lines: Option<Lines>,
+    lines: Option<LineStream>,
 }
 
 /// An answer under way.
 #[derive(Debug)]
-struct Lines {
+struct LineStream {
     redact: RedactStream,
     /// Clean bytes whose line is not whole yet.
-    held: Vec<u8>,
+    pending: Vec<u8>,
     file: Option<(NamedTempFile, PathBuf)>,
 }
 
 impl Printer {
     pub fn new(redactor: Redactor) -> Self {
-        Printer { redactor, voice: Mutex::default() }
+        Printer { redactor, state: Mutex::default() }
     }
 
     /// The next lines of an answer that comes line by line, to stdout or into a file that appears with the last word.
-    pub fn lines(&self, file: Option<&Path>, bytes: &[u8]) -> io::Result<Written> {
-        let mut voice = self.voice();
-        if voice.answered {
-            return Ok(Written::TooLate);
+    pub fn write_lines(&self, file: Option<&Path>, bytes: &[u8]) -> io::Result<WriteResult> {
+        let mut state = self.lock_state();
+        if state.finished {
+            return Ok(WriteResult::AlreadyFinished);
         }
-        if voice.reader_gone {
-            return Ok(Written::ReaderGone);
+        if state.reader_gone {
+            return Ok(WriteResult::ReaderGone);
         }
-        let lines = match &mut voice.lines {
+        let lines = match &mut state.lines {
             Some(lines) => lines,
-            none => none.insert(Lines {
+            none => none.insert(LineStream {
                 redact: self.redactor.stream(),
-                held: Vec::new(),
-                file: file.map(replacement).transpose()?,
+                pending: Vec::new(),
+                file: file.map(temporary_beside).transpose()?,
             }),
         };
-        lines.redact.push(bytes, &mut lines.held);
-        let whole = memchr::memrchr(b'\n', &lines.held).map_or(0, |at| at + 1);
+        lines.redact.push(bytes, &mut lines.pending);
+        let whole = memchr::memrchr(b'\n', &lines.pending).map_or(0, |at| at + 1);
         let written = lines.write(whole)?;
-        voice.reader_gone = written == Written::ReaderGone;
+        state.reader_gone = written == WriteResult::ReaderGone;
         Ok(written)
     }
 
@@ -83,58 +83,60 @@ impl Printer {
     }
 
     /// A text as it may be kept.
-    pub fn clean_line(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         self.redactor.redact_str(text).into_owned()
     }
 
     /// Whether a text holds something that must not be shown.
-    pub fn hides(&self, text: &str) -> bool {
+    pub fn contains_secret(&self, text: &str) -> bool {
         self.redactor.contains_secret(text)
     }
 
     /// The last word, to stdout.
-    pub fn answer(&self, text: &str) -> io::Result<Written> {
-        let mut voice = self.voice();
-        if std::mem::replace(&mut voice.answered, true) {
-            return Ok(Written::TooLate);
+    pub fn print_final(&self, text: &str) -> io::Result<WriteResult> {
+        let mut state = self.lock_state();
+        if std::mem::replace(&mut state.finished, true) {
+            return Ok(WriteResult::AlreadyFinished);
         }
-        if voice.reader_gone {
-            return Ok(Written::ReaderGone);
+        if state.reader_gone {
+            return Ok(WriteResult::ReaderGone);
         }
         // A file whose lines were not followed by a success is not worth having.
-        match voice.lines.take().filter(|lines| lines.file.is_none()) {
-            Some(lines) => self.end(lines, text).map(|(written, _)| written),
-            None => write_whole(&mut io::stdout().lock(), self.clean(text).as_bytes()),
+        match state.lines.take().filter(|lines| lines.file.is_none()) {
+            Some(lines) => self.write_final(lines, text).map(|(written, _)| written),
+            None => write_whole(&mut io::stdout().lock(), self.redacted_line(text).as_bytes()),
         }
     }
 
     /// The last word, into a file: whole or not at all. If that fails, the last word is still to be said.
-    pub fn answer_to_file(&self, path: &Path, text: &str) -> io::Result<Written> {
-        let mut voice = self.voice();
-        if voice.answered {
-            return Ok(Written::TooLate);
+    pub fn print_final_to_file(&self, path: &Path, text: &str) -> io::Result<WriteResult> {
+        let mut state = self.lock_state();
+        if state.finished {
+            return Ok(WriteResult::AlreadyFinished);
         }
-        let written = self.write_file(&mut voice, path, text)?;
-        voice.answered = true;
+        let written = self.write_file(&mut state, path, text)?;
+        state.finished = true;
         Ok(written)
     }
 
-    fn write_file(&self, voice: &mut Voice, path: &Path, text: &str) -> io::Result<Written> {
+    fn write_file(&self, state: &mut PrinterState, path: &Path, text: &str) -> io::Result<WriteResult> {
         if !is_replaceable(path) {
             // Whatever is there already (a terminal, a pipe, the file behind /dev/stdout) is added to.
             let mut file = std::fs::OpenOptions::new().append(true).open(path)?;
-            return write_whole(&mut file, self.clean(text).as_bytes());
+            return write_whole(&mut file, self.redacted_line(text).as_bytes());
         }
-        let lines = match voice.lines.take() {
+        let lines = match state.lines.take() {
             Some(lines) => lines,
-            None => {
-                Lines { redact: self.redactor.stream(), held: Vec::new(), file: Some(replacement(path)?) }
-            }
+            None => LineStream {
+                redact: self.redactor.stream(),
+                pending: Vec::new(),
+                file: Some(temporary_beside(path)?),
+            },
         };
-        let (written, file) = self.end(lines, text)?;
+        let (written, file) = self.write_final(lines, text)?;
         if let Some((file, target)) = file {
             file.as_file().sync_all()?;
-            restore_usual_mode(file.path(), &target)?;
+            apply_target_mode(file.path(), &target)?;
             file.persist(&target).map_err(|error| error.error)?;
         }
         Ok(written)
@@ -143,19 +145,23 @@ impl Printer {
     /// A remark, an error or a log line for whoever watches.
     pub fn remark(&self, text: &str) {
         // Nobody can be told that stderr is closed.
-        let _ = write_whole(&mut io::stderr().lock(), self.clean(text).as_bytes());
+        let _ = write_whole(&mut io::stderr().lock(), self.redacted_line(text).as_bytes());
     }
 
-    fn end(&self, mut lines: Lines, text: &str) -> io::Result<(Written, Option<(NamedTempFile, PathBuf)>)> {
-        lines.redact.finish(&mut lines.held);
-        lines.held.extend_from_slice(self.clean(text).as_bytes());
-        let all = lines.held.len();
+    fn write_final(
+        &self,
+        mut lines: LineStream,
+        text: &str,
+    ) -> io::Result<(WriteResult, Option<(NamedTempFile, PathBuf)>)> {
+        lines.redact.finish(&mut lines.pending);
+        lines.pending.extend_from_slice(self.redacted_line(text).as_bytes());
+        let all = lines.pending.len();
         let written = lines.write(all)?;
         Ok((written, lines.file))
     }
 
     /// A text as it is written.
-    pub fn clean(&self, text: &str) -> String {
+    pub fn redacted_line(&self, text: &str) -> String {
         let mut clean = self.redactor.redact_str(text).into_owned();
         if !clean.is_empty() && !clean.ends_with('\n') {
             clean.push('\n');
@@ -164,29 +170,29 @@ impl Printer {
     }
 
     /// A panic while speaking leaves a voice that can still say so.
-    fn voice(&self) -> MutexGuard<'_, Voice> {
-        self.voice.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, PrinterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lines {
-    fn write(&mut self, count: usize) -> io::Result<Written> {
+impl LineStream {
+    fn write(&mut self, count: usize) -> io::Result<WriteResult> {
         let written = match &mut self.file {
-            Some((file, _)) => write_whole(file.as_file_mut(), &self.held[..count]),
-            None => write_whole(&mut io::stdout().lock(), &self.held[..count]),
+            Some((file, _)) => write_whole(file.as_file_mut(), &self.pending[..count]),
+            None => write_whole(&mut io::stdout().lock(), &self.pending[..count]),
         };
-        self.held.drain(..count);
+        self.pending.drain(..count);
         written
     }
 }
 
-fn write_whole(sink: &mut impl Write, bytes: &[u8]) -> io::Result<Written> {
+fn write_whole(sink: &mut impl Write, bytes: &[u8]) -> io::Result<WriteResult> {
     if bytes.is_empty() {
-        return Ok(Written::Whole);
+        return Ok(WriteResult::Complete);
     }
     match sink.write_all(bytes).and_then(|()| sink.flush()) {
-        Ok(()) => Ok(Written::Whole),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::ReaderGone),
+        Ok(()) => Ok(WriteResult::Complete),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(WriteResult::ReaderGone),
         Err(error) => Err(error),
     }
 }
@@ -211,14 +217,14 @@ fn link_target(path: &Path) -> PathBuf {
 }
 
 /// A temporary file beside the one it will replace. A link is followed: what the user named is what gets the answer.
-fn replacement(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
+fn temporary_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     let target = link_target(path);
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((NamedTempFile::new_in(directory)?, target))
 }
 
 /// A temporary file is private; what replaces a user's file has the mode that file had, or the usual one.
-fn restore_usual_mode(temporary: &Path, target: &Path) -> io::Result<()> {
+fn apply_target_mode(temporary: &Path, target: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = match target.metadata() {
         Ok(existing) => existing.permissions().mode(),

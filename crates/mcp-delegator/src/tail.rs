@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 
 /// How long to trust the watch before looking anyway.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct GrowthWatch {
@@ -22,10 +22,10 @@ pub struct GrowthWatch {
 
 /// Why waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
+pub enum GrowthWait {
     /// There may be more to read.
-    Perhaps,
-    TimeIsUp,
+    MayHaveGrown,
+    TimedOut,
 }
 
 impl GrowthWatch {
@@ -40,25 +40,27 @@ impl GrowthWatch {
     }
 
     /// Sleeps until something happens to the file, or it is time to look again, or `deadline`.
-    pub fn wait(&self, deadline: Option<Instant>) -> io::Result<Waited> {
-        let left = deadline.map_or(LOOK_AGAIN, |deadline| deadline.saturating_duration_since(Instant::now()));
-        if left.is_zero() {
-            return Ok(Waited::TimeIsUp);
+    pub fn wait(&self, deadline: Option<Instant>) -> io::Result<GrowthWait> {
+        let remaining =
+            deadline.map_or(POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if remaining.is_zero() {
+            return Ok(GrowthWait::TimedOut);
         }
-        let nap = left.min(LOOK_AGAIN);
-        let timeout = Timespec { tv_sec: nap.as_secs().cast_signed(), tv_nsec: nap.subsec_nanos().into() };
+        let interval = remaining.min(POLL_INTERVAL);
+        let timeout =
+            Timespec { tv_sec: interval.as_secs().cast_signed(), tv_nsec: interval.subsec_nanos().into() };
         let mut watched = [PollFd::new(&self.watch, PollFlags::IN)];
         match poll(&mut watched, Some(&timeout)) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        self.forget_events()?;
-        Ok(Waited::Perhaps)
+        self.drain_events()?;
+        Ok(GrowthWait::MayHaveGrown)
     }
 
     /// What exactly happened does not matter: the file itself is looked at next.
-    fn forget_events(&self) -> io::Result<()> {
+    fn drain_events(&self) -> io::Result<()> {
         let mut buffer = [0_u8; 1024];
         loop {
             match rustix::io::read(&self.watch, &mut buffer) {
@@ -71,25 +73,27 @@ impl GrowthWatch {
 }
 
 /// Whether a file is shorter than what was already read of it: somebody has begun it anew.
-pub fn was_cut(file: &File, read: u64) -> io::Result<bool> {
-    Ok(file.metadata()?.len() < read)
+pub fn was_truncated(file: &File, read_bytes: u64) -> io::Result<bool> {
+    Ok(file.metadata()?.len() < read_bytes)
 }
 
 /// What became of the name of an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    Same,
+pub enum PathState {
+    SameFile,
     /// Another file has it now: the old one was rotated away or replaced.
-    Another,
-    Gone,
+    Replaced,
+    Removed,
 }
 
-pub fn name_of(file: &File, path: &Path) -> io::Result<Name> {
-    let ours = file.metadata()?;
+pub fn path_state(file: &File, path: &Path) -> io::Result<PathState> {
+    let open_metadata = file.metadata()?;
     match std::fs::metadata(path) {
-        Ok(named) if (named.dev(), named.ino()) == (ours.dev(), ours.ino()) => Ok(Name::Same),
-        Ok(_) => Ok(Name::Another),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Name::Gone),
+        Ok(named) if (named.dev(), named.ino()) == (open_metadata.dev(), open_metadata.ino()) => {
+            Ok(PathState::SameFile)
+        }
+        Ok(_) => Ok(PathState::Replaced),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PathState::Removed),
         Err(error) => Err(error),
     }
 }

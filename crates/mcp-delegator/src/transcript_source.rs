@@ -8,12 +8,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError, open_file};
+use delegator_engine::{Engine, EngineError};
 use delegator_registry::TaskFile;
 
 use crate::commands::local::tasks::engine;
-use crate::fault::engine::unfit_file;
-use crate::fault::{AppError, ErrorCode, Problem, io_error};
+use crate::error::engine::file_problem;
+use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::run::{Context, Surface};
 
 /// One read: large enough that reading is not what takes the time.
@@ -38,7 +38,7 @@ impl Source {
     /// Opens what the caller named; without a name, standard input, unless a person sits in front of it.
     pub fn open(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
         if context.surface == Surface::Server {
-            return Source::of_tool_call(context, named);
+            return Source::open_for_tool_call(context, named);
         }
         let stdin_is_terminal = context.process.stdin_is_terminal;
         match named {
@@ -48,7 +48,9 @@ impl Source {
                     .suggest("Name a file, or - for standard input."))
             }
             None => Ok(Source::Stdin),
-            Some(name) if looks_like_a_task(name) && !Path::new(name).exists() => of_task(context, name),
+            Some(name) if looks_like_task_id(name) && !Path::new(name).exists() => {
+                open_task_events(context, name)
+            }
             Some(name) => {
                 open_any_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
             }
@@ -56,19 +58,19 @@ impl Source {
     }
 
     /// What a tool call may name.
-    fn of_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
+    fn open_for_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
         let refuse = |code, problem: &str| {
             let problem = Problem::new(code, SOURCE, problem);
-            AppError::of_problems(vec![
+            AppError::from_problems(vec![
                 problem.suggest(Some("Give a task's id, or the absolute path of a transcript file.")),
             ])
         };
         match named {
             None => Err(refuse(ErrorCode::MissingArgument, "is missing")),
             Some("-") => Err(refuse(ErrorCode::InvalidValue, "cannot be standard input in a tool call")),
-            Some(name) if looks_like_a_task(name) => of_task(context, name),
+            Some(name) if looks_like_task_id(name) => open_task_events(context, name),
             Some(name) => {
-                let file = named_file(context, SOURCE, name)?;
+                let file = open_allowed_file(context, SOURCE, name)?;
                 Ok(Source::File { file, name: name.to_owned(), task: None })
             }
         }
@@ -127,7 +129,7 @@ impl Read for Source {
 }
 
 /// What a task's agent said, as it is stored.
-fn of_task(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
+fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
     let engine = engine(context)?;
     let id = engine.resolve(given)?;
     let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
@@ -143,7 +145,8 @@ fn of_task(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
 }
 
 fn open_any_file(name: &str) -> Result<File, AppError> {
-    let refuse = |code, words: String| AppError::new(code, format!("{name}: {words}")).context("file", name);
+    let refuse =
+        |code, message: String| AppError::new(code, format!("{name}: {message}")).context("file", name);
     match File::open(name) {
         Ok(_) if Path::new(name).is_dir() => {
             Err(refuse(ErrorCode::InvalidValue, "is a directory, not a transcript".into()))
@@ -159,16 +162,16 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
 
 /// A file named in a tool call: a regular one beneath `allowed_roots`, outside the state directory, and not the one the
 /// server itself reads as its standard input.
-pub fn named_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
+pub fn open_allowed_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
     let path = Path::new(name);
-    let refuse = |problem: Problem| AppError::of_problems(vec![problem]);
+    let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     if path.is_relative() {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
         return Err(refuse(problem.value(name.into())));
     }
     let roots = context.config.paths("allowed_roots");
-    let (file, _) = open_file(path, roots, context.state_dir.as_deref())
-        .map_err(|problem| refuse(unfit_file(field, path, &problem)))?;
+    let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
+        .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
     if is_standard_input(&file) {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
         return Err(refuse(problem.value(name.into())));
@@ -177,11 +180,11 @@ pub fn named_file(context: &Context<'_>, field: &'static str, name: &str) -> Res
 }
 
 fn is_standard_input(file: &File) -> bool {
-    let place = |found: rustix::fs::Stat| (found.st_dev, found.st_ino);
-    let stdin = rustix::fs::fstat(io::stdin()).map(place);
-    stdin.is_ok() && stdin == rustix::fs::fstat(file).map(place)
+    let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let stdin = rustix::fs::fstat(io::stdin()).map(identity);
+    stdin.is_ok() && stdin == rustix::fs::fstat(file).map(identity)
 }
 
-fn looks_like_a_task(name: &str) -> bool {
+fn looks_like_task_id(name: &str) -> bool {
     name.starts_with("T-local-") || name.starts_with("T-cloud-")
 }

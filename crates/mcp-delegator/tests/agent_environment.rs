@@ -8,8 +8,8 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 /// An agent that writes its environment to a file and completes.
-fn showing() -> Stage {
-    Stage::acting(
+fn stage_recording_environment() -> Stage {
+    Stage::with_shell_agent(
         PROGRAM,
         "env > seen; cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
          echo '{\"type\":\"turn.started\"}'; \
@@ -21,15 +21,15 @@ fn showing() -> Stage {
     .variable("NODE_OPTIONS", "--require=/nowhere.js")
 }
 
-fn configured(stage: Stage, names: &str) -> Stage {
+fn with_configured_env(stage: Stage, names: &str) -> Stage {
     stage.variable("MCP_DELEGATOR_AGENTS", &format!("{{\"codex\": {{\"env\": [{names}]}}}}"))
 }
 
-fn seen(stage: &Stage) -> String {
+fn agent_environment(stage: &Stage) -> String {
     std::fs::read_to_string(stage.world.project().join("seen")).unwrap()
 }
 
-fn refused(stage: &Stage, args: &[&str], code: &str) -> Value {
+fn assert_refused(stage: &Stage, args: &[&str], code: &str) -> Value {
     let run = stage.world.run(args);
     assert_ne!(run.exit, Some(0), "{run:?}");
     let answer: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -38,11 +38,11 @@ fn refused(stage: &Stage, args: &[&str], code: &str) -> Value {
 }
 
 #[test]
-fn a_caller_adds_no_variable() {
-    let stage = showing();
+fn a_caller_cannot_add_a_variable() {
+    let stage = stage_recording_environment();
     for name in ["AWS_SECRET_ACCESS_KEY", "NODE_OPTIONS", "LD_PRELOAD", "NOT_EVEN_SET"] {
         let args = ["local", "exec", "x", "--env-policy", "allow-list", "--env-allow-list", name];
-        let answer = refused(&stage, &args, "POLICY_BLOCKED");
+        let answer = assert_refused(&stage, &args, "POLICY_BLOCKED");
         assert!(answer.to_string().contains(name), "the variable is named: {answer}");
         let names_the_key = answer.to_string().contains("agents.codex.env");
         assert_eq!(names_the_key, !["NODE_OPTIONS", "LD_PRELOAD"].contains(&name), "{answer}");
@@ -51,14 +51,14 @@ fn a_caller_adds_no_variable() {
 }
 
 #[test]
-fn the_user_adds_variables_and_a_caller_chooses_among_them_for_commands() {
-    let stage = configured(showing(), "\"FIRST_FLAG\", \"SECOND_FLAG\"")
+fn a_caller_selects_from_the_variables_the_user_configured() {
+    let stage = with_configured_env(stage_recording_environment(), "\"FIRST_FLAG\", \"SECOND_FLAG\"")
         .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
     let run = ["--env-policy", "allow-list", "--env-allow-list", "FIRST_FLAG", "--verify", "env"];
     let id = stage.exec(&run);
     let data = stage.wait(&id)["data"].clone();
     assert_eq!(data["state"], "completed", "{data}");
-    let agent = seen(&stage);
+    let agent = agent_environment(&stage);
     assert!(agent.contains("FIRST_FLAG=one") && agent.contains("SECOND_FLAG=two"), "{agent}");
     assert!(!agent.contains("hunter2") && !agent.contains("NODE_OPTIONS"), "{agent}");
     let check = data["verification"]["output_tail"].as_str().unwrap();
@@ -66,18 +66,18 @@ fn the_user_adds_variables_and_a_caller_chooses_among_them_for_commands() {
 }
 
 #[test]
-fn a_retry_gets_no_variable_the_user_has_taken_back() {
-    let stage = configured(showing(), "\"FIRST_FLAG\"");
+fn a_retry_gets_no_variable_removed_from_the_configuration() {
+    let stage = with_configured_env(stage_recording_environment(), "\"FIRST_FLAG\"");
     let id = stage.exec(&["--env-policy", "allow-list", "--env-allow-list", "FIRST_FLAG"]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
-    let stage = configured(stage, "");
-    let answer = refused(&stage, &["retry", &id], "POLICY_BLOCKED");
+    let stage = with_configured_env(stage, "");
+    let answer = assert_refused(&stage, &["retry", &id], "POLICY_BLOCKED");
     assert!(answer.to_string().contains("FIRST_FLAG"), "{answer}");
 }
 
 #[test]
 fn a_loader_variable_in_the_configuration_is_refused() {
-    let stage = configured(showing(), "\"NODE_OPTIONS\"");
-    let answer = refused(&stage, &["local", "exec", "x"], "CONFIG_INVALID");
+    let stage = with_configured_env(stage_recording_environment(), "\"NODE_OPTIONS\"");
+    let answer = assert_refused(&stage, &["local", "exec", "x"], "CONFIG_INVALID");
     assert!(answer.to_string().contains("NODE_OPTIONS"), "{answer}");
 }

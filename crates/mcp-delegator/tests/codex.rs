@@ -4,10 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
-use delegator_testkit::codex::{codex_program, world_with};
-use delegator_testkit::fake_model::{FakeModel, Step, codex_config, command, message, patch};
-use delegator_testkit::program::{World, text_of};
-use delegator_testkit::stage::{processes_of, until};
+use delegator_testkit::codex::{codex_program, world_with_codex};
+use delegator_testkit::fake_model::{FakeModel, Reply, codex_config, command, message, patch};
+use delegator_testkit::program::{World, read_text};
+use delegator_testkit::stage::{task_processes, wait_until};
 use serde_json::{Value, json};
 
 struct Stage {
@@ -16,41 +16,43 @@ struct Stage {
 
 impl Stage {
     fn with(config: &str) -> Stage {
-        let world = world_with(env!("CARGO_BIN_EXE_mcp-delegator"), config);
+        let world = world_with_codex(env!("CARGO_BIN_EXE_mcp-delegator"), config);
         let world = world.variable("PATH", "/usr/local/bin:/usr/bin:/bin").variable("MY_FLAG", "up");
         // The user passes the variable on to the agent; which commands see it depends on the policy.
         let world = world.variable("MCP_DELEGATOR_AGENTS", r#"{"codex": {"env": ["MY_FLAG"]}}"#);
         Stage { world }
     }
 
-    fn answer(&self, args: &[&str]) -> Value {
+    fn run_json(&self, args: &[&str]) -> Value {
         let run = self.world.run(args);
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
     /// Submits and waits.
-    fn done(&self, args: &[&str]) -> Value {
-        let accepted = self.answer(&[&["local"], args, &["--skip-git-repo-check"]].concat());
+    fn run_to_end(&self, args: &[&str]) -> Value {
+        let accepted = self.run_json(&[&["local"], args, &["--skip-git-repo-check"]].concat());
         let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
-        self.answer(&["local", "wait", &id, "--include-output"])["data"].clone()
+        self.run_json(&["local", "wait", &id, "--include-output"])["data"].clone()
     }
 }
 
 const ADD: &str = "*** Begin Patch\n*** Add File: added.txt\n+hello\n*** End Patch\n";
 
 #[test]
-fn a_run_with_files_and_tokens_and_the_thread_goes_on() {
-    let model =
-        FakeModel::start(vec![Step::Say(vec![patch(ADD)]), Step::Say(vec![message("Added a file.")])]);
+fn a_run_reports_files_and_tokens_and_its_thread_resumes() {
+    let model = FakeModel::start(vec![
+        Reply::Output(vec![patch(ADD)]),
+        Reply::Output(vec![message("Added a file.")]),
+    ]);
     let stage = Stage::with(&model.codex_config());
-    let config = text_of(&stage.world.home().join(".codex/config.toml"));
-    let data = stage.done(&["exec", "add a file", "--mode", "workspace-write"]);
+    let config = read_text(&stage.world.home().join(".codex/config.toml"));
+    let data = stage.run_to_end(&["exec", "add a file", "--mode", "workspace-write"]);
     assert_eq!(
         (&data["state"], &data["final_message"]),
         (&json!("completed"), &json!("Added a file.")),
         "{data}"
     );
-    assert_eq!(text_of(&stage.world.project().join("added.txt")), "hello\n");
+    assert_eq!(read_text(&stage.world.project().join("added.txt")), "hello\n");
     let added = data["metadata"]["file_operations"]["added_files"].to_string();
     assert!(added.contains("added.txt"), "{data}");
     let info = &data["metadata"]["thread_info"];
@@ -59,7 +61,7 @@ fn a_run_with_files_and_tokens_and_the_thread_goes_on() {
         (&json!(200), &json!(40))
     );
     let task = data["task_id"].as_str().unwrap();
-    let again = stage.done(&["resume", "and now?", "--task-id", task]);
+    let again = stage.run_to_end(&["resume", "and now?", "--task-id", task]);
     assert_eq!(
         (&again["state"], &again["metadata"]["thread_info"]["thread_id"]),
         (&json!("completed"), &info["thread_id"])
@@ -67,26 +69,26 @@ fn a_run_with_files_and_tokens_and_the_thread_goes_on() {
     let last = model.requests().last().unwrap().to_string();
     assert!(last.contains("add a file") && last.contains("and now?"), "the thread's history is there");
     assert_eq!(
-        text_of(&stage.world.home().join(".codex/config.toml")),
+        read_text(&stage.world.home().join(".codex/config.toml")),
         config,
         "Codex's own configuration is untouched"
     );
 }
 
 #[test]
-fn a_cancel_during_a_long_command_leaves_nothing_alive() {
+fn a_cancel_during_a_command_kills_its_processes() {
     let model = FakeModel::start(vec![
-        Step::Say(vec![command("touch started; sleep 300")]),
-        Step::Say(vec![message("late")]),
+        Reply::Output(vec![command("touch started; sleep 300")]),
+        Reply::Output(vec![message("late")]),
     ]);
     let stage = Stage::with(&model.codex_config());
     let accepted =
-        stage.answer(&["local", "exec", "wait long", "--mode", "workspace-write", "--skip-git-repo-check"]);
+        stage.run_json(&["local", "exec", "wait long", "--mode", "workspace-write", "--skip-git-repo-check"]);
     let id = accepted["data"]["task_id"].as_str().unwrap().to_owned();
     while !stage.world.project().join("started").exists() {
         std::thread::yield_now();
     }
-    let cancelled = stage.answer(&["local", "cancel", &id]);
+    let cancelled = stage.run_json(&["local", "cancel", &id]);
     assert_eq!(
         (&cancelled["data"]["state"], &cancelled["data"]["survivors"]),
         (&json!("cancelled"), &json!([]))
@@ -100,23 +102,23 @@ fn a_cancel_during_a_long_command_leaves_nothing_alive() {
 }
 
 #[test]
-fn a_models_refusal_is_a_failure_with_its_words() {
+fn a_model_error_fails_the_task_with_its_message() {
     let body = json!({"error": {"message": "The model is on holiday", "type": "invalid_request_error"}});
-    let model = FakeModel::start(vec![Step::Refuse { status: 400, body }]);
+    let model = FakeModel::start(vec![Reply::HttpError { status: 400, body }]);
     let stage = Stage::with(&model.codex_config());
-    let data = stage.done(&["exec", "anything"]);
+    let data = stage.run_to_end(&["exec", "anything"]);
     assert_eq!(data["state"], "failed", "{data}");
     let context = &data["metadata"]["error_context"];
     assert!(context["error_message"].as_str().unwrap().contains("on holiday"), "{context}");
 }
 
 #[test]
-fn an_answer_is_held_to_its_schema() {
+fn the_final_message_is_validated_against_the_output_schema() {
     let schema = r#"{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}, "additionalProperties": false}"#;
     for (said, paths) in [(json!({"name": "x"}), vec![]), (json!({"name": 3}), vec!["/name"])] {
-        let model = FakeModel::start(vec![Step::Say(vec![message(&said.to_string())])]);
+        let model = FakeModel::start(vec![Reply::Output(vec![message(&said.to_string())])]);
         let stage = Stage::with(&model.codex_config());
-        let data = stage.done(&["exec", "name it", "--output-schema", schema]);
+        let data = stage.run_to_end(&["exec", "name it", "--output-schema", schema]);
         assert_eq!((&data["state"], &data["structured_output"]), (&json!("completed"), &said), "{data}");
         let violations = data["structured_output_violations"].as_array().cloned().unwrap_or_default();
         let told: Vec<&str> = violations.iter().filter_map(|violation| violation["path"].as_str()).collect();
@@ -129,12 +131,13 @@ fn an_answer_is_held_to_its_schema() {
 }
 
 #[test]
-fn a_failed_command_is_found_in_what_codex_tells() {
+fn a_failed_command_is_located_from_codex_events() {
     let build = "echo 'src/x.c:3:5: error: expected expression'; exit 2";
     let body = json!({"error": {"message": "The model is on holiday", "type": "invalid_request_error"}});
-    let model = FakeModel::start(vec![Step::Say(vec![command(build)]), Step::Refuse { status: 400, body }]);
+    let model =
+        FakeModel::start(vec![Reply::Output(vec![command(build)]), Reply::HttpError { status: 400, body }]);
     let stage = Stage::with(&model.codex_config());
-    let context = stage.done(&["exec", "build it"])["metadata"]["error_context"].clone();
+    let context = stage.run_to_end(&["exec", "build it"])["metadata"]["error_context"].clone();
     let location = &context["error_locations"][0];
     assert_eq!(
         (&location["file"], &location["line"], &location["column"], &location["command"]),
@@ -144,11 +147,11 @@ fn a_failed_command_is_found_in_what_codex_tells() {
 }
 
 #[test]
-fn an_unreachable_model_ends_by_itself() {
+fn an_unreachable_model_fails_the_task() {
     // A port that was free a moment ago and is nobody's now.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let stage = Stage::with(&codex_config(port));
-    let data = stage.done(&["exec", "anything"]);
+    let data = stage.run_to_end(&["exec", "anything"]);
     assert_eq!(data["state"], "failed", "{data}");
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "network", "{data}");
 }
@@ -161,13 +164,13 @@ fn commands_work_under_every_environment_policy() {
         ("allow-list", vec!["--env-allow-list", "MY_FLAG"]),
     ] {
         let model = FakeModel::start(vec![
-            Step::Say(vec![command("git --version && env")]),
-            Step::Say(vec![message("ok")]),
+            Reply::Output(vec![command("git --version && env")]),
+            Reply::Output(vec![message("ok")]),
         ]);
         let stage = Stage::with(&model.codex_config());
         let check = ["--verify", "sh -c 'git --version && env'"].to_vec();
         let args = [vec!["exec", "look", "--env-policy", policy], check, more].concat();
-        let data = stage.done(&args);
+        let data = stage.run_to_end(&args);
         // What checks the work sees what the agent's own commands saw.
         for place in [&data["output"]["stdout"], &data["verification"]["output_tail"]] {
             let output = place.as_str().unwrap_or_else(|| panic!("{policy}: {data}"));
@@ -184,12 +187,12 @@ fn commands_work_under_every_environment_policy() {
 }
 
 /// The agent has nothing to do.
-fn idle_stage() -> (FakeModel, Stage) {
-    narrow_stage(vec![Step::Say(vec![message("ok")])])
+fn stage_with_idle_agent() -> (FakeModel, Stage) {
+    stage_without_temp_dir_access(vec![Reply::Output(vec![message("ok")])])
 }
 
 /// A user who lets the agent write to its work tree and not to temporary directories.
-fn narrow_stage(steps: Vec<Step>) -> (FakeModel, Stage) {
+fn stage_without_temp_dir_access(steps: Vec<Reply>) -> (FakeModel, Stage) {
     let model = FakeModel::start(steps);
     let narrow = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n";
     let stage = Stage::with(&format!("{}\n{narrow}", model.codex_config()));
@@ -197,8 +200,8 @@ fn narrow_stage(steps: Vec<Step>) -> (FakeModel, Stage) {
 }
 
 #[test]
-fn a_check_may_write_what_the_agent_might_and_no_more() {
-    let (_model, stage) = idle_stage();
+fn a_verify_command_has_the_write_access_of_the_agent() {
+    let (_model, stage) = stage_with_idle_agent();
     stage.world.write("more/.keep", "");
     let root = stage.world.home().parent().unwrap().to_owned();
     let more = root.join("more").display().to_string();
@@ -208,7 +211,8 @@ fn a_check_may_write_what_the_agent_might_and_no_more() {
         ("workspace-write", vec!["project/inside", "more/added"]),
         ("danger-full-access", vec!["project/inside", "more/added", "outside"]),
     ] {
-        let data = stage.done(&["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", check]);
+        let data =
+            stage.run_to_end(&["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", check]);
         let told = &data["verification"];
         assert_eq!(told["status"], "verified", "{mode}: {data}");
         assert_eq!(told["sandboxed"], mode != "danger-full-access", "{mode}: {data}");
@@ -217,33 +221,33 @@ fn a_check_may_write_what_the_agent_might_and_no_more() {
             assert_eq!(is_there, written.contains(&path), "{mode}: {path}: {told}");
         }
     }
-    let failing = stage.done(&["exec", "look", "--verify", "sh -c 'exit 3'"]);
+    let failing = stage.run_to_end(&["exec", "look", "--verify", "sh -c 'exit 3'"]);
     assert_eq!(failing["verification"]["exit_code"], 3, "{failing}");
-    let missing = stage.done(&["exec", "look", "--verify", "no-such-program"]);
+    let missing = stage.run_to_end(&["exec", "look", "--verify", "no-such-program"]);
     let told = (&missing["verification"]["status"], &missing["verification"]["exit_code"]);
     assert_eq!(told, (&json!("verify_failed"), &json!(127)), "{missing}");
 }
 
 #[test]
-fn a_check_in_the_sandbox_has_no_network() {
-    let (_model, stage) = idle_stage();
+fn a_sandboxed_verify_command_has_no_network() {
+    let (_model, stage) = stage_with_idle_agent();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
     let check = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'");
     for (mode, status) in [("workspace-write", "verify_failed"), ("danger-full-access", "verified")] {
-        let data = stage.done(&["exec", "look", "--mode", mode, "--verify", &check]);
+        let data = stage.run_to_end(&["exec", "look", "--mode", mode, "--verify", &check]);
         assert_eq!(data["verification"]["status"], status, "{mode}: {data}");
         assert_eq!(listener.accept().is_ok(), status == "verified", "{mode}");
     }
 }
 
 #[test]
-fn a_project_cannot_open_the_sandbox_of_its_check() {
+fn a_project_cannot_widen_the_sandbox_of_its_verify_command() {
     for (workdir, trusted) in [("project", "project"), ("project/inner", "project")] {
-        let (_model, stage) = idle_stage();
+        let (_model, stage) = stage_with_idle_agent();
         let root = stage.world.home().parent().unwrap().to_owned();
-        let config = text_of(&stage.world.home().join(".codex/config.toml"));
+        let config = read_text(&stage.world.home().join(".codex/config.toml"));
         let trust = format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", root.join(trusted).display());
         let config = format!("{config}{trust}");
         stage.world.write("home/.codex/config.toml", &config);
@@ -255,30 +259,30 @@ fn a_project_cannot_open_the_sandbox_of_its_check() {
         let check = format!("touch {}", outside.display());
         let words =
             ["exec", "look", "--mode", "workspace-write", "--working-dir", &workdir, "--verify", &check];
-        let data = stage.done(&words);
+        let data = stage.run_to_end(&words);
         assert_eq!(data["verification"]["status"], "verify_failed", "{workdir}: {data}");
         assert!(!outside.exists());
-        assert_eq!(text_of(&stage.world.home().join(".codex/config.toml")), config, "{workdir}");
+        assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{workdir}");
     }
 }
 
 #[test]
-fn a_cancel_during_a_check_in_the_sandbox_leaves_nothing_alive() {
-    let (_model, stage) = idle_stage();
+fn a_cancel_during_a_sandboxed_verify_command_kills_its_processes() {
+    let (_model, stage) = stage_with_idle_agent();
     let check = "sh -c '(trap \"\" TERM INT; sleep 300) & touch checking; sleep 300'";
     let words =
         ["local", "exec", "look", "--mode", "workspace-write", "--skip-git-repo-check", "--verify", check];
-    let accepted = stage.answer(&words);
+    let accepted = stage.run_json(&words);
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
-    until("it checks", || stage.world.project().join("checking").exists());
-    let cancelled = stage.answer(&["local", "cancel", &id]);
+    wait_until("it checks", || stage.world.project().join("checking").exists());
+    let cancelled = stage.run_json(&["local", "cancel", &id]);
     let told = (&cancelled["data"]["state"], &cancelled["data"]["survivors"]);
     assert_eq!(told, (&json!("cancelled"), &json!([])), "{cancelled}");
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
 /// Everything a hostile repository would like to have run, and a word that tells whether it was read.
-fn plant(stage: &Stage, folder: &str) {
+fn plant_hostile_config(stage: &Stage, folder: &str) {
     let evil = stage.world.home().join("evil").display().to_string();
     let config = format!(
         "developer_instructions = \"PLANTED-WORDS\"\nnotify = [\"touch\", \"{evil}\"]\n\
@@ -294,18 +298,18 @@ fn plant(stage: &Stage, folder: &str) {
 }
 
 /// An agent that writes beside the directory it works in, once in each of two turns.
-fn reaching_out() -> Vec<Step> {
-    let reach = || Step::Say(vec![command("touch ../escaped")]);
-    let end = || Step::Say(vec![message("ok")]);
+fn steps_that_write_outside() -> Vec<Reply> {
+    let reach = || Reply::Output(vec![command("touch ../escaped")]);
+    let end = || Reply::Output(vec![message("ok")]);
     vec![reach(), end(), reach(), end()]
 }
 
 /// A repository with an inner directory, both with words for the model.
-fn repository(planted: &[&str], trusted: Option<&str>) -> (FakeModel, Stage) {
-    let (model, stage) = narrow_stage(reaching_out());
+fn stage_with_repository(planted: &[&str], trusted: Option<&str>) -> (FakeModel, Stage) {
+    let (model, stage) = stage_without_temp_dir_access(steps_that_write_outside());
     let root = stage.world.home().parent().unwrap().to_owned();
     if let Some(folder) = trusted {
-        let config = text_of(&stage.world.home().join(".codex/config.toml"));
+        let config = read_text(&stage.world.home().join(".codex/config.toml"));
         let trust = format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", root.join(folder).display());
         stage.world.write("home/.codex/config.toml", &format!("{config}{trust}"));
     }
@@ -313,14 +317,14 @@ fn repository(planted: &[&str], trusted: Option<&str>) -> (FakeModel, Stage) {
     stage.world.write("project/AGENTS.md", "ALWAYS-SAY-HELLO");
     stage.world.write("project/inner/AGENTS.md", "AND-GOODBYE");
     for folder in planted {
-        plant(&stage, folder);
+        plant_hostile_config(&stage, folder);
     }
     (model, stage)
 }
 
 #[test]
-fn what_is_planted_is_obeyed_where_nobody_prevents_it() {
-    let (model, stage) = repository(&["project"], Some("project"));
+fn codex_alone_runs_a_planted_project_configuration() {
+    let (model, stage) = stage_with_repository(&["project"], Some("project"));
     let run =
         stage.world.run_as(&codex_program(), ["exec", "--sandbox", "read-only", "--cd", "inner", "greet"]);
     let root = stage.world.home().parent().unwrap().to_owned();
@@ -329,7 +333,7 @@ fn what_is_planted_is_obeyed_where_nobody_prevents_it() {
 }
 
 #[test]
-fn a_projects_words_are_read_and_its_commands_are_not_run() {
+fn project_instructions_are_read_and_project_commands_are_not_run() {
     let (outer, inner) = ("project", "project/inner");
     let (read, write) = ("read-only", "workspace-write");
     let cases: [(_, _, &[&str], _, _); 12] = [
@@ -350,15 +354,15 @@ fn a_projects_words_are_read_and_its_commands_are_not_run() {
     ];
     for (mode, workdir, planted, trusted, is_read) in cases {
         let case = format!("{mode} in {workdir}, planted in {planted:?}, trusted {trusted:?}");
-        let (model, stage) = repository(planted, trusted);
-        let config = text_of(&stage.world.home().join(".codex/config.toml"));
+        let (model, stage) = stage_with_repository(planted, trusted);
+        let config = read_text(&stage.world.home().join(".codex/config.toml"));
         let root = stage.world.home().parent().unwrap().to_owned();
         let place = root.join(workdir);
         let name = place.display().to_string();
         let there = ["--mode", mode, "--working-dir", &name];
-        let data = stage.done(&[&["exec", "greet"], &there[..]].concat());
+        let data = stage.run_to_end(&[&["exec", "greet"], &there[..]].concat());
         let task = data["task_id"].as_str().unwrap_or_else(|| panic!("{case}: {data}"));
-        let again = stage.done(&[&["resume", "again", "--task-id", task], &there[..]].concat());
+        let again = stage.run_to_end(&[&["resume", "again", "--task-id", task], &there[..]].concat());
         assert_eq!((&data["state"], &again["state"]), (&json!("completed"), &json!("completed")), "{case}");
         let asked = json!(model.requests()).to_string();
         assert_eq!(model.requests().len(), 4, "{case}: {asked}");
@@ -368,6 +372,6 @@ fn a_projects_words_are_read_and_its_commands_are_not_run() {
         assert!(!root.join("home/evil").exists(), "{case}: something of the project was run");
         let is_out = place.parent().unwrap().join("escaped").exists();
         assert_eq!(is_out, mode == "danger-full-access", "{case}: the sandbox was opened");
-        assert_eq!(text_of(&stage.world.home().join(".codex/config.toml")), config, "{case}");
+        assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{case}");
     }
 }

@@ -2,23 +2,23 @@
 //!
 //! `scripts/install-codex` puts Codex into `.tools/`; without it this test fails, it does not skip.
 
-use delegator_testkit::codex::world_with;
-use delegator_testkit::fake_model::{FakeModel, Step, command, message};
+use delegator_testkit::codex::world_with_codex;
+use delegator_testkit::fake_model::{FakeModel, Reply, command, message};
 use delegator_testkit::program::World;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
-fn answer(world: &World, args: &[&str]) -> Value {
+fn run_json(world: &World, args: &[&str]) -> Value {
     let run = world.run(args);
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
 /// Submits a task and waits for its end.
-fn done(world: &World, args: &[&str]) -> Value {
-    let accepted = answer(world, &[&["local"], args, &["--skip-git-repo-check"]].concat());
+fn run_to_end(world: &World, args: &[&str]) -> Value {
+    let accepted = run_json(world, &[&["local"], args, &["--skip-git-repo-check"]].concat());
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
-    answer(world, &["local", "wait", &id])["data"].clone()
+    run_json(world, &["local", "wait", &id])["data"].clone()
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn commands_cannot_read_the_state_directory_where_it_is_hidden() {
         let state = "../home/state";
         let look = format!("cat {state}/http-token; ls {state}; touch inside; touch ../more/added; :");
         let model = FakeModel::start(vec![
-            Step::Say(vec![command(&look)]),
-            Step::Say(vec![message("Looked.")]),
-            Step::Say(vec![command(&look)]),
-            Step::Say(vec![message("Looked again.")]),
+            Reply::Output(vec![command(&look)]),
+            Reply::Output(vec![message("Looked.")]),
+            Reply::Output(vec![command(&look)]),
+            Reply::Output(vec![message("Looked again.")]),
         ]);
-        let world = world_with(PROGRAM, &model.codex_config())
+        let world = world_with_codex(PROGRAM, &model.codex_config())
             .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
             .variable("MCP_DELEGATOR_HIDE_STATE_DIR", setting);
         world.write("home/state/http-token", "the-token-of-the-server");
@@ -45,13 +45,14 @@ fn commands_cannot_read_the_state_directory_where_it_is_hidden() {
         let root = world.home().parent().unwrap().to_owned();
         let more = root.join("more").display().to_string();
         let check = format!("sh -c '! cat {state}/http-token'");
-        let data = done(&world, &["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", &check]);
+        let data =
+            run_to_end(&world, &["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", &check]);
         assert_eq!(data["state"], "completed", "{mode} {setting}: {data}");
         let status = if is_hidden { "verified" } else { "verify_failed" };
         assert_eq!(data["verification"]["status"], status, "{mode} {setting}: {data}");
         let task = data["task_id"].as_str().unwrap().to_owned();
         let again =
-            done(&world, &["resume", "again", "--mode", mode, "--add-dirs", &more, "--task-id", &task]);
+            run_to_end(&world, &["resume", "again", "--mode", mode, "--add-dirs", &more, "--task-id", &task]);
         assert_eq!(again["state"], "completed", "{mode} {setting}: {again}");
         let sent: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
         let was_read = sent.iter().any(|request| request.contains("the-token-of-the-server"));

@@ -15,7 +15,7 @@ fn setting(world: &World, key: &str) -> Value {
 }
 
 #[test]
-fn every_value_tells_its_source() {
+fn config_show_reports_the_source_of_every_value() {
     let world = world()
         .config("max_concurrent = 7\nidle_timeout_sec = 60\n")
         .variable("MCP_DELEGATOR_IDLE_TIMEOUT_SEC", "90");
@@ -33,7 +33,7 @@ fn every_value_tells_its_source() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_the_nearest_key() {
+fn a_configuration_error_has_line_column_and_nearest_key() {
     let run = world().config("max_concurent = 3\n[budget]\ntask_tokens = 'many'\n").run(["config", "show"]);
     assert_eq!(run.exit, Some(4));
     let envelope = run.json();
@@ -47,7 +47,7 @@ fn a_mistake_is_told_with_its_place_and_the_nearest_key() {
 }
 
 #[test]
-fn a_broken_configuration_does_not_keep_help_from_helping() {
+fn help_and_version_work_with_a_broken_configuration() {
     let world = world().config("]");
     for args in [vec!["help"], vec!["--version"], vec!["completions", "bash"], vec!["man"]] {
         assert_eq!(world.run(&args).exit, Some(0), "{args:?}");
@@ -56,7 +56,7 @@ fn a_broken_configuration_does_not_keep_help_from_helping() {
 }
 
 #[test]
-fn a_project_may_lower_a_limit_and_nothing_else() {
+fn a_project_file_can_only_lower_limits() {
     let world = world();
     world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 60\n");
     let told = setting(&world, "hard_timeout_sec");
@@ -74,7 +74,7 @@ fn a_project_may_lower_a_limit_and_nothing_else() {
 }
 
 #[test]
-fn a_configured_secret_is_shown_as_one() {
+fn a_configured_secret_is_redacted() {
     let world = world().variable("MCP_DELEGATOR_DATABASE_URL", "postgres://me:hunter2hunter2@db.example/x");
     let told = setting(&world, "database_url");
     assert_eq!(told["value"], "[REDACTED:config]");
@@ -83,14 +83,14 @@ fn a_configured_secret_is_shown_as_one() {
 }
 
 #[test]
-fn an_unknown_setting_names_the_nearest() {
+fn an_unknown_setting_suggests_the_nearest() {
     let run = world().run(["config", "show", "max_mod"]);
     assert_eq!(run.exit, Some(5));
     assert_eq!(run.json()["error"]["suggestion"], "Did you mean max_mode?");
 }
 
 #[test]
-fn only_what_was_changed_can_be_asked_for() {
+fn config_show_changed_lists_only_changed_settings() {
     let run = world().config("max_concurrent = 7").run(["config", "show", "--changed"]);
     let settings = run.json()["data"]["settings"].clone();
     assert_eq!(settings.as_array().unwrap().len(), 1);

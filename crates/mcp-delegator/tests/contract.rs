@@ -9,18 +9,18 @@ use delegator_testkit::generated::{assert_up_to_date, workspace};
 use delegator_testkit::program::World;
 use jiff::Timestamp;
 use mcp_delegator::commands;
-use mcp_delegator::fault::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
+use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
 use mcp_delegator::outcome::{
-    Answer, ChildExit, Completion, Outcome, Page, Parting, Truncation, Unit, Warning,
+    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, Page, SizeUnit, Truncation, Warning,
 };
-use mcp_delegator::registry::exit_codes::exit_codes;
-use mcp_delegator::registry::{self, Category, CommandSpec, Shape};
+use mcp_delegator::spec::exit_codes::exit_codes;
+use mcp_delegator::spec::{self, Category, CommandSpec, Shape};
 use mcp_delegator::views::envelope_schema::{self, Envelope, violations};
-use mcp_delegator::views::{agent, standard, tool};
+use mcp_delegator::views::{cli_envelope, standard_envelope, tool_envelope};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-fn outcome(command: &'static CommandSpec, answer: Answer) -> Outcome {
+fn outcome(command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
     let started = Timestamp::from_millisecond(1_763_460_322_000).unwrap();
     Outcome {
         command,
@@ -28,14 +28,18 @@ fn outcome(command: &'static CommandSpec, answer: Answer) -> Outcome {
         emitted: started,
         duration: Duration::from_millis(1234),
         request_id: Uuid::nil(),
-        answer,
+        output: answer,
         truncated: None,
     }
 }
 
 /// Renders in all three wrappers and holds each to its schema; gives them back for a closer look.
-fn checked(outcome: &Outcome) -> [Value; 3] {
-    let rendered = [agent::render(outcome), standard::render(outcome), tool::render(outcome, "_codex_")];
+fn render_and_validate(outcome: &Outcome) -> [Value; 3] {
+    let rendered = [
+        cli_envelope::render(outcome),
+        standard_envelope::render(outcome),
+        tool_envelope::render(outcome, "_codex_"),
+    ];
     for (envelope, value) in [Envelope::Agent, Envelope::Standard, Envelope::Tool].into_iter().zip(&rendered)
     {
         let schema = envelope_schema::schema_of(envelope, outcome.command.category).unwrap();
@@ -45,7 +49,7 @@ fn checked(outcome: &Outcome) -> [Value; 3] {
 }
 
 #[test]
-fn the_agent_schema_is_the_contracts_file() {
+fn the_cli_envelope_schema_is_the_published_file() {
     // The file is the contract: whoever changes a byte of it breaks a promise, not a test.
     let digest =
         mcp_delegator::requests::page::fingerprint(&Value::from(include_str!("../schemas/agent.json")));
@@ -55,7 +59,7 @@ fn the_agent_schema_is_the_contracts_file() {
 
 #[test]
 fn every_command_in_every_envelope_validates() {
-    for spec in registry::all() {
+    for spec in spec::all() {
         for envelope in ["agent", "standard", "tool"] {
             let input = valid_input(spec);
             let mut args: Vec<String> = spec.path.iter().map(|word| (*word).to_owned()).collect();
@@ -64,7 +68,7 @@ fn every_command_in_every_envelope_validates() {
             let run = world.run_with_input(&args, input.to_string().as_bytes());
             let value = run.document();
             let schema =
-                envelope_schema::schema_of(Envelope::named(envelope).unwrap(), spec.category).unwrap();
+                envelope_schema::schema_of(Envelope::from_name(envelope).unwrap(), spec.category).unwrap();
             assert_eq!(violations(&schema, &value), Vec::<String>::new(), "{args:?}: {value}");
             let exit = run.exit.unwrap().to_string();
             assert!(
@@ -112,7 +116,7 @@ fn valid_input(spec: &CommandSpec) -> Value {
 }
 
 #[test]
-fn every_failure_has_its_word_in_every_vocabulary() {
+fn every_error_code_maps_to_every_envelope() {
     let mut exits = BTreeSet::new();
     let (mut types, mut codes) = (BTreeSet::new(), BTreeSet::new());
     for code in ErrorCode::ALL {
@@ -128,7 +132,7 @@ fn every_failure_has_its_word_in_every_vocabulary() {
             .context("fact", 1);
         // A safe command and one that is not, of different categories: all that a failure's form depends on.
         for spec in [&commands::local::status::SPEC, &commands::local::run::SPEC] {
-            let [agent, standard, tool] = checked(&outcome(spec, error.clone().into()));
+            let [agent, standard, tool] = render_and_validate(&outcome(spec, error.clone().into()));
             assert_eq!(agent["ok"], false);
             assert_eq!(agent["meta"]["error_context"]["kind"], code.facts().kind.name());
             assert_eq!(tool["error"]["details"]["kind"], code.facts().kind.name());
@@ -143,8 +147,8 @@ fn every_failure_has_its_word_in_every_vocabulary() {
 }
 
 #[test]
-fn a_promise_to_retry_is_never_made_for_a_half_done_thing() {
-    for spec in registry::all() {
+fn a_retryable_exit_code_has_no_side_effects() {
+    for spec in spec::all() {
         let map = exit_codes(spec);
         assert_eq!(map["0"].side_effects, "complete");
         for (number, entry) in &map {
@@ -168,7 +172,7 @@ fn a_promise_to_retry_is_never_made_for_a_half_done_thing() {
 fn retry_times_are_exact_in_milliseconds_and_rounded_up_in_seconds() {
     let mut error = AppError::new(ErrorCode::RateLimited, "Too many requests.");
     error.retry = Retry::Later(Some(Duration::from_millis(1001)));
-    let [agent, standard, tool] = checked(&outcome(&commands::local::exec::SPEC, error.into()));
+    let [agent, standard, tool] = render_and_validate(&outcome(&commands::local::exec::SPEC, error.into()));
     assert_eq!(agent["error"]["retry_after"], 2);
     assert_eq!(agent["meta"]["retry_after_ms"], 1001);
     assert_eq!(standard["metadata"]["retry_after_ms"], 1001);
@@ -176,9 +180,10 @@ fn retry_times_are_exact_in_milliseconds_and_rounded_up_in_seconds() {
 }
 
 #[test]
-fn internal_errors_may_be_retried_only_where_nothing_can_have_changed() {
+fn internal_errors_are_retryable_only_for_read_only_commands() {
     let retryable = |spec| {
-        let [agent, _, tool] = checked(&outcome(spec, AppError::new(ErrorCode::Internal, "A bug.").into()));
+        let [agent, _, tool] =
+            render_and_validate(&outcome(spec, AppError::new(ErrorCode::Internal, "A bug.").into()));
         assert_eq!(agent["error"]["retryable"], tool["error"]["retryable"]);
         agent["error"]["retryable"].as_bool().unwrap()
     };
@@ -187,16 +192,16 @@ fn internal_errors_may_be_retried_only_where_nothing_can_have_changed() {
 }
 
 #[test]
-fn problems_stand_in_every_wrapper() {
+fn problems_are_in_every_envelope() {
     let problems = vec![
         Problem::new(ErrorCode::InvalidValue, "mode", "must be one of a, b")
             .value(json!("c"))
             .suggest(Some("Use a.")),
         Problem::new(ErrorCode::MissingArgument, "task", "is missing"),
     ];
-    let error = AppError::of_problems(problems);
+    let error = AppError::from_problems(problems);
     assert_eq!(error.code, ErrorCode::ArgError, "problems of two kinds have no common code");
-    let [agent, standard, tool] = checked(&outcome(&commands::local::exec::SPEC, error.into()));
+    let [agent, standard, tool] = render_and_validate(&outcome(&commands::local::exec::SPEC, error.into()));
     assert_eq!(agent["meta"]["error_context"]["problems"].as_array().unwrap().len(), 2);
     assert_eq!(standard["error"]["details"]["field"], "mode");
     assert_eq!(standard["error"]["details"]["value"], "c");
@@ -205,27 +210,27 @@ fn problems_stand_in_every_wrapper() {
 }
 
 #[test]
-fn a_redirect_stands_in_every_wrapper() {
+fn a_redirect_is_in_every_envelope() {
     let error = AppError::new(ErrorCode::CommandMoved, "It moved.").redirect(Redirect {
         command: "mcp-delegator local run".into(),
         permanent: true,
         reason: "restructured",
     });
-    let [agent, standard, tool] = checked(&outcome(&registry::ROOT, error.into()));
+    let [agent, standard, tool] = render_and_validate(&outcome(&spec::ROOT, error.into()));
     assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator local run");
     assert_eq!(standard["error"]["details"]["suggestion"], "mcp-delegator local run");
     assert_eq!(tool["error"]["details"]["redirect"]["permanent"], true);
 }
 
 #[test]
-fn a_batch_with_failures_is_said_as_each_contract_wants() {
+fn a_partial_failure_follows_each_envelope_contract() {
     let data = json!({
         "total_operations": 2, "successful": 1, "failed": 1, "partial_success": true,
         "results": [{"target": "a", "success": true, "result": "ok"}, {"target": "b", "success": false, "error": "no"}]
     });
-    let outcome = outcome(&commands::cancel::SPEC, Answer::new(Completion::Partial(data)));
+    let outcome = outcome(&commands::cancel::SPEC, CommandOutput::new(Completion::Partial(data)));
     assert_eq!(outcome.exit(), ExitCode::PartialFailure);
-    let [agent, standard, tool] = checked(&outcome);
+    let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("PARTIAL_FAILURE")));
     assert_eq!(agent["meta"]["failure_data"]["failed"], 1);
     assert_eq!((&standard["success"], &standard["data"]["partial_success"]), (&json!(true), &json!(true)));
@@ -234,14 +239,14 @@ fn a_batch_with_failures_is_said_as_each_contract_wants() {
 }
 
 #[test]
-fn a_wait_that_ran_out_is_an_answer_over_mcp_and_exit_14_elsewhere() {
+fn an_expired_wait_is_a_result_over_mcp_and_exit_14_elsewhere() {
     let data = json!({"task_id": "T-local-1", "state": "working", "progress": null});
     let outcome = outcome(
         &commands::local::wait::SPEC,
-        Answer::new(Completion::Incomplete(data, Parting::TimeIsUp(None))),
+        CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(None))),
     );
     assert_eq!(outcome.exit(), ExitCode::Incomplete);
-    let [agent, standard, tool] = checked(&outcome);
+    let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("INCOMPLETE")));
     assert_eq!(agent["error"]["retryable"], true);
     assert_eq!(agent["meta"]["failure_data"]["state"], "working");
@@ -251,10 +256,12 @@ fn a_wait_that_ran_out_is_an_answer_over_mcp_and_exit_14_elsewhere() {
 }
 
 #[test]
-fn an_unchanged_answer_has_no_data_in_any_wrapper() {
-    for spec in registry::all() {
-        let [agent, standard, tool] =
-            checked(&outcome(spec, Answer::new(Completion::NotModified).fact("etag", "x")));
+fn a_not_modified_response_has_no_data_in_any_envelope() {
+    for spec in spec::all() {
+        let [agent, standard, tool] = render_and_validate(&outcome(
+            spec,
+            CommandOutput::new(Completion::NotModified).fact("etag", "x"),
+        ));
         assert_eq!(
             (&agent["ok"], &agent["data"], &agent["meta"]["not_modified"]),
             (&json!(true), &json!(null), &json!(true))
@@ -267,9 +274,9 @@ fn an_unchanged_answer_has_no_data_in_any_wrapper() {
 #[test]
 fn the_four_shapes_of_the_standard_envelope() {
     let shaped = |shape, data| {
-        let mut answer = Answer::done(data);
+        let mut answer = CommandOutput::done(data);
         answer.shape = Some(shape);
-        checked(&outcome(&commands::manifest::SPEC, answer))[1]["data"].clone()
+        render_and_validate(&outcome(&commands::manifest::SPEC, answer))[1]["data"].clone()
     };
     assert_eq!(
         shaped(Shape::List("things"), json!({"things": []})),
@@ -283,15 +290,15 @@ fn the_four_shapes_of_the_standard_envelope() {
 }
 
 #[test]
-fn pages_warnings_and_cuts_are_told_in_every_wrapper() {
-    let mut answer = Answer::done(json!({"settings": [1, 2]}));
+fn paging_warnings_and_truncation_are_in_every_envelope() {
+    let mut answer = CommandOutput::done(json!({"settings": [1, 2]}));
     answer.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
     answer.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {
-        truncated: Some(Truncation { most: 100, unit: Unit::Bytes, original_size: 1000 }),
+        truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),
         ..outcome(&commands::config_show::SPEC, answer)
     };
-    let [agent, standard, tool] = checked(&outcome);
+    let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["meta"]["cursor"], &agent["meta"]["truncated"]), (&json!("abc"), &json!(true)));
     assert_eq!((&agent["meta"]["max_bytes"], &tool["meta"]["original_size"]), (&json!(100), &json!(1000)));
     assert_eq!(agent["warnings"], json!(["W_TEST_001: mind the gap"]));
@@ -302,15 +309,15 @@ fn pages_warnings_and_cuts_are_told_in_every_wrapper() {
 }
 
 #[test]
-fn the_agents_exit_code_and_ours_never_share_a_name() {
+fn the_agents_exit_code_and_ours_have_different_keys() {
     let data = sample("wait_result")["data"].clone();
-    let mut answer = Answer::done(data);
+    let mut answer = CommandOutput::done(data);
     answer.child = Some(ChildExit { code: Some(3) });
     for (key, value) in sample("wait_result")["meta"].as_object().unwrap() {
         answer.facts.insert(key.clone(), value.clone());
     }
     answer.facts.shift_remove("exit_code");
-    let [agent, _, tool] = checked(&outcome(&commands::local::wait::SPEC, answer));
+    let [agent, _, tool] = render_and_validate(&outcome(&commands::local::wait::SPEC, answer));
     assert_eq!((&agent["meta"]["exit_code"], &agent["data"]["agent_exit_code"]), (&json!(0), &json!(3)));
     assert_eq!(tool["meta"]["exit_code"], 3);
 }
@@ -322,7 +329,7 @@ fn sample(name: &str) -> Value {
 }
 
 #[test]
-fn the_contracts_own_examples_validate() {
+fn the_published_examples_validate() {
     for name in [
         "execution_ack",
         "wait_result",
@@ -344,7 +351,7 @@ fn the_contracts_own_examples_validate() {
 }
 
 #[test]
-fn the_schemas_refuse_what_the_contract_forbids() {
+fn the_schemas_reject_invalid_envelopes() {
     let refused = |name: &str, change: fn(&mut Value)| {
         let mut envelope = sample(name);
         change(&mut envelope);

@@ -12,36 +12,38 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use delegator_domain::crash::CrashPoint;
-use delegator_domain::task::{End, Mode, Place, State, TaskId};
-use delegator_registry::{Filter, Finish, NewTask, OpenOptions, Past, Registry, StateDir, Task, TaskFile};
-use delegator_testkit::program::{World, text_of};
+use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
+use delegator_registry::{
+    Filter, Finish, ImportedSession, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
+};
+use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 mod scripted;
 
-use scripted::{processes_with, starts, supervisors, until};
+use scripted::{agent_starts, processes_with_environment, supervisors, wait_until};
 
 /// What leads to a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Story {
+enum Scenario {
     /// Whoever submits crashes.
     Submit,
     /// The supervisor crashes.
     Supervise,
     /// The supervisor crashes when its task ends and another one waits.
-    Succeed,
+    FinishWithQueuedTask,
     /// Whoever cancels a working task crashes.
     Cancel,
     /// Whoever ends a task of a lost supervisor crashes.
     Rescue,
     /// Whoever gives back a start that came to nothing crashes.
-    GiveBack,
+    ReleaseClaim,
     /// Whoever cleans old tasks away crashes.
-    Forget,
+    CleanOldTasks,
     /// Whoever removes what a crash left crashes.
-    Sweep,
-    Hold,
+    CleanLeftovers,
+    PauseQueue,
     Import,
     SetAside,
     /// A restore crashes before its first change.
@@ -51,32 +53,34 @@ enum Story {
 }
 
 /// Every point has its story, or this does not compile.
-fn story(point: CrashPoint) -> Story {
+fn scenario_of(point: CrashPoint) -> Scenario {
     use CrashPoint as At;
     match point {
-        At::RegistryBuilt | At::RegistryNamed => Story::Submit,
-        At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Story::Submit,
-        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Story::Submit,
-        At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Story::Submit,
-        At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Story::Supervise,
-        At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Story::Supervise,
-        At::ThreadNoted | At::SnapshotWritten => Story::Supervise,
-        At::AgentReaped | At::AgentSwept | At::ReportWritten | At::EndCommitted => Story::Succeed,
-        At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Story::Succeed,
-        At::RetentionTurnTaken | At::RetentionClockNoted => Story::Succeed,
-        At::CancelCommitted | At::SupervisorWoken => Story::Cancel,
-        At::RescueLocked | At::RescueSwept | At::RescueCommitted => Story::Rescue,
-        At::AttemptGivenBack => Story::GiveBack,
-        At::RowsForgotten | At::DirectoryHalfRemoved | At::DirectoryRemoved | At::ForgettingDone => {
-            Story::Forget
+        At::RegistryBuilt | At::RegistryNamed => Scenario::Submit,
+        At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Scenario::Submit,
+        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Scenario::Submit,
+        At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Scenario::Submit,
+        At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Scenario::Supervise,
+        At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Scenario::Supervise,
+        At::ThreadNoted | At::SnapshotWritten => Scenario::Supervise,
+        At::AgentReaped | At::AgentSwept | At::ReportWritten | At::EndCommitted => {
+            Scenario::FinishWithQueuedTask
         }
-        At::RestorePointDropped | At::RestorePointForgotten => Story::Forget,
-        At::LeftoverRemoved => Story::Sweep,
-        At::QueueHeld => Story::Hold,
-        At::ImportFilled | At::ImportCommitted => Story::Import,
-        At::DatabaseAside | At::DatabaseReplaced => Story::SetAside,
-        At::UndoNoted => Story::Restore,
-        At::RestorePointCreated | At::RestorePointsNoted => Story::SuperviseWriter,
+        At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Scenario::FinishWithQueuedTask,
+        At::RetentionTurnTaken | At::RetentionClockNoted => Scenario::FinishWithQueuedTask,
+        At::CancelCommitted | At::SupervisorWoken => Scenario::Cancel,
+        At::RescueLocked | At::RescueSwept | At::RescueCommitted => Scenario::Rescue,
+        At::AttemptGivenBack => Scenario::ReleaseClaim,
+        At::RowsForgotten | At::DirectoryHalfRemoved | At::DirectoryRemoved | At::ForgettingDone => {
+            Scenario::CleanOldTasks
+        }
+        At::RestorePointDropped | At::RestorePointForgotten => Scenario::CleanOldTasks,
+        At::LeftoverRemoved => Scenario::CleanLeftovers,
+        At::QueueHeld => Scenario::PauseQueue,
+        At::ImportFilled | At::ImportCommitted => Scenario::Import,
+        At::DatabaseAside | At::DatabaseReplaced => Scenario::SetAside,
+        At::UndoNoted => Scenario::Restore,
+        At::RestorePointCreated | At::RestorePointsNoted => Scenario::SuperviseWriter,
     }
 }
 
@@ -103,17 +107,17 @@ impl Stage {
         Stage { world, root, acknowledged: Vec::new() }
     }
 
-    fn go(&self) {
+    fn release_agent(&self) {
         std::fs::write(self.world.project().join("go"), "").unwrap();
     }
 
-    fn answer(&self, args: &[&str]) -> Value {
+    fn run_json(&self, args: &[&str]) -> Value {
         let run = self.world.run(args);
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {run:?}"))
     }
 
     fn exec(&mut self) -> String {
-        let answer = self.answer(&["local", "exec", "do it"]);
+        let answer = self.run_json(&["local", "exec", "do it"]);
         self.acknowledge(&answer)
     }
 
@@ -124,7 +128,7 @@ impl Stage {
     }
 
     /// Makes a call that is to crash, or to start what crashes.
-    fn armed(&self, point: &str, args: &[&str]) -> Output {
+    fn run_with_crash_point(&self, point: &str, args: &[&str]) -> Output {
         let mut command = self.world.command(args);
         command
             .env("MCP_DELEGATOR_CRASH_AT", point)
@@ -135,13 +139,13 @@ impl Stage {
 
     /// A call that must crash itself.
     fn crash(&self, point: &str, args: &[&str]) {
-        let output = self.armed(point, args);
+        let output = self.run_with_crash_point(point, args);
         assert_eq!(output.status.signal(), Some(9), "{point}: {args:?} came back: {output:?}");
     }
 
     /// A submit whose supervisor is to crash.
-    fn exec_armed(&mut self, point: &str) -> String {
-        let output = self.armed(point, &["local", "exec", "do it"]);
+    fn exec_with_crash_point(&mut self, point: &str) -> String {
+        let output = self.run_with_crash_point(point, &["local", "exec", "do it"]);
         let answer =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
         self.acknowledge(&answer)
@@ -162,45 +166,45 @@ impl Stage {
 }
 
 /// Plays the story up to the crash.
-fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
+fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
     let name = format!("{}*{time}", point.name());
-    match story(point) {
-        Story::Submit => stage.crash(&name, &["local", "exec", "do it"]),
-        Story::Supervise => drop(stage.exec_armed(&name)),
-        Story::Succeed => {
-            stage.exec_armed(&name);
+    match scenario_of(point) {
+        Scenario::Submit => stage.crash(&name, &["local", "exec", "do it"]),
+        Scenario::Supervise => drop(stage.exec_with_crash_point(&name)),
+        Scenario::FinishWithQueuedTask => {
+            stage.exec_with_crash_point(&name);
             stage.exec();
-            stage.go();
+            stage.release_agent();
         }
-        Story::Cancel => {
+        Scenario::Cancel => {
             let id = stage.exec();
             stage.crash(&name, &["local", "cancel", &id]);
         }
-        Story::Rescue => {
+        Scenario::Rescue => {
             stage.exec();
             for pid in supervisors(&stage.root) {
                 kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
             }
-            until("the supervisor is gone", || supervisors(&stage.root).is_empty());
+            wait_until("the supervisor is gone", || supervisors(&stage.root).is_empty());
             stage.crash(&name, &["local", "status"]);
         }
-        Story::GiveBack => {
-            stage.exec_armed(CrashPoint::LockAdopted.name());
+        Scenario::ReleaseClaim => {
+            stage.exec_with_crash_point(CrashPoint::LockAdopted.name());
             let begun = std::time::Instant::now();
             // It is given back when whoever claimed it has had time enough.
-            while stage.armed(&name, &["local", "status"]).status.signal() != Some(9) {
+            while stage.run_with_crash_point(&name, &["local", "status"]).status.signal() != Some(9) {
                 assert!(begun.elapsed().as_secs() < 60, "the start was never given back");
             }
         }
-        Story::Forget => {
-            old_task_with_a_restore_point(stage);
+        Scenario::CleanOldTasks => {
+            import_old_task_with_restore_point(stage);
             stage.crash(&name, &["cleanup-registry"]);
-            let cleaned = stage.answer(&["cleanup-registry"]);
+            let cleaned = stage.run_json(&["cleanup-registry"]);
             assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
             assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
             assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
         }
-        Story::Sweep => {
+        Scenario::CleanLeftovers => {
             stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
             for entry in std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten() {
                 let dir = std::fs::File::open(entry.path()).unwrap();
@@ -208,67 +212,67 @@ fn crash_at(stage: &mut Stage, point: CrashPoint, time: u32) {
             }
             stage.crash(&name, &["cleanup-registry"]);
         }
-        Story::Hold => {
+        Scenario::PauseQueue => {
             stage.crash(&name, &["queue", "pause"]);
             let id = stage.exec();
             let task = stage.tasks().into_iter().find(|task| task.id.as_str() == id).unwrap();
             assert_eq!(task.state, State::Queued, "what was committed holds");
-            stage.answer(&["queue", "resume"]);
+            stage.run_json(&["queue", "resume"]);
         }
-        Story::Import => {
-            stage.crash(&name, &["import", &session(stage)]);
-            let imported = stage.answer(&["import", &session(stage)]);
+        Scenario::Import => {
+            stage.crash(&name, &["import", &session_file(stage)]);
+            let imported = stage.run_json(&["import", &session_file(stage)]);
             let id = stage.acknowledge(&imported);
-            let results = stage.answer(&["local", "results", &id, "--include-events"]);
+            let results = stage.run_json(&["local", "results", &id, "--include-events"]);
             let events = results["data"]["events"]["items"].as_array().map_or(0, Vec::len);
             assert!(events > 1, "{}: the session is not all there: {results}", point.name());
         }
-        Story::SetAside => {
-            stage.go();
-            stage.answer(&["local", "run", "before"]);
-            set_aside(stage, &name, point);
+        Scenario::SetAside => {
+            stage.release_agent();
+            stage.run_json(&["local", "run", "before"]);
+            crash_while_setting_aside(stage, &name, point);
         }
-        Story::Restore => restore(stage, &name),
-        Story::SuperviseWriter => supervise_writer(stage, &name),
+        Scenario::Restore => crash_during_restore(stage, &name),
+        Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name),
     }
 }
 
 /// The undo point is noted before the first change, and neither is lost.
-fn restore(stage: &mut Stage, name: &str) {
+fn crash_during_restore(stage: &mut Stage, name: &str) {
     let git = |args: &[&str]| stage.world.run_as(&PathBuf::from("/usr/bin/git"), args);
     assert_eq!(git(&["init", "--quiet"]).exit, Some(0));
     stage.world.write("project/code.txt", "mine\n");
-    stage.go();
-    let answer = stage.answer(&["local", "exec", "do it", "--mode", "workspace-write"]);
+    stage.release_agent();
+    let answer = stage.run_json(&["local", "exec", "do it", "--mode", "workspace-write"]);
     let id = stage.acknowledge(&answer);
-    stage.answer(&["local", "wait", &id, "--timeout-sec", "60"]);
+    stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
     stage.world.write("project/code.txt", "later\n");
     stage.crash(name, &["restore", &id, "--confirm-destructive"]);
-    let code = || text_of(&stage.world.project().join("code.txt"));
+    let code = || read_text(&stage.world.project().join("code.txt"));
     assert_eq!(code(), "later\n", "nothing was changed before the crash");
     for (args, expected) in [(&[][..], "mine\n"), (&["--undo"][..], "later\n")] {
         let args = [&["restore", &id, "--confirm-destructive"], args].concat();
-        assert_eq!(stage.answer(&args)["data"]["restored"], true);
+        assert_eq!(stage.run_json(&args)["data"]["restored"], true);
         assert_eq!(code(), expected);
     }
 }
 
 /// A supervisor that is lost after it created a restore point leaves the files alone, and the point is listed.
-fn supervise_writer(stage: &mut Stage, name: &str) {
+fn crash_writing_supervisor(stage: &mut Stage, name: &str) {
     git(stage, &["init", "--quiet"]);
     stage.world.write("project/code.txt", "mine\n");
-    let output = stage.armed(name, &["local", "exec", "do it", "--mode", "workspace-write"]);
+    let output = stage.run_with_crash_point(name, &["local", "exec", "do it", "--mode", "workspace-write"]);
     let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     let id = stage.acknowledge(&answer);
-    until("the supervisor has crashed", || stage.crashes() > 0);
-    let waited = stage.answer(&["local", "wait", &id, "--timeout-sec", "60"]);
+    wait_until("the supervisor has crashed", || stage.crashes() > 0);
+    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
     assert_eq!(waited["data"]["state"], "failed", "{waited}");
-    assert_eq!(text_of(&stage.world.project().join("code.txt")), "mine\n");
-    let listed = stage.answer(&["restore", "--list"]);
+    assert_eq!(read_text(&stage.world.project().join("code.txt")), "mine\n");
+    let listed = stage.run_json(&["restore", "--list"]);
     assert!(listed.to_string().contains(&id), "{listed}");
 }
 
-fn set_aside(stage: &Stage, name: &str, point: CrashPoint) {
+fn crash_while_setting_aside(stage: &Stage, name: &str, point: CrashPoint) {
     let state = stage.root.join("home/state");
     // Somebody has it open, so its log is there.
     let mut open = stage.registry();
@@ -280,7 +284,7 @@ fn set_aside(stage: &Stage, name: &str, point: CrashPoint) {
         assert!(!state.join("registry.db").exists(), "a registry without its log may look healthy");
         let run = stage.world.run(["local", "status"]);
         assert_eq!(run.exit, Some(4), "half set aside is still damaged: {run:?}");
-        stage.answer(&["doctor", "--set-aside-damaged"]);
+        stage.run_json(&["doctor", "--set-aside-damaged"]);
     }
     drop(open);
     // The results of what was forgotten are kept until somebody takes them away.
@@ -299,12 +303,12 @@ fn git(stage: &Stage, args: &[&str]) -> String {
 }
 
 /// A task that ended two days ago in a repository that was clean: its restore point holds nothing of its own.
-fn old_task_with_a_restore_point(stage: &Stage) {
+fn import_old_task_with_restore_point(stage: &Stage) {
     stage.world.write("project/code.txt", "committed\n");
     git(stage, &["init", "--quiet", "--initial-branch=main"]);
     git(stage, &["add", "code.txt"]);
     git(stage, &["commit", "--quiet", "-m", "first"]);
-    let id = TaskId::from_random(Place::Local, [7; 16]);
+    let id = TaskId::from_random(TaskLocation::Local, [7; 16]);
     let (head, tree) = (git(stage, &["rev-parse", "HEAD"]), git(stage, &["rev-parse", "HEAD^{tree}"]));
     let reference = format!("refs/mcp-delegator/{id}");
     git(stage, &["update-ref", &reference, &head]);
@@ -320,7 +324,7 @@ fn old_task_with_a_restore_point(stage: &Stage) {
         mode: Mode::WorkspaceWrite,
         ..NewTask::reading(id, project.display().to_string(), "before")
     };
-    let past = Past {
+    let past = ImportedSession {
         thread_id: "a thread".to_owned(),
         started_at_ms: days_ago_ms,
         ended_at_ms: days_ago_ms,
@@ -328,30 +332,30 @@ fn old_task_with_a_restore_point(stage: &Stage) {
     };
     let files = [(TaskFile::RestorePoint, point.to_string())];
     let files = files.each_ref().map(|(file, text)| (*file, text.as_bytes()));
-    stage.registry().import(&task, &past, &Finish::bare(End::Completed), &files).unwrap();
+    stage.registry().import(&task, &past, &Finish::bare(TaskEnd::Completed), &files).unwrap();
 }
 
 /// A session that ended long ago.
-fn session(stage: &Stage) -> String {
+fn session_file(stage: &Stage) -> String {
     let name = "crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl";
-    let recorded = text_of(&delegator_testkit::generated::workspace().join(name));
+    let recorded = read_text(&delegator_testkit::generated::workspace().join(name));
     stage.world.write("session.jsonl", &recorded.replace("\"2026-", "\"2025-"));
     stage.root.join("session.jsonl").display().to_string()
 }
 
 /// What ordinary calls find afterwards.
-fn come_back(stage: &mut Stage, point: CrashPoint) {
+fn assert_recovered(stage: &mut Stage, point: CrashPoint) {
     let name = point.name();
-    stage.go();
+    stage.release_agent();
     // The queue goes on.
-    let next = stage.answer(&["local", "run", "and then"]);
+    let next = stage.run_json(&["local", "run", "and then"]);
     assert_eq!(next["ok"], true, "{name}: {next}");
     for task in stage.tasks() {
-        let told = stage.answer(&["local", "wait", task.id.as_str(), "--timeout-sec", "60"]);
+        let told = stage.run_json(&["local", "wait", task.id.as_str(), "--timeout-sec", "60"]);
         assert_eq!(told["ok"], true, "{name}: {told}");
     }
-    until("everybody has crashed or left", || supervisors(&stage.root).is_empty());
-    let (tasks, starts) = (stage.tasks(), starts(&stage.root));
+    wait_until("everybody has crashed or left", || supervisors(&stage.root).is_empty());
+    let (tasks, starts) = (stage.tasks(), agent_starts(&stage.root));
     for id in &stage.acknowledged {
         assert!(tasks.iter().any(|task| task.id.as_str() == id), "{name}: {id} is lost");
     }
@@ -364,15 +368,15 @@ fn come_back(stage: &mut Stage, point: CrashPoint) {
         assert!(started <= 1, "{name}: started {started} times");
         let is_visible = started == 1 || task.state != State::Completed || is_imported;
         assert!(is_visible, "{name}: completed without a start: {history:?}");
-        let left = processes_with(&format!("DELEGATOR_TASK={}:", task.id));
+        let left = processes_with_environment(&format!("DELEGATOR_TASK={}:", task.id));
         assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
     }
-    nothing_is_left_of_a_killed_submit(stage, name);
-    cleans_to_nothing(stage, name);
+    assert_no_leftovers_of_killed_submit(stage, name);
+    assert_cleanup_removes_everything(stage, name);
 }
 
 /// Ordinary calls have removed what a killed submit or import left: without a row there is no directory, and no entry.
-fn nothing_is_left_of_a_killed_submit(stage: &Stage, name: &str) {
+fn assert_no_leftovers_of_killed_submit(stage: &Stage, name: &str) {
     let names = |folder: &str| -> Vec<String> {
         let entries = std::fs::read_dir(stage.root.join("home/state").join(folder)).into_iter().flatten();
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -382,12 +386,12 @@ fn nothing_is_left_of_a_killed_submit(stage: &Stage, name: &str) {
     assert_eq!((unknown, names("submitting")), (Vec::new(), Vec::new()), "{name}");
 }
 
-fn cleans_to_nothing(stage: &Stage, name: &str) {
+fn assert_cleanup_removes_everything(stage: &Stage, name: &str) {
     let mut registry = stage.registry();
     registry.check().unwrap();
     let ids: Vec<_> = stage.tasks().into_iter().map(|task| task.id).collect();
-    registry.forget(&ids).unwrap();
-    registry.finish_forgetting().unwrap();
+    registry.prune(&ids).unwrap();
+    registry.finish_pruning().unwrap();
     let left = registry.orphans(i64::MAX).unwrap();
     registry.remove_orphans(&left).unwrap();
     let tasks = std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten();
@@ -395,25 +399,25 @@ fn cleans_to_nothing(stage: &Stage, name: &str) {
     assert_eq!(left, Vec::<PathBuf>::new(), "{name}: left behind");
 }
 
-fn crash_and_come_back(point: CrashPoint, time: u32) {
+fn crash_and_recover(point: CrashPoint, time: u32) {
     let mut stage = Stage::new();
-    crash_at(&mut stage, point, time);
-    if matches!(story(point), Story::Supervise | Story::Succeed) {
-        until(point.name(), || stage.crashes() > 0);
+    run_until_crash(&mut stage, point, time);
+    if matches!(scenario_of(point), Scenario::Supervise | Scenario::FinishWithQueuedTask) {
+        wait_until(point.name(), || stage.crashes() > 0);
     }
     assert!(stage.crashes() > 0, "{}: nobody came there", point.name());
-    come_back(&mut stage, point);
+    assert_recovered(&mut stage, point);
 }
 
 /// Some time is spent waiting, so several are played at once.
-fn play_all(stories: &[Story]) {
-    let points = CrashPoint::ALL.iter().filter(|point| stories.contains(&story(**point)));
+fn run_scenarios(stories: &[Scenario]) {
+    let points = CrashPoint::ALL.iter().filter(|point| stories.contains(&scenario_of(**point)));
     let points: Vec<CrashPoint> = points.copied().collect();
     assert!(!points.is_empty());
     for some in points.chunks(3) {
         std::thread::scope(|scope| {
             let played: Vec<_> =
-                some.iter().map(|point| scope.spawn(|| crash_and_come_back(*point, 1))).collect();
+                some.iter().map(|point| scope.spawn(|| crash_and_recover(*point, 1))).collect();
             for one in played {
                 one.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
             }
@@ -422,52 +426,57 @@ fn play_all(stories: &[Story]) {
 }
 
 #[test]
-fn whoever_submits() {
-    play_all(&[Story::Submit]);
+fn a_crash_of_the_submitting_process_loses_nothing() {
+    run_scenarios(&[Scenario::Submit]);
 }
 
 #[test]
-fn the_supervisor_while_it_starts_and_runs() {
-    play_all(&[Story::Supervise]);
+fn a_crash_of_the_supervisor_before_the_end_is_recovered() {
+    run_scenarios(&[Scenario::Supervise]);
 }
 
 #[test]
-fn the_supervisor_while_it_ends_and_another_waits() {
-    play_all(&[Story::Succeed]);
+fn a_crash_of_the_supervisor_at_the_end_is_recovered_and_the_queue_continues() {
+    run_scenarios(&[Scenario::FinishWithQueuedTask]);
 }
 
 #[test]
-fn whoever_cancels_rescues_or_gives_back() {
-    play_all(&[Story::Cancel, Story::Rescue, Story::GiveBack]);
+fn a_crash_during_cancel_rescue_or_release_is_recovered() {
+    run_scenarios(&[Scenario::Cancel, Scenario::Rescue, Scenario::ReleaseClaim]);
 }
 
 #[test]
-fn whoever_cleans_holds_or_imports() {
-    play_all(&[Story::Forget, Story::Sweep, Story::Hold, Story::Import]);
+fn a_crash_during_cleanup_pause_or_import_is_recovered() {
+    run_scenarios(&[
+        Scenario::CleanOldTasks,
+        Scenario::CleanLeftovers,
+        Scenario::PauseQueue,
+        Scenario::Import,
+    ]);
 }
 
 #[test]
-fn restore_points_and_restores() {
-    play_all(&[Story::SuperviseWriter, Story::Restore]);
+fn a_crash_around_restore_points_loses_neither_files_nor_points() {
+    run_scenarios(&[Scenario::SuperviseWriter, Scenario::Restore]);
 }
 
 #[test]
-fn whoever_sets_a_damaged_registry_aside() {
-    play_all(&[Story::SetAside]);
-    crash_and_come_back(CrashPoint::DatabaseAside, 2);
+fn a_crash_while_setting_a_damaged_registry_aside_is_recovered() {
+    run_scenarios(&[Scenario::SetAside]);
+    crash_and_recover(CrashPoint::DatabaseAside, 2);
 }
 
 /// No call is made after the crash: a server that only waits for requests removes the launch file.
 #[test]
 fn a_server_removes_the_launch_file_of_a_killed_submit() {
     let stage = Stage::new();
-    stage.answer(&["queue", "pause"]);
+    stage.run_json(&["queue", "pause"]);
     let mut command = stage.world.command(["serve"]);
     let mut server =
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "a prompt"]);
     let tasks = stage.root.join("home/state/tasks");
-    until("the directory is gone", || std::fs::read_dir(&tasks).unwrap().next().is_none());
+    wait_until("the directory is gone", || std::fs::read_dir(&tasks).unwrap().next().is_none());
     drop(server.stdin.take());
     server.wait().unwrap();
 }

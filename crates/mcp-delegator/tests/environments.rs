@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use delegator_testkit::program::{Run, World, text_of};
+use delegator_testkit::program::{RunOutput, World, read_text};
 use mcp_delegator::environment_template;
 use serde_json::{Value, json};
 
@@ -20,21 +20,21 @@ fn world() -> World {
     World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
 }
 
-fn with(text: &str) -> World {
+fn world_with_file(text: &str) -> World {
     let world = world();
     world.write(FILE, text);
     world
 }
 
-fn file(world: &World) -> std::path::PathBuf {
+fn environments_path(world: &World) -> std::path::PathBuf {
     world.home().join(".config/mcp-delegator/environments.json")
 }
 
-fn tool(world: &World, args: &[&str]) -> Value {
+fn tool_envelope(world: &World, args: &[&str]) -> Value {
     world.run([args, &["--envelope", "tool"]].concat()).json()
 }
 
-fn add(world: &World, id: &str, more: &[&str]) -> Run {
+fn add(world: &World, id: &str, more: &[&str]) -> RunOutput {
     let least =
         ["env", "add", id, "--name", "Site", "--repo-url", "https://github.com/me/site", "--stack", "node"];
     world.run([&least, more].concat())
@@ -45,9 +45,9 @@ const TWO: &str = r#"{"env_art": {"name": "Art", "repoUrl": "https://github.com/
  "env_fleet": {"name": "Own", "repoUrl": "https://github.com/me/own", "stack": "rust", "provider": "fleet"}}"#;
 
 #[test]
-fn environments_are_listed_as_the_contract_shows_them() {
-    let world = with(TWO);
-    let answer = tool(&world, &["cloud", "list-environments"]);
+fn environments_are_listed_in_the_published_shape() {
+    let world = world_with_file(TWO);
+    let answer = tool_envelope(&world, &["cloud", "list-environments"]);
     assert_eq!(answer["tool"], "_codex_cloud_list_environments");
     let file = world.home().join(".config/mcp-delegator/environments.json");
     assert_eq!((&answer["meta"]["count"], &answer["meta"]["source"]), (&json!(2), &json!(file)));
@@ -65,43 +65,43 @@ fn environments_are_listed_as_the_contract_shows_them() {
 }
 
 #[test]
-fn the_file_lies_beside_whatever_configuration_is_in_force() {
+fn the_environments_file_is_beside_the_active_configuration() {
     let world = world();
     world.write("elsewhere/config.toml", "");
     world.write("elsewhere/environments.json", TWO);
     let elsewhere = world.home().parent().unwrap().join("elsewhere/config.toml");
     let world = world.variable("MCP_DELEGATOR_CONFIG", &elsewhere.display().to_string());
-    assert_eq!(tool(&world, &["cloud", "list-environments"])["meta"]["count"], 2);
+    assert_eq!(tool_envelope(&world, &["cloud", "list-environments"])["meta"]["count"], 2);
     let world = self::world();
     world.write("xdg/mcp-delegator/environments.json", TWO);
     let xdg = world.home().parent().unwrap().join("xdg");
     let world = world.variable("XDG_CONFIG_HOME", &xdg.display().to_string());
-    assert_eq!(tool(&world, &["cloud", "list-environments"])["meta"]["count"], 2);
+    assert_eq!(tool_envelope(&world, &["cloud", "list-environments"])["meta"]["count"], 2);
 }
 
 #[test]
-fn a_missing_file_is_told_with_its_path_and_a_sample() {
+fn a_missing_file_error_has_the_path_and_a_working_sample() {
     let world = world();
     let run = world.run(["cloud", "list-environments"]);
     assert_eq!(run.exit, Some(5), "{run:?}");
-    let answer = tool(&world, &["cloud", "list-environments"]);
+    let answer = tool_envelope(&world, &["cloud", "list-environments"]);
     assert_eq!(answer["error"]["code"], "NOT_FOUND");
     let details = &answer["error"]["details"];
-    assert_eq!(details["path"], file(&world).display().to_string());
+    assert_eq!(details["path"], environments_path(&world).display().to_string());
     // The sample must be a file that works.
-    let world = with(details["sample"].as_str().unwrap());
+    let world = world_with_file(details["sample"].as_str().unwrap());
     assert_eq!(world.run(["env", "check"]).exit, Some(0));
 }
 
 #[test]
-fn a_broken_file_is_told_with_line_and_column_all_problems_at_once() {
-    let run = with("{\n  \"a\": oops\n}").run(["env", "check"]);
+fn a_broken_file_reports_all_problems_with_line_and_column() {
+    let run = world_with_file("{\n  \"a\": oops\n}").run(["env", "check"]);
     assert_eq!(run.exit, Some(4), "{run:?}");
     let message = run.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("environments.json:2:8"), "{message}");
     let text = "{\n \"a\": {\"name\": \"A\", \"repoUrl\": \"/a\", \"stack\": \"go\", \"provider\": \"flet\"},\n \"b\": {}\n}";
     for command in [["env", "check"], ["cloud", "list-environments"]] {
-        let envelope = with(text).run(command).json();
+        let envelope = world_with_file(text).run(command).json();
         let problems = envelope["meta"]["error_context"]["problems"].as_array().unwrap().clone();
         assert_eq!(problems.len(), 4, "{envelope}");
         assert_eq!((&problems[0]["line"], &problems[0]["column"]), (&json!(2), &json!(53)), "{problems:?}");
@@ -111,8 +111,8 @@ fn a_broken_file_is_told_with_line_and_column_all_problems_at_once() {
 }
 
 #[test]
-fn a_field_nobody_knows_is_a_warning_with_the_nearest_name() {
-    let world = with(r#"{"a": {"name": "A", "repoUrl": "/a", "stack": "go", "brnch": "x"}}"#);
+fn an_unknown_field_is_a_warning_with_the_nearest_name() {
+    let world = world_with_file(r#"{"a": {"name": "A", "repoUrl": "/a", "stack": "go", "brnch": "x"}}"#);
     let run = world.run(["env", "check"]);
     assert_eq!(run.exit, Some(0));
     let warnings = run.json()["warnings"].to_string();
@@ -125,31 +125,31 @@ fn an_environment_is_added_listed_and_removed() {
     let run = add(&world, "env_site", &["--provider", "fleet", "--labels", "os=linux", "--push"]);
     assert_eq!(run.exit, Some(0), "{run:?}");
     assert_eq!(run.json()["data"]["environment"]["provider"], "fleet");
-    let written: Value = serde_json::from_str(&text_of(&file(&world))).unwrap();
+    let written: Value = serde_json::from_str(&read_text(&environments_path(&world))).unwrap();
     let entry = &written["env_site"];
     assert_eq!(
         (&entry["repoUrl"], &entry["labels"]["os"]),
         (&json!("https://github.com/me/site"), &json!("linux"))
     );
     assert_eq!((&entry["push"], entry["createdAt"].is_string()), (&json!(true), true));
-    assert_eq!(file(&world).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(environments_path(&world).metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(add(&world, "env_site", &[]).exit, Some(6), "the same id again");
-    assert_eq!(tool(&world, &["cloud", "list-environments"])["meta"]["count"], 1);
+    assert_eq!(tool_envelope(&world, &["cloud", "list-environments"])["meta"]["count"], 1);
 
-    let before = text_of(&file(&world));
+    let before = read_text(&environments_path(&world));
     let refused = world.run(["env", "remove", "env_site"]);
     assert_eq!(refused.exit, Some(2));
     assert_eq!(refused.json()["error"]["code"], "CONFIRMATION_REQUIRED");
-    assert_eq!(text_of(&file(&world)), before);
+    assert_eq!(read_text(&environments_path(&world)), before);
     let unknown = world.run(["env", "remove", "env_sit", "--confirm-destructive"]);
     assert_eq!(unknown.exit, Some(5));
     assert_eq!(unknown.json()["error"]["suggestion"], "Did you mean env_site?");
     assert_eq!(world.run(["env", "remove", "env_site", "--confirm-destructive"]).exit, Some(0));
-    assert_eq!(tool(&world, &["cloud", "list-environments"])["data"]["environments"], json!([]));
+    assert_eq!(tool_envelope(&world, &["cloud", "list-environments"])["data"]["environments"], json!([]));
 }
 
 #[test]
-fn what_the_file_would_refuse_is_refused_before_it_is_written() {
+fn an_invalid_environment_is_refused_before_the_file_is_written() {
     let world = world();
     let run = world.run([
         "env",
@@ -172,7 +172,7 @@ fn what_the_file_would_refuse_is_refused_before_it_is_written() {
     }
     let mode = problems.iter().find(|problem| problem["field"] == "mode").unwrap();
     assert_eq!(mode["suggestion"], "Did you mean read-only?");
-    assert!(!file(&world).exists());
+    assert!(!environments_path(&world).exists());
 }
 
 fn guide(world: &World, more: &[&str]) -> Value {
@@ -185,11 +185,11 @@ fn guide(world: &World, more: &[&str]) -> Value {
         "--git-user-name",
         "O'Brien $(id)",
     ];
-    tool(world, &[&least, ["--git-user-email", "me@example.org"].as_slice(), more].concat())
+    tool_envelope(world, &[&least, ["--git-user-email", "me@example.org"].as_slice(), more].concat())
 }
 
 #[test]
-fn the_guide_has_three_steps_and_says_what_to_paste() {
+fn the_guide_has_three_steps_with_text_to_paste() {
     let answer = guide(&world(), &[]);
     assert_eq!(
         (&answer["meta"]["repository"], &answer["meta"]["tech_stack"]),
@@ -226,21 +226,21 @@ fn the_guides_own_command_adds_the_environment() {
 }
 
 #[test]
-fn a_fleet_environment_is_told_of_the_workers_secret() {
-    let answer = guide(&with(TWO), &["--env-id", "env_fleet"]);
+fn the_guide_for_a_fleet_environment_names_the_worker_secret() {
+    let answer = guide(&world_with_file(TWO), &["--env-id", "env_fleet"]);
     let step = answer["data"]["steps"][1].to_string();
     assert!(step.contains("worker") && !step.contains("chatgpt.com"), "{step}");
-    let other = guide(&with(TWO), &["--env-id", "env_art"]);
+    let other = guide(&world_with_file(TWO), &["--env-id", "env_art"]);
     assert!(other["meta"]["warnings"].to_string().contains("another repository"), "{other}");
 }
 
 #[test]
-fn both_formats_of_the_guide_say_the_same() {
+fn both_formats_of_the_guide_have_the_same_content() {
     let world = world();
     let args =
         ["cloud", "github-setup", "https://github.com/me/own", "--stack", "go", "--git-user-name", "Me"];
     let args = [&args, ["--git-user-email", "me@example.org"].as_slice()].concat();
-    let data = tool(&world, &args)["data"].clone();
+    let data = tool_envelope(&world, &args)["data"].clone();
     let markdown = world.run([&args, ["--format", "markdown"].as_slice()].concat()).stdout;
     for step in data["steps"].as_array().unwrap() {
         assert!(markdown.contains(step["title"].as_str().unwrap()), "{markdown}");
@@ -253,7 +253,7 @@ fn both_formats_of_the_guide_say_the_same() {
 }
 
 /// What the server answers to these requests, in the order of the answers.
-fn served(world: &World, requests: &[Value]) -> Vec<Value> {
+fn mcp_responses(world: &World, requests: &[Value]) -> Vec<Value> {
     let client = json!({"name": "test", "version": "1"});
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
     let mut server = world
@@ -280,7 +280,7 @@ fn served(world: &World, requests: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn hosts_get_the_list_the_guide_and_the_templates() {
+fn mcp_clients_get_the_list_the_guide_and_the_templates() {
     let state = |world: World| {
         let home = world.home().join("state").display().to_string();
         world.variable("MCP_DELEGATOR_HOME", &home)
@@ -289,7 +289,7 @@ fn hosts_get_the_list_the_guide_and_the_templates() {
         let params = json!({"name": format!("_codex_cloud_{name}"), "arguments": arguments});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
-    let missing = served(&state(world()), &[call(1, "list_environments", json!({"format": "json"}))]);
+    let missing = mcp_responses(&state(world()), &[call(1, "list_environments", json!({"format": "json"}))]);
     assert_eq!(missing[0]["result"]["isError"], true, "{missing:?}");
     assert_eq!(missing[0]["result"]["structuredContent"]["error"]["code"], "NOT_FOUND");
     let guide = json!({
@@ -297,8 +297,8 @@ fn hosts_get_the_list_the_guide_and_the_templates() {
         "format": "json",
     });
     let uri = "codex://environment-template/github-go";
-    let answers = served(
-        &state(with(TWO)),
+    let answers = mcp_responses(
+        &state(world_with_file(TWO)),
         &[
             call(1, "list_environments", json!({"format": "json"})),
             call(2, "github_setup", guide),
@@ -315,7 +315,7 @@ fn hosts_get_the_list_the_guide_and_the_templates() {
 }
 
 /// Whether bash can read it.
-fn is_sound(script: &str) -> bool {
+fn is_valid_bash(script: &str) -> bool {
     let mut bash =
         Command::new("bash").args(["-n", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
@@ -323,23 +323,24 @@ fn is_sound(script: &str) -> bool {
 }
 
 #[test]
-fn every_script_is_one_a_shell_can_read() {
-    assert!(!is_sound("if ["), "the check itself can fail");
+fn every_script_is_valid_bash() {
+    assert!(!is_valid_bash("if ["), "the check itself can fail");
     for template in &environment_template::ALL {
         let shown = template.to_value();
         for script in [&shown["setup"], &shown["maintenance"]] {
-            assert!(is_sound(script.as_str().unwrap()), "{}", template.name);
+            assert!(is_valid_bash(script.as_str().unwrap()), "{}", template.name);
         }
     }
-    for step in guide(&with(TWO), &["--env-id", "env_fleet"])["data"]["steps"].as_array().unwrap() {
+    for step in guide(&world_with_file(TWO), &["--env-id", "env_fleet"])["data"]["steps"].as_array().unwrap()
+    {
         for paste in step["paste"].as_array().unwrap() {
-            assert!(is_sound(paste["text"].as_str().unwrap()), "{paste}");
+            assert!(is_valid_bash(paste["text"].as_str().unwrap()), "{paste}");
         }
     }
 }
 
 #[test]
-fn a_name_with_a_shells_letters_in_it_stays_a_name() {
+fn shell_metacharacters_in_a_name_are_quoted() {
     let world = world();
     let answer = guide(&world, &[]);
     let setup = answer["data"]["steps"][1]["paste"][0]["text"].as_str().unwrap().to_owned();
@@ -353,7 +354,7 @@ fn a_name_with_a_shells_letters_in_it_stays_a_name() {
         .status()
         .unwrap();
     assert!(run.success());
-    let config = text_of(&world.home().join(".gitconfig"));
+    let config = read_text(&world.home().join(".gitconfig"));
     assert!(config.contains("name = O'Brien $(id)"), "{config}");
     let credentials = world.home().join(".git-credentials");
     assert_eq!(credentials.metadata().unwrap().permissions().mode() & 0o777, 0o600);

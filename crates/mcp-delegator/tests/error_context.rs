@@ -1,15 +1,15 @@
 //! Why a task failed, from what its commands printed to what every surface says; and answers held to a schema.
 
-use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::stage::{Stage, successful_turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-fn playing(steps: Value) -> Stage {
-    Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
+fn scripted_stage(steps: Value) -> Stage {
+    Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
 }
 
 /// A turn that fails in the agent's words, after some steps.
-fn failing(steps: &[Value], reason: &str) -> Value {
+fn failing_turn(steps: &[Value], reason: &str) -> Value {
     let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
     all.extend_from_slice(steps);
     all.push(json!({"turn_failed": reason}));
@@ -17,23 +17,23 @@ fn failing(steps: &[Value], reason: &str) -> Value {
 }
 
 /// What rustc printed, where the agent's commands find it.
-fn with_compiler_output(stage: &Stage) {
+fn write_compiler_output(stage: &Stage) {
     let printed = include_str!("../../delegator-transcript/tests/error_places/rust/build.txt");
     stage.world.write("project/out.txt", printed);
 }
 
 const BUILD: &str = "test -f fixed || { cat out.txt; exit 101; }";
 
-fn context_of(stage: &Stage) -> Value {
+fn error_context_of_task(stage: &Stage) -> Value {
     let id = stage.exec(&[]);
     stage.wait(&id)["data"]["metadata"]["error_context"].clone()
 }
 
 #[test]
-fn a_failed_command_is_what_the_failure_is_about() {
-    let stage = playing(failing(&[json!({"command": {"run": BUILD}})], "I could not fix it."));
-    with_compiler_output(&stage);
-    let context = context_of(&stage);
+fn the_error_context_describes_the_failed_command() {
+    let stage = scripted_stage(failing_turn(&[json!({"command": {"run": BUILD}})], "I could not fix it."));
+    write_compiler_output(&stage);
+    let context = error_context_of_task(&stage);
     let message = "cannot find value `sidee` in this scope";
     assert_eq!(
         (&context["error_type"], &context["error_message"], &context["agent_message"]),
@@ -54,12 +54,14 @@ fn a_failed_command_is_what_the_failure_is_about() {
 }
 
 #[test]
-fn a_repaired_command_is_forgotten_and_another_reason_is_not_blamed_on_it() {
+fn a_repaired_command_is_not_reported_as_the_cause() {
     let build = json!({"command": {"run": BUILD}});
-    let stage =
-        playing(failing(&[build.clone(), json!({"touch_file": "fixed"}), build.clone()], "out of words"));
-    with_compiler_output(&stage);
-    let context = context_of(&stage);
+    let stage = scripted_stage(failing_turn(
+        &[build.clone(), json!({"touch_file": "fixed"}), build.clone()],
+        "out of words",
+    ));
+    write_compiler_output(&stage);
+    let context = error_context_of_task(&stage);
     assert_eq!(
         (&context["error_type"], &context["error_locations"], &context["suggestions"]),
         (&json!("agent_error"), &json!([]), &json!([])),
@@ -67,25 +69,25 @@ fn a_repaired_command_is_forgotten_and_another_reason_is_not_blamed_on_it() {
     );
     assert_eq!(context["error_message"], "out of words");
     // The last command went well: nobody failed because of an earlier one, though its places are still told.
-    let stage = playing(failing(&[build, json!({"command": {"run": "true"}})], "out of words"));
-    with_compiler_output(&stage);
-    let context = context_of(&stage);
+    let stage = scripted_stage(failing_turn(&[build, json!({"command": {"run": "true"}})], "out of words"));
+    write_compiler_output(&stage);
+    let context = error_context_of_task(&stage);
     assert_eq!(
         (&context["error_type"], context["error_locations"].as_array().unwrap().len()),
         (&json!("agent_error"), 2)
     );
     // A task that completed has no error, whatever failed on the way.
-    let stage = playing(turn(&[json!({"command": {"run": BUILD}})]));
-    with_compiler_output(&stage);
-    assert_eq!(context_of(&stage), Value::Null);
+    let stage = scripted_stage(successful_turn(&[json!({"command": {"run": BUILD}})]));
+    write_compiler_output(&stage);
+    assert_eq!(error_context_of_task(&stage), Value::Null);
 }
 
 #[test]
-fn a_search_that_finds_nothing_is_no_failure() {
+fn a_search_without_a_match_is_not_the_cause() {
     let search = json!({"command": {"run": "grep -n nothing out.txt"}});
-    let stage = playing(failing(&[search], "gave up"));
-    with_compiler_output(&stage);
-    let context = context_of(&stage);
+    let stage = scripted_stage(failing_turn(&[search], "gave up"));
+    write_compiler_output(&stage);
+    let context = error_context_of_task(&stage);
     assert_eq!(
         (&context["error_type"], &context["suggestions"]),
         (&json!("agent_error"), &json!([])),
@@ -94,9 +96,9 @@ fn a_search_that_finds_nothing_is_no_failure() {
 }
 
 #[test]
-fn a_foreground_run_tells_file_line_and_column() {
-    let stage = playing(failing(&[json!({"command": {"run": BUILD}})], "no"));
-    with_compiler_output(&stage);
+fn a_foreground_run_reports_file_line_and_column() {
+    let stage = scripted_stage(failing_turn(&[json!({"command": {"run": BUILD}})], "no"));
+    write_compiler_output(&stage);
     let run = stage.world.run(["local", "run", "x", "--envelope", "tool"]);
     assert_eq!(run.exit, Some(80), "{run:?}");
     let error = run.json()["error"].clone();
@@ -108,16 +110,16 @@ fn a_foreground_run_tells_file_line_and_column() {
         "{details}"
     );
     // Nothing found, nothing told.
-    stage.play(failing(&[], "no"));
+    stage.set_script(failing_turn(&[], "no"));
     let details =
         stage.world.run(["local", "run", "x", "--envelope", "tool"]).json()["error"]["details"].clone();
     assert!(details.get("file").is_none() && details.get("line").is_none(), "{details}");
 }
 
 #[test]
-fn markdown_says_where_and_what_could_be_done() {
+fn markdown_shows_locations_and_suggestions() {
     let many = "for n in 1 2 3 4 5; do echo \"x.c:$n:1: error: number $n\"; done; exit 1";
-    let stage = playing(failing(&[json!({"command": {"run": many}})], "no"));
+    let stage = scripted_stage(failing_turn(&[json!({"command": {"run": many}})], "no"));
     let id = stage.exec(&[]);
     stage.wait(&id);
     let text = stage.world.run(["local", "results", &id, "--format", "markdown"]).stdout;
@@ -129,18 +131,18 @@ fn markdown_says_where_and_what_could_be_done() {
 }
 
 #[test]
-fn words_of_a_command_steer_nobodys_terminal() {
+fn control_sequences_in_command_output_are_removed() {
     let hostile = r#"printf 'x.c:1:1: error: \033[2Jgone \033]0;title\007here\n'; exit 1"#;
-    let stage = playing(failing(&[json!({"command": {"run": hostile}})], "no"));
-    let context = context_of(&stage);
+    let stage = scripted_stage(failing_turn(&[json!({"command": {"run": hostile}})], "no"));
+    let context = error_context_of_task(&stage);
     assert_eq!(context["error_locations"][0]["message"], "gone here", "{context}");
     assert!(!context.to_string().contains("\\u001b"), "{context}");
 }
 
 #[test]
-fn a_limit_names_the_larger_one_and_what_was_running() {
+fn a_timeout_suggests_a_larger_limit_and_names_the_activity() {
     for (limit, told) in [("hard", "it had run for"), ("idle", "nothing happened for")] {
-        let stage = playing(turn(&[json!({"command": {"run": "exec sleep 300"}})]));
+        let stage = scripted_stage(successful_turn(&[json!({"command": {"run": "exec sleep 300"}})]));
         let id = stage.exec(&[&format!("--{limit}-timeout-sec"), "1"]);
         let data = stage.wait(&id)["data"].clone();
         let context = &data["metadata"]["error_context"];
@@ -163,9 +165,9 @@ fn every_reason_has_its_kind_and_its_suggestion() {
         ("Not inside a trusted directory", "untrusted_directory", Some("Run it in a git repository")),
         ("the dog ate it", "agent_error", None),
     ];
-    let stage = playing(json!([]));
+    let stage = scripted_stage(json!([]));
     for (message, kind, suggestion) in cases {
-        stage.play(failing(&[], message));
+        stage.set_script(failing_turn(&[], message));
         let id = stage.exec(&["--model", "gpt-9"]);
         let context = stage.wait(&id)["data"]["metadata"]["error_context"].clone();
         assert_eq!(
@@ -187,11 +189,11 @@ fn every_reason_has_its_kind_and_its_suggestion() {
 }
 
 #[test]
-fn a_lost_supervisors_task_can_be_gone_on_with() {
-    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!("silent")]));
+fn a_task_with_a_lost_supervisor_suggests_resume() {
+    let stage = scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]));
     let id = stage.exec(&[]);
-    stage.until_there("ready");
-    kill_process(Pid::from_raw(stage.supervisor_of(&id)).unwrap(), Signal::KILL).unwrap();
+    stage.wait_for_project_file("ready");
+    kill_process(Pid::from_raw(stage.supervisor_pid(&id)).unwrap(), Signal::KILL).unwrap();
     let context = stage.wait(&id)["data"]["metadata"]["error_context"].clone();
     assert_eq!(context["failure_kind"], "supervisor_lost", "{context}");
     let words = context["suggestions"][0].as_str().unwrap_or_else(|| panic!("{context}"));
@@ -202,13 +204,13 @@ const SCHEMA: &str =
     r#"{"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}}"#;
 
 /// The answer of a task that had to answer in that shape.
-fn answering(message: &str) -> (Value, Stage) {
-    let stage = playing(json!([
+fn results_for_message(message: &str) -> (Value, Stage) {
+    let stage = scripted_stage(json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": message}, {"turn_completed": {}}
     ]));
     let id = stage.exec(&["--output-schema", SCHEMA]);
     stage.wait(&id);
-    (stage.answer(&["local", "results", &id]), stage)
+    (stage.run_json(&["local", "results", &id]), stage)
 }
 
 fn output_warnings(answer: &Value) -> Vec<String> {
@@ -218,10 +220,10 @@ fn output_warnings(answer: &Value) -> Vec<String> {
 }
 
 #[test]
-fn an_answer_that_fits_its_schema_is_there_as_json() {
+fn a_valid_final_message_is_returned_as_json() {
     let answer = json!({"name": "x", "age": 3});
     for message in [answer.to_string(), format!("```json\n{answer}\n```")] {
-        let (told, _) = answering(&message);
+        let (told, _) = results_for_message(&message);
         assert_eq!(told["data"]["structured_output"], answer, "{told}");
         assert!(told["data"].get("structured_output_violations").is_none(), "{told}");
         assert_eq!(output_warnings(&told), [""; 0]);
@@ -229,8 +231,8 @@ fn an_answer_that_fits_its_schema_is_there_as_json() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_said_aloud_and_the_task_stays_completed() {
-    let (told, stage) = answering(r#"{"age": "three"}"#);
+fn an_invalid_final_message_is_a_warning_and_the_task_completes() {
+    let (told, stage) = results_for_message(r#"{"age": "three"}"#);
     assert_eq!(told["data"]["state"], "completed", "{told}");
     assert_eq!(told["data"]["structured_output"], json!({"age": "three"}));
     let violations = told["data"]["structured_output_violations"].as_array().unwrap();
@@ -246,14 +248,14 @@ fn an_answer_that_does_not_fit_is_said_aloud_and_the_task_stays_completed() {
     assert!(text.contains("The answer does not fit the output schema") && text.contains("/age: "), "{text}");
     // The same from wait, and from a run that is stayed with.
     assert_eq!(output_warnings(&stage.wait(id)), warnings);
-    let run = stage.answer(&["local", "run", "x", "--output-schema", SCHEMA]);
+    let run = stage.run_json(&["local", "run", "x", "--output-schema", SCHEMA]);
     assert_eq!(output_warnings(&run), warnings);
     assert_eq!(run["data"]["structured_output_violations"].as_array().unwrap().len(), 2, "{run}");
 }
 
 #[test]
-fn an_answer_that_is_no_json_or_was_cut_is_told_as_what_it_is() {
-    let (told, _) = answering("All done.");
+fn a_final_message_that_is_not_json_or_truncated_is_reported_as_such() {
+    let (told, _) = results_for_message("All done.");
     assert_eq!(
         (&told["data"]["state"], &told["data"]["structured_output"]),
         (&json!("completed"), &Value::Null)
@@ -261,7 +263,7 @@ fn an_answer_that_is_no_json_or_was_cut_is_told_as_what_it_is() {
     assert!(output_warnings(&told)[0].contains("is not JSON"), "{told}");
     assert_eq!(told["data"]["structured_output_violations"][0]["path"], "");
     let long = json!({"name": "x".repeat((1 << 20) + 100)}).to_string();
-    let (told, _) = answering(&long);
+    let (told, _) = results_for_message(&long);
     let warnings = output_warnings(&told);
     assert!(warnings.len() == 1 && warnings[0].starts_with("W_OUTPUT_002: "), "{warnings:?}");
     assert!(warnings[0].contains("too long") && !warnings[0].contains("not JSON"), "{warnings:?}");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use delegator_testkit::generated::workspace;
-use delegator_testkit::program::{World, finished, text_of};
+use delegator_testkit::program::{World, read_text, wait_for_output};
 use delegator_testkit::terminal::run_on_terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -38,12 +38,12 @@ const IDLE: &str = concat!(
 );
 
 #[test]
-fn normalizing_a_codex_stream_changes_nothing_but_the_second_id_of_a_web_search() {
+fn normalizing_codex_events_only_drops_the_second_id_of_a_web_search() {
     for name in ["patch", "web", "mcp", "spawn_agent", "big_message_300k", "drop_noterm", "sigint_plan"] {
         let run = world().run(["events", "normalize", recording(name).to_str().unwrap()]);
         assert_eq!(run.exit, Some(0));
         let second_ids = [r#","id":"ws_0103""#, r#","id":"ws_0104""#];
-        let expected = second_ids.iter().fold(text_of(&recording(name)), |text, id| text.replace(id, ""));
+        let expected = second_ids.iter().fold(read_text(&recording(name)), |text, id| text.replace(id, ""));
         assert_eq!(run.stdout, expected, "{name}");
         assert_eq!(run.stderr, "", "{name}");
     }
@@ -65,7 +65,7 @@ fn every_dialect_becomes_codex_events() {
 }
 
 #[test]
-fn strict_drops_what_the_contract_does_not_name() {
+fn strict_drops_fields_outside_the_contract() {
     let line = r#"{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress","extra":1}}"#;
     let run = world().run_with_input(["events", "normalize", "--strict"], line.as_bytes());
     let event: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -76,7 +76,7 @@ fn strict_drops_what_the_contract_does_not_name() {
 }
 
 #[test]
-fn unknown_lines_are_counted_and_kept_only_on_request() {
+fn unknown_lines_are_counted_and_printed_only_on_request() {
     let input = "{\"type\":\"turn.started\"}\nplain words\n{\"no\":\"type\"}\n";
     let run = world().run_with_input(["events", "normalize"], input.as_bytes());
     assert_eq!(run.stdout, "{\"type\":\"turn.started\"}\n");
@@ -87,7 +87,7 @@ fn unknown_lines_are_counted_and_kept_only_on_request() {
 }
 
 #[test]
-fn an_envelope_or_a_file_on_request() {
+fn normalize_can_write_an_envelope_or_a_file() {
     let world = world();
     let path = recording("plain");
     let run = world.run(["events", "normalize", path.to_str().unwrap(), "--format", "json"]);
@@ -99,11 +99,11 @@ fn an_envelope_or_a_file_on_request() {
     assert_eq!(serde_json::from_str::<Value>(run.stdout.lines().last().unwrap()).unwrap()["ok"], true);
     let run = world.run(["events", "normalize", path.to_str().unwrap(), "--output", "out.jsonl"]);
     assert_eq!((run.exit, run.stdout.as_str()), (Some(0), ""));
-    assert_eq!(text_of(&world.project().join("out.jsonl")), text_of(&path));
+    assert_eq!(read_text(&world.project().join("out.jsonl")), read_text(&path));
 }
 
 #[test]
-fn a_summary_tells_the_same_in_every_format() {
+fn a_summary_has_the_same_facts_in_every_format() {
     let path = recording("plan");
     let path = path.to_str().unwrap();
     let envelope = world().run(["events", "summarize", path]).json();
@@ -123,7 +123,7 @@ fn a_summary_tells_the_same_in_every_format() {
 }
 
 #[test]
-fn a_failed_transcript_is_a_success_of_the_question() {
+fn summarizing_a_failed_transcript_succeeds() {
     let run = world().run(["events", "summarize", recording("err429").to_str().unwrap()]);
     assert_eq!(run.exit, Some(0));
     let data = run.json()["data"].clone();
@@ -136,7 +136,7 @@ fn a_failed_transcript_is_a_success_of_the_question() {
 }
 
 #[test]
-fn a_threads_earlier_use_is_taken_off() {
+fn earlier_usage_of_a_thread_is_subtracted() {
     let path = recording("resume_2");
     let before = r#"{"input_tokens":100,"cached_input_tokens":0,"output_tokens":0}"#;
     let run = world().run(["events", "summarize", path.to_str().unwrap(), "--usage-before", before]);
@@ -148,7 +148,7 @@ fn a_threads_earlier_use_is_taken_off() {
 }
 
 #[test]
-fn whatever_a_file_holds_there_is_an_answer() {
+fn any_file_content_is_accepted() {
     let deep = "[".repeat(100_000);
     let cases: [(&[u8], &str); 7] = [
         (b"", "The transcript is empty."),
@@ -170,7 +170,7 @@ fn whatever_a_file_holds_there_is_an_answer() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_the_right_code() {
+fn an_unreadable_source_is_refused_with_its_code() {
     let world = world();
     for (source, exit, code) in [
         (".", 2, "INVALID_VALUE"),
@@ -188,7 +188,7 @@ fn what_cannot_be_read_is_refused_with_the_right_code() {
 }
 
 #[test]
-fn a_huge_line_leaves_memory_flat_and_the_next_line_whole() {
+fn a_huge_line_uses_bounded_memory_and_keeps_the_next_line() {
     let world = world();
     let mut child = world
         .command(["events", "normalize"])
@@ -211,22 +211,22 @@ fn a_huge_line_leaves_memory_flat_and_the_next_line_whole() {
     let kilobytes: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(kilobytes < 64 * 1024, "{peak}");
     drop(stdin);
-    let run = finished(child);
+    let run = wait_for_output(child);
     assert_eq!(run.exit, Some(0));
     assert!(run.stderr.contains("1 over-long lines were shortened"), "{}", run.stderr);
 }
 
 #[test]
-fn a_reader_that_is_gone_stops_the_work() {
+fn normalize_stops_when_the_reader_closes_the_pipe() {
     let world = world();
-    let many = text_of(&recording("shell_ok")).repeat(3000);
+    let many = read_text(&recording("shell_ok")).repeat(3000);
     world.write("project/many.jsonl", &many);
     let run = world.run_without_reader(["events", "normalize", "many.jsonl"]);
     assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]
-fn a_secret_in_a_transcript_does_not_come_out() {
+fn a_secret_in_a_transcript_is_redacted() {
     let world = world().variable("DEPLOY_TOKEN", "correct-horse-battery-staple");
     let line = r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"use correct-horse-battery-staple"}}"#;
     for verb in ["normalize", "summarize", "follow"] {
@@ -238,7 +238,7 @@ fn a_secret_in_a_transcript_does_not_come_out() {
     }
 }
 
-fn following(world: &World, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+fn start_follow(world: &World, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     let args: Vec<&str> = ["events", "follow"].iter().chain(args).copied().collect();
     let mut child = world
         .command(args)
@@ -258,10 +258,10 @@ fn next_line(lines: &mut impl BufRead) -> Value {
 }
 
 #[test]
-fn following_shows_what_comes_and_ends_with_the_turn() {
+fn follow_prints_new_events_and_ends_with_the_turn() {
     let world = world();
     world.write("project/live.jsonl", "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n");
-    let (child, mut lines) = following(&world, &["live.jsonl"]);
+    let (child, mut lines) = start_follow(&world, &["live.jsonl"]);
     assert_eq!(next_line(&mut lines)["type"], "thread.started");
     let mut file = std::fs::OpenOptions::new().append(true).open(world.project().join("live.jsonl")).unwrap();
     file.write_all(b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.").unwrap();
@@ -273,28 +273,28 @@ fn following_shows_what_comes_and_ends_with_the_turn() {
     assert_eq!(next_line(&mut lines)["type"], "turn.completed");
     let last = next_line(&mut lines);
     assert_eq!((&last["ok"], &last["data"]["state"]), (&json!(true), &json!("completed")));
-    assert_eq!(finished(child).exit, Some(0));
+    assert_eq!(wait_for_output(child).exit, Some(0));
 }
 
 #[test]
 fn an_interrupt_ends_the_stream_with_one_last_line() {
     let world = world();
     world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n");
-    let (child, mut lines) = following(&world, &["live.jsonl"]);
+    let (child, mut lines) = start_follow(&world, &["live.jsonl"]);
     assert_eq!(next_line(&mut lines)["type"], "turn.started");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let last = next_line(&mut lines);
     assert_eq!(last["error"]["code"], "CANCELLED");
     let mut rest = String::new();
     assert_eq!(lines.read_line(&mut rest).unwrap(), 0, "{rest}");
-    assert_eq!(finished(child).exit, Some(130));
+    assert_eq!(wait_for_output(child).exit, Some(130));
 }
 
 #[test]
-fn a_file_that_is_removed_or_begun_anew_is_noticed() {
+fn follow_notices_a_truncated_or_removed_file() {
     let world = world();
     world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n{\"type\":\"turn.started\"}\n");
-    let (child, mut lines) = following(&world, &["live.jsonl"]);
+    let (child, mut lines) = start_follow(&world, &["live.jsonl"]);
     next_line(&mut lines);
     next_line(&mut lines);
     world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n");
@@ -302,11 +302,11 @@ fn a_file_that_is_removed_or_begun_anew_is_noticed() {
     std::fs::remove_file(world.project().join("live.jsonl")).unwrap();
     let warnings = next_line(&mut lines)["warnings"].to_string();
     assert!(warnings.contains("begun anew") && warnings.contains("removed"), "{warnings}");
-    assert_eq!(finished(child).exit, Some(0));
+    assert_eq!(wait_for_output(child).exit, Some(0));
 }
 
 #[test]
-fn following_gives_up_when_told_to() {
+fn follow_stops_at_its_timeout() {
     let world = world();
     world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n");
     let run = world.run(["events", "follow", "live.jsonl", "--timeout-sec", "1", "--format", "json"]);
@@ -319,7 +319,7 @@ fn following_gives_up_when_told_to() {
 }
 
 #[test]
-fn following_on_a_terminal_is_in_words() {
+fn follow_prints_text_on_a_terminal() {
     let world = world();
     let path = recording("shell_ok");
     let run = run_on_terminal(world.command(["events", "follow", path.to_str().unwrap()]));
@@ -328,20 +328,20 @@ fn following_on_a_terminal_is_in_words() {
 }
 
 #[test]
-fn a_rotated_or_replaced_file_is_followed_by_name() {
+fn follow_continues_with_a_replaced_file() {
     let world = world();
     world.write("project/live.jsonl", "{\"type\":\"turn.started\"}\n");
-    let (child, mut lines) = following(&world, &["live.jsonl"]);
+    let (child, mut lines) = start_follow(&world, &["live.jsonl"]);
     next_line(&mut lines);
     world.write("project/new.jsonl", "{\"type\":\"turn.completed\",\"usage\":{}}\n");
     std::fs::rename(world.project().join("new.jsonl"), world.project().join("live.jsonl")).unwrap();
     assert_eq!(next_line(&mut lines)["type"], "turn.completed");
     assert_eq!(next_line(&mut lines)["data"]["state"], "completed");
-    assert_eq!(finished(child).exit, Some(0));
+    assert_eq!(wait_for_output(child).exit, Some(0));
 }
 
 #[test]
-fn a_last_line_without_a_line_end_ends_the_following() {
+fn follow_accepts_a_last_line_without_a_newline() {
     let world = world();
     world.write(
         "project/live.jsonl",
@@ -353,7 +353,7 @@ fn a_last_line_without_a_line_end_ends_the_following() {
 }
 
 #[test]
-fn a_field_may_be_asked_for_whether_it_has_a_value_or_not() {
+fn fields_accepts_a_field_that_is_null() {
     let path = recording("plain");
     let run =
         world().run(["events", "summarize", path.to_str().unwrap(), "--fields", "state,structured_output"]);

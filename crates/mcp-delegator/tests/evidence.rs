@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
-const WRITING: [&str; 2] = ["--mode", "workspace-write"];
+const WRITE_MODE: [&str; 2] = ["--mode", "workspace-write"];
 
 /// A project, and an agent that does these steps in it.
 struct Project {
@@ -18,13 +18,13 @@ struct Project {
 }
 
 impl Project {
-    fn plain(steps: &[Value]) -> Project {
-        Project { stage: Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), turn(steps)) }
+    fn without_git(steps: &[Value]) -> Project {
+        Project { stage: Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), successful_turn(steps)) }
     }
 
     /// A repository with a commit, a file that was changed before the task and one that git does not know.
     fn repository(steps: &[Value]) -> Project {
-        let project = Project::plain(steps);
+        let project = Project::without_git(steps);
         project.write("code.txt", "one\ntwo\n");
         project.write("old.txt", "a file\nof some\nlines\n");
         project.write("dirty.txt", "committed\n");
@@ -55,7 +55,7 @@ impl Project {
         let id = self.stage.exec(more);
         let waited = self.stage.wait(&id);
         assert_eq!(waited["data"]["state"], "completed", "{waited}");
-        let results = self.stage.answer(&["local", "results", &id]);
+        let results = self.stage.run_json(&["local", "results", &id]);
         let leftovers = std::fs::read_dir(self.stage.task_dir(&id)).unwrap().flatten();
         let leftovers: Vec<_> = leftovers.filter(|entry| entry.path().is_dir()).collect();
         assert!(leftovers.is_empty(), "nothing is left of the looking: {leftovers:?}");
@@ -83,7 +83,7 @@ fn operations(results: &Value) -> [&Value; 4] {
         .map(|key| &results["data"]["metadata"]["file_operations"][key])
 }
 
-fn warnings(results: &Value) -> Vec<(String, String)> {
+fn file_warnings(results: &Value) -> Vec<(String, String)> {
     let told = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
     let text = |warning: &Value, key: &str| warning[key].as_str().unwrap_or_default().to_owned();
     let all = told.iter().map(|warning| (text(warning, "code"), text(warning, "message")));
@@ -91,27 +91,27 @@ fn warnings(results: &Value) -> Vec<(String, String)> {
 }
 
 /// The data of each of those warnings.
-fn contexts(results: &Value) -> Vec<Value> {
+fn file_warning_contexts(results: &Value) -> Vec<Value> {
     let all = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
     let about_files = all.iter().filter(|warning| warning["code"].as_str().unwrap().starts_with("W_FILES_"));
     about_files.map(|warning| warning["context"].clone()).collect()
 }
 
-fn codes(results: &Value) -> Vec<String> {
-    warnings(results).into_iter().map(|(code, _)| code).collect()
+fn file_warning_codes(results: &Value) -> Vec<String> {
+    file_warnings(results).into_iter().map(|(code, _)| code).collect()
 }
 
 #[test]
-fn what_was_claimed_and_done_is_told_with_lines_and_digests() {
+fn claimed_changes_are_reported_with_lines_and_digests() {
     let project = Project::repository(&[
         write("code.txt", "one\n2\nthree\n"),
         write("new/file.txt", "hello\n"),
         json!({"delete_file": "notes.txt"}),
     ]);
-    let results = project.results(&WRITING);
+    let results = project.results(&WRITE_MODE);
     let expected = [json!(["code.txt"]), json!(["new/file.txt"]), json!(["notes.txt"]), json!(5)];
     assert_eq!(operations(&results), expected.each_ref(), "{results}");
-    assert_eq!(warnings(&results), [], "{results}");
+    assert_eq!(file_warnings(&results), [], "{results}");
     assert_eq!(results["data"]["summary"], "Modified 1 file, added 1 and deleted 1 (+3 −2)");
     let files = &results["data"]["metadata"]["file_operations"];
     assert_eq!((&files["source"], &files["scope"]), (&json!("git"), &json!("whole")));
@@ -130,30 +130,31 @@ fn what_was_claimed_and_done_is_told_with_lines_and_digests() {
 }
 
 #[test]
-fn a_claim_without_a_change_is_a_warning_that_says_which() {
+fn a_claimed_change_that_did_not_happen_is_a_warning_with_its_path() {
     let project = Project::repository(&[
         claim("code.txt"),
         write("run.log", "ignored\n"),
         claim("/somewhere/else.txt"),
         write("src/deep.txt", "deeper\n"),
     ]);
-    let results = project.results(&WRITING);
+    let results = project.results(&WRITE_MODE);
     assert_eq!(operations(&results)[..2], [&json!(["src/deep.txt"]), &json!([])], "{results}");
-    let told = warnings(&results);
-    assert_eq!(codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_002"], "{told:?}");
-    let paths: Vec<Value> = contexts(&results).iter().map(|context| context["paths"].clone()).collect();
+    let told = file_warnings(&results);
+    assert_eq!(file_warning_codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_002"], "{told:?}");
+    let paths: Vec<Value> =
+        file_warning_contexts(&results).iter().map(|context| context["paths"].clone()).collect();
     assert_eq!(paths, [json!(["code.txt"]), json!(["run.log"]), json!(["/somewhere/else.txt"])], "{results}");
     assert!(told[1].1.contains("ignores") && told[2].1.contains("outside"), "{told:?}");
 }
 
 #[test]
-fn what_commands_did_is_part_of_it_committed_or_not() {
+fn changes_by_commands_are_reported_committed_or_not() {
     let project = Project::repository(&[
         command("git mv old.txt moved.txt && git -c user.name=a -c user.email=a@b commit -qm 'Move it'"),
         command("echo 3 >> code.txt && git -c user.name=a -c user.email=a@b commit -qm 'And more' code.txt"),
         command("echo made > made.txt && echo x > made.log"),
     ]);
-    let results = project.results(&WRITING);
+    let results = project.results(&WRITE_MODE);
     let expected = [json!(["code.txt"]), json!(["made.txt", "moved.txt"]), json!(["old.txt"]), json!(2)];
     assert_eq!(operations(&results), expected.each_ref(), "{results}");
     let files = &results["data"]["metadata"]["file_operations"];
@@ -162,18 +163,18 @@ fn what_commands_did_is_part_of_it_committed_or_not() {
     assert_eq!((&git["commit_count"], &git["commits"]), (&json!(2), &json!(["And more", "Move it"])));
     assert_eq!((&git["index_changed"], &git["branch_after"]), (&json!(true), &json!("refs/heads/main")));
     assert_ne!(git["head_before"], git["head_after"]);
-    assert_eq!(codes(&results), ["W_FILES_004"], "{results}");
+    assert_eq!(file_warning_codes(&results), ["W_FILES_004"], "{results}");
     let summary = "Modified 1 file, added 1 and renamed 1 (+2 −0), made 2 commits, ran 3 commands";
     assert_eq!(results["data"]["summary"], summary);
 }
 
 #[test]
-fn a_task_that_does_nothing_changed_nothing_whatever_was_dirty_before() {
+fn uncommitted_changes_before_the_task_are_not_reported() {
     for mode in ["read-only", "workspace-write"] {
         let project = Project::repository(&[command("touch code.txt; git status")]);
         let results = project.results(&["--mode", mode]);
         assert_eq!(operations(&results), [&json!([]), &json!([]), &json!([]), &json!(0)], "{results}");
-        assert_eq!(warnings(&results), [], "{results}");
+        assert_eq!(file_warnings(&results), [], "{results}");
         assert_eq!(results["data"]["artifacts"], json!([]));
         assert_eq!(results["data"]["git"]["index_changed"], false);
         assert_eq!(results["data"]["summary"], "Changed nothing, ran 1 command");
@@ -181,40 +182,40 @@ fn a_task_that_does_nothing_changed_nothing_whatever_was_dirty_before() {
 }
 
 #[test]
-fn a_task_that_may_only_read_and_writes_is_found_out() {
+fn a_write_by_a_read_only_task_is_reported() {
     let project = Project::repository(&[write("dirty.txt", "mine\nand its\n")]);
     let objects = project.git(&["count-objects"]);
     let results = project.results(&["--mode", "read-only"]);
     assert_eq!(operations(&results)[0], &json!(["dirty.txt"]), "{results}");
     assert_eq!(operations(&results)[3], &json!(1), "only what the task added: {results}");
-    assert_eq!(codes(&results), ["W_FILES_005"]);
+    assert_eq!(file_warning_codes(&results), ["W_FILES_005"]);
     assert_eq!(project.git(&["count-objects"]), objects, "looking adds nothing to the repository");
 }
 
 #[test]
-fn from_a_folder_below_paths_begin_there() {
+fn paths_are_relative_to_the_working_directory() {
     let project = Project::repository(&[
         write("deep.txt", "deeper\n"),
         write("../code.txt", "beside\n"),
         command("echo x > ../made.txt"),
     ]);
     let src = project.stage.world.project().join("src");
-    let results = project.results(&[&WRITING[..], &["--working-dir", src.to_str().unwrap()]].concat());
+    let results = project.results(&[&WRITE_MODE[..], &["--working-dir", src.to_str().unwrap()]].concat());
     let expected = [json!(["../code.txt", "deep.txt"]), json!(["../made.txt"])];
     assert_eq!(operations(&results)[..2], [&expected[0], &expected[1]], "{results}");
-    assert_eq!(codes(&results), ["W_FILES_004"], "{results}");
+    assert_eq!(file_warning_codes(&results), ["W_FILES_004"], "{results}");
     let refs: Vec<&Value> =
         results["data"]["artifacts"].as_array().unwrap().iter().map(|artifact| &artifact["ref"]).collect();
     assert_eq!(refs, [&json!("deep.txt")], "only what lies below the working directory");
 }
 
 #[test]
-fn odd_files_are_named_and_not_opened() {
+fn special_files_are_listed_and_not_opened() {
     let project = Project::repository(&[command(
         "rm code.txt old.txt && mkfifo code.txt && ln -s /etc/passwd old.txt && mkfifo fresh && \
          truncate -s 20G huge.bin && printf x > \"$(printf 'caf\\351.txt')\" && ln -s / out",
     )]);
-    let results = project.results(&WRITING);
+    let results = project.results(&WRITE_MODE);
     let expected = [json!(["code.txt", "old.txt"]), json!(["caf\u{fffd}.txt", "huge.bin", "out"]), json!([])];
     assert_eq!(operations(&results)[..3], [&expected[0], &expected[1], &expected[2]], "{results}");
     let files = &results["data"]["metadata"]["file_operations"];
@@ -230,8 +231,8 @@ fn odd_files_are_named_and_not_opened() {
 }
 
 #[test]
-fn outside_of_git_names_sizes_and_times_tell() {
-    let project = Project::plain(&[
+fn outside_of_git_changes_are_found_by_name_size_and_time() {
+    let project = Project::without_git(&[
         write("code.txt", "changed\n"),
         write("new/file.txt", "new\n"),
         claim("same.txt"),
@@ -242,34 +243,34 @@ fn outside_of_git_names_sizes_and_times_tell() {
     for (path, text) in [("code.txt", "a\n"), ("same.txt", "b\n"), ("gone.txt", "c\n")] {
         project.write(path, text);
     }
-    let results = project.results(&WRITING);
+    let results = project.results(&WRITE_MODE);
     let expected =
         [json!(["code.txt"]), json!(["by-command.txt", "new/file.txt"]), json!(["gone.txt"]), json!(2)];
     assert_eq!(operations(&results), expected.each_ref(), "{results}");
     let files = &results["data"]["metadata"]["file_operations"];
     assert_eq!((&files["source"], &files["scope"]), (&json!("scan"), &json!("partial")));
     let expected = ["W_FILES_001", "W_FILES_002", "W_FILES_004", "W_FILES_008"];
-    assert_eq!(codes(&results), expected, "{results}");
+    assert_eq!(file_warning_codes(&results), expected, "{results}");
     assert_eq!(results["data"].get("git"), None);
     assert_eq!(results["data"]["artifacts"].as_array().unwrap().len(), 3);
 }
 
 #[test]
-fn a_repository_that_comes_goes_or_switches_its_branch_is_told() {
-    let made = Project::plain(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
-    let results = made.results(&WRITING);
+fn a_created_removed_or_switched_repository_is_reported() {
+    let made = Project::without_git(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
+    let results = made.results(&WRITE_MODE);
     assert_eq!(operations(&results)[1], &json!(["x.txt"]), "{results}");
-    assert!(codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
+    assert!(file_warning_codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
 
     let removed = Project::repository(&[command("rm -rf .git"), write("code.txt", "changed\n")]);
-    let results = removed.results(&WRITING);
+    let results = removed.results(&WRITE_MODE);
     assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
-    assert!(codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
+    assert!(file_warning_codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
 
     let switched = Project::repository(&[command("git switch -q -c other")]);
-    let results = switched.results(&WRITING);
+    let results = switched.results(&WRITE_MODE);
     assert_eq!(operations(&results)[..3], [&json!([]), &json!([]), &json!([])], "{results}");
-    let context = &contexts(&results)[0];
+    let context = &file_warning_contexts(&results)[0];
     assert_eq!(
         (&context["branch_before"], &context["branch_after"]),
         (&json!("main"), &json!("other")),
@@ -278,29 +279,30 @@ fn a_repository_that_comes_goes_or_switches_its_branch_is_told() {
 }
 
 #[test]
-fn a_task_beside_another_one_does_not_take_the_blame_alone() {
+fn changes_of_parallel_writers_are_marked_as_shared() {
     let wait = "touch started-$$; while [ ! -e go ]; do sleep 0.02; done; echo x > by-$$.txt; touch done-$$; \
                 while [ $(ls done-* | wc -l) -lt 2 ]; do sleep 0.02; done";
     let project = Project::repository(&[command(wait)]);
-    let both: Vec<String> =
-        (0..2).map(|_| project.stage.exec(&[&WRITING[..], &["--allow-parallel-writes"]].concat())).collect();
+    let both: Vec<String> = (0..2)
+        .map(|_| project.stage.exec(&[&WRITE_MODE[..], &["--allow-parallel-writes"]].concat()))
+        .collect();
     let begun = || {
         let entries = std::fs::read_dir(project.stage.world.project()).unwrap().flatten();
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("started-")).count()
     };
-    delegator_testkit::stage::until("both have begun", || begun() == 2);
+    delegator_testkit::stage::wait_until("both have begun", || begun() == 2);
     project.write("go", "");
     for (own, other) in [(0, 1), (1, 0)] {
         project.stage.wait(&both[own]);
-        let results = project.stage.answer(&["local", "results", &both[own]]);
-        let at = codes(&results).iter().position(|code| code == "W_FILES_006");
+        let results = project.stage.run_json(&["local", "results", &both[own]]);
+        let at = file_warning_codes(&results).iter().position(|code| code == "W_FILES_006");
         let at = at.unwrap_or_else(|| panic!("{results}"));
-        assert_eq!(contexts(&results)[at]["task_ids"], json!([both[other]]), "{results}");
+        assert_eq!(file_warning_contexts(&results)[at]["task_ids"], json!([both[other]]), "{results}");
     }
 }
 
 #[test]
-fn nothing_the_agent_plants_in_the_configuration_is_run_by_looking() {
+fn examining_changes_runs_no_hook_or_filter_of_the_repository() {
     let canary = "\"$PWD\"/../canary";
     let plant = format!(
         "printf '#!/bin/sh\\n: > {canary}\\ncat\\n' > ../evil && chmod 755 ../evil && \
@@ -311,7 +313,7 @@ fn nothing_the_agent_plants_in_the_configuration_is_run_by_looking() {
          echo '* filter=evil diff=evil' > .gitattributes && echo evil > code.txt"
     );
     let project = Project::repository(&[command(&plant)]);
-    let results = project.results(&WRITING);
+    let results = project.results(&WRITE_MODE);
     assert_eq!(operations(&results)[..2], [&json!(["code.txt"]), &json!([".gitattributes"])], "{results}");
     let root = project.stage.root();
     let evil = std::fs::read_to_string(root.join("evil")).unwrap();
@@ -323,28 +325,28 @@ fn nothing_the_agent_plants_in_the_configuration_is_run_by_looking() {
 }
 
 #[test]
-fn without_git_times_tell_and_a_warning_says_so() {
+fn without_a_git_program_changes_are_found_by_scan_with_a_warning() {
     let project = Project::repository(&[write("code.txt", "changed\n")]);
     let blind = Project { stage: project.stage.variable("PATH", "/nowhere") };
-    let results = blind.results(&WRITING);
+    let results = blind.results(&WRITE_MODE);
     assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
     assert_eq!(results["data"]["metadata"]["file_operations"]["source"], "scan");
-    let told = warnings(&results);
+    let told = file_warnings(&results);
     assert!(told.iter().any(|(code, words)| code == "W_FILES_008" && words.contains("git")), "{told:?}");
 }
 
 #[test]
-fn a_lost_supervisor_leaves_a_task_that_ends_and_nothing_of_its_looking() {
+fn a_lost_supervisor_leaves_no_evidence_directory() {
     let project =
         Project::repository(&[write("begun.txt", "x\n"), command("while [ ! -e go ]; do sleep 0.02; done")]);
-    let id = project.stage.exec(&WRITING);
-    project.stage.until_there("begun.txt");
+    let id = project.stage.exec(&WRITE_MODE);
+    project.stage.wait_for_project_file("begun.txt");
     let folders = || {
         let entries = std::fs::read_dir(project.stage.task_dir(&id)).unwrap().flatten();
         entries.filter(|entry| entry.path().is_dir()).count()
     };
     assert_eq!(folders(), 1, "what it compares with");
-    let supervisor = rustix::process::Pid::from_raw(project.stage.supervisor_of(&id)).unwrap();
+    let supervisor = rustix::process::Pid::from_raw(project.stage.supervisor_pid(&id)).unwrap();
     rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
     let data = project.stage.wait(&id)["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use delegator_testkit::program::{World, text_of};
+use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn playing(steps: &[Value]) -> Stage {
+    fn with_script(steps: &[Value]) -> Stage {
         let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
         let mut all =
             vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
@@ -40,7 +40,7 @@ impl Stage {
 
     /// The project as a repository with one commit and something not committed.
     fn in_a_repository(steps: &[Value]) -> Stage {
-        let stage = Stage::playing(steps);
+        let stage = Stage::with_script(steps);
         stage.world.write("project/code.txt", "committed\n");
         stage.world.write("project/.gitignore", "*.log\n");
         stage.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -61,40 +61,40 @@ impl Stage {
         run.stdout
     }
 
-    fn answer(&self, args: &[&str]) -> Value {
+    fn run_json(&self, args: &[&str]) -> Value {
         let run = self.world.run(args);
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
     fn exec(&self, more: &[&str]) -> String {
-        let answer = self.answer(&[&["local", "exec", "do it"], more].concat());
+        let answer = self.run_json(&[&["local", "exec", "do it"], more].concat());
         answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     /// A writing task, to its end.
-    fn written(&self) -> String {
+    fn run_writing_task(&self) -> String {
         let id = self.exec(&["--mode", "workspace-write"]);
-        self.answer(&["local", "wait", &id]);
+        self.run_json(&["local", "wait", &id]);
         id
     }
 
     fn read(&self, path: &str) -> String {
-        text_of(&self.world.project().join(path))
+        read_text(&self.world.project().join(path))
     }
 
-    fn has(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         self.world.project().join(path).exists()
     }
 
-    fn until_it_has(&self, path: &str) {
-        while !self.has(path) {
+    fn wait_for_file(&self, path: &str) {
+        while !self.exists(path) {
             std::thread::yield_now();
         }
     }
 }
 
 /// What a careless agent does.
-fn careless() -> Vec<Value> {
+fn careless_steps() -> Vec<Value> {
     vec![
         json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
         json!({"write_file": {"path": "added/file.txt", "text": "agent\n"}}),
@@ -104,12 +104,12 @@ fn careless() -> Vec<Value> {
 }
 
 #[test]
-fn a_task_that_writes_can_be_taken_back_and_that_too() {
-    let stage = Stage::in_a_repository(&careless());
+fn a_writing_task_can_be_restored_and_the_restore_undone() {
+    let stage = Stage::in_a_repository(&careless_steps());
     let (status, head) = (stage.git(&["status", "--porcelain"]), stage.git(&["rev-parse", "HEAD"]));
-    let id = stage.written();
+    let id = stage.run_writing_task();
     assert_eq!(stage.read("code.txt"), "agent\n");
-    let results = stage.answer(&["local", "results", &id]);
+    let results = stage.run_json(&["local", "results", &id]);
     let point = &results["data"]["restore_point"];
     assert_eq!(point["ref"], format!("refs/mcp-delegator/{id}"), "{results}");
     assert_eq!(
@@ -122,41 +122,41 @@ fn a_task_that_writes_can_be_taken_back_and_that_too() {
         let shown = stage.world.run(["local", "results", &id, "--format", format]).stdout;
         assert!(shown.contains(&command), "{shown}");
     }
-    let dry = stage.answer(&["restore", &id, "--dry-run"]);
+    let dry = stage.run_json(&["restore", &id, "--dry-run"]);
     assert_eq!(dry["data"]["written"], json!(["code.txt", "notes.txt"]), "{dry}");
     assert_eq!(
         (&dry["data"]["removed"], &dry["data"]["restored"]),
         (&json!(["added/file.txt"]), &json!(false))
     );
     assert_eq!(stage.read("code.txt"), "agent\n");
-    let done = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!((&done["ok"], &done["data"]["restored"]), (&json!(true), &json!(true)), "{done}");
     assert_eq!(stage.git(&["status", "--porcelain"]), status);
     assert_eq!((stage.read("code.txt"), stage.read("notes.txt")), ("mine\n".into(), "mine\n".into()));
-    assert!(!stage.has("added") && stage.has("run.log"));
-    let again = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    assert!(!stage.exists("added") && stage.exists("run.log"));
+    let again = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(
         (&again["data"]["restored"], &again["data"]["undo_point"]),
         (&json!(false), &json!(null)),
         "{again}"
     );
-    let undone = stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
+    let undone = stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!(undone["ok"], true, "{undone}");
-    assert_eq!((stage.read("code.txt"), stage.has("notes.txt")), ("agent\n".into(), false));
+    assert_eq!((stage.read("code.txt"), stage.exists("notes.txt")), ("agent\n".into(), false));
 }
 
 #[test]
-fn commits_stay_unless_they_are_to_go() {
+fn a_restore_removes_commits_only_with_force() {
     let commit = "git -c user.name=a -c user.email=a@localhost commit --quiet -am agent";
     let stage = Stage::in_a_repository(&[
         json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
         json!({"command": {"run": commit}}),
     ]);
     let before = stage.git(&["rev-parse", "HEAD"]);
-    let id = stage.written();
+    let id = stage.run_writing_task();
     let agents = stage.git(&["rev-parse", "HEAD"]);
     assert_ne!(before, agents);
-    let restored = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let restored = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(
         (&restored["data"]["head_moved"], &restored["data"]["head_restored"]),
         (&json!(true), &json!(false))
@@ -166,7 +166,7 @@ fn commits_stay_unless_they_are_to_go() {
         (stage.read("code.txt"), stage.git(&["rev-parse", "HEAD"])),
         ("mine\n".into(), agents.clone())
     );
-    let forced = stage.answer(&["restore", &id, "--confirm-destructive", "--force"]);
+    let forced = stage.run_json(&["restore", &id, "--confirm-destructive", "--force"]);
     assert_eq!(forced["data"]["head_restored"], true, "{forced}");
     assert_eq!(stage.git(&["rev-parse", "HEAD"]), before);
     let undo = forced["data"]["undo_point"].as_str().unwrap();
@@ -174,13 +174,13 @@ fn commits_stay_unless_they_are_to_go() {
 }
 
 #[test]
-fn a_restore_has_to_be_meant_and_has_to_wait_for_writers() {
+fn a_restore_needs_confirmation_and_no_running_writer() {
     let stage = Stage::in_a_repository(&[
         json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
         json!({"wait_for_file": "go.log"}),
     ]);
     stage.world.write("project/go.log", "");
-    let id = stage.written();
+    let id = stage.run_writing_task();
     let unmeant = stage.world.run(["restore", &id]);
     assert_eq!((unmeant.exit, &unmeant.json()["error"]["code"]), (Some(2), &json!("CONFIRMATION_REQUIRED")));
     std::fs::remove_file(stage.world.project().join("go.log")).unwrap();
@@ -194,33 +194,33 @@ fn a_restore_has_to_be_meant_and_has_to_wait_for_writers() {
     );
     assert!(refused.json()["error"]["message"].as_str().unwrap().contains(&running), "{refused:?}");
     stage.world.write("project/go.log", "");
-    stage.answer(&["local", "wait", &running]);
+    stage.run_json(&["local", "wait", &running]);
     assert_eq!(stage.world.run(["restore", &id, "--confirm-destructive"]).exit, Some(0));
     assert_eq!(stage.read("code.txt"), "mine\n");
 }
 
 #[test]
-fn reading_tasks_and_folders_without_git_keep_nothing() {
+fn read_only_tasks_and_directories_outside_git_have_no_restore_point() {
     let stage = Stage::in_a_repository(&[]);
     let id = stage.exec(&[]);
-    assert!(stage.answer(&["local", "wait", &id])["data"].get("restore_point").is_none());
+    assert!(stage.run_json(&["local", "wait", &id])["data"].get("restore_point").is_none());
     let none = stage.world.run(["restore", &id, "--dry-run"]);
     assert_eq!((none.exit, &none.json()["error"]["code"]), (Some(5), &json!("NOT_FOUND")), "{none:?}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
-    let stage = Stage::playing(&careless()[..2]);
-    let id = stage.written();
-    let results = stage.answer(&["local", "results", &id]);
+    let stage = Stage::with_script(&careless_steps()[..2]);
+    let id = stage.run_writing_task();
+    let results = stage.run_json(&["local", "results", &id]);
     assert_eq!(results["data"]["state"], "completed", "{results}");
     let warnings = results["warnings"].as_array().unwrap();
     assert!(!warnings.iter().any(|words| words.as_str().unwrap().starts_with("W_GIT")), "{results}");
 }
 
 #[test]
-fn a_task_runs_although_nothing_can_be_kept() {
-    let stage = Stage::in_a_repository(&careless());
+fn a_task_runs_when_no_restore_point_can_be_created() {
+    let stage = Stage::in_a_repository(&careless_steps());
     stage.world.write("project/.git/refs/mcp-delegator", "in the way");
-    let id = stage.written();
-    let results = stage.answer(&["local", "results", &id]);
+    let id = stage.run_writing_task();
+    let results = stage.run_json(&["local", "results", &id]);
     assert_eq!(results["data"]["state"], "completed", "{results}");
     assert!(results["warnings"].to_string().contains("W_GIT_001"), "{results}");
     let none = stage.world.run(["restore", &id, "--dry-run"]);
@@ -228,12 +228,12 @@ fn a_task_runs_although_nothing_can_be_kept() {
 }
 
 #[test]
-fn a_lost_supervisor_leaves_the_way_back() {
-    let mut steps = careless();
+fn a_lost_supervisor_leaves_a_usable_restore_point() {
+    let mut steps = careless_steps();
     steps.extend([json!({"touch_file": "ready.log"}), json!("silent")]);
     let stage = Stage::in_a_repository(&steps);
     let id = stage.exec(&["--mode", "workspace-write"]);
-    stage.until_it_has("ready.log");
+    stage.wait_for_file("ready.log");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
     let supervisor = pids.find(|pid| {
@@ -241,10 +241,10 @@ fn a_lost_supervisor_leaves_the_way_back() {
         String::from_utf8_lossy(&line).contains(&format!("supervise\0{id}"))
     });
     kill_process(Pid::from_raw(supervisor.unwrap()).unwrap(), Signal::KILL).unwrap();
-    let data = stage.answer(&["local", "wait", &id])["data"].clone();
+    let data = stage.run_json(&["local", "wait", &id])["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
     assert_eq!(data["restore_point"]["ref"], format!("refs/mcp-delegator/{id}"), "{data}");
-    assert_eq!(stage.answer(&["restore", &id, "--confirm-destructive"])["ok"], true);
+    assert_eq!(stage.run_json(&["restore", &id, "--confirm-destructive"])["ok"], true);
     assert_eq!(stage.read("code.txt"), "mine\n");
 }
 
@@ -256,48 +256,48 @@ fn engine(stage: &Stage) -> delegator_engine::Engine {
         retention_ms: None,
         restore_point_retention_ms: None,
         program: PathBuf::from("/nowhere"),
-        shelf: delegator_engine::Shelf::default(),
+        connections: delegator_engine::ConnectionPool::default(),
     }
 }
 
 #[test]
-fn who_forgets_a_task_can_drop_its_refs() {
-    let stage = Stage::in_a_repository(&careless());
-    let id = stage.written();
-    stage.answer(&["restore", &id, "--confirm-destructive"]);
+fn dropping_restore_points_removes_their_refs() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]).lines().count(), 2);
     let drop = ["restore", &id, "--drop", "--confirm-destructive"];
-    let dropped = stage.answer(&drop);
+    let dropped = stage.run_json(&drop);
     assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 2, "{dropped}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
-    let nothing = stage.answer(&drop);
+    let nothing = stage.run_json(&drop);
     assert_eq!((&nothing["ok"], &nothing["data"]), (&json!(false), &Value::Null), "{nothing}");
 }
 
 /// Removes a task from the registry with its directory, as cleaning does.
-fn forget(stage: &Stage, id: &str) {
+fn remove_from_registry(stage: &Stage, id: &str) {
     use delegator_registry::{OpenOptions, Registry, StateDir};
     let dir = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
     let mut registry = Registry::open(&dir).unwrap();
-    registry.forget(&[id.parse().unwrap()]).unwrap();
-    registry.finish_forgetting().unwrap();
+    registry.prune(&[id.parse().unwrap()]).unwrap();
+    registry.finish_pruning().unwrap();
 }
 
 #[test]
-fn a_restore_works_after_the_task_has_left_the_registry() {
-    let stage = Stage::in_a_repository(&careless());
+fn a_restore_works_after_the_task_left_the_registry() {
+    let stage = Stage::in_a_repository(&careless_steps());
     let status = stage.git(&["status", "--porcelain"]);
-    let id = stage.written();
-    forget(&stage, &id);
+    let id = stage.run_writing_task();
+    remove_from_registry(&stage, &id);
     assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is unknown");
-    let listed = stage.answer(&["restore", "--list"]);
+    let listed = stage.run_json(&["restore", "--list"]);
     let points = listed["data"]["restore_points"].as_array().unwrap();
     assert_eq!((points.len(), &points[0]["task_id"]), (1, &json!(id)), "{listed}");
     assert!(points[0]["bytes"].as_u64().unwrap() > 0 && points[0]["created_at"].is_string(), "{listed}");
-    let done = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(done["data"]["restored"], true, "{done}");
     assert_eq!((stage.git(&["status", "--porcelain"]), stage.read("code.txt")), (status, "mine\n".into()));
-    let undone = stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
+    let undone = stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!(undone["data"]["restored"], true, "{undone}");
     assert_eq!(stage.read("code.txt"), "agent\n");
     // From elsewhere the repository has to be named.
@@ -306,15 +306,15 @@ fn a_restore_works_after_the_task_has_left_the_registry() {
     let elsewhere = stage.world.run(["restore", &id, "--dry-run", "--working-dir", &home]);
     assert_eq!(elsewhere.json()["error"]["code"], "NOT_FOUND", "{elsewhere:?}");
     assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("--working-dir"));
-    let named = stage.answer(&["restore", &id, "--confirm-destructive", "--working-dir", &project]);
+    let named = stage.run_json(&["restore", &id, "--confirm-destructive", "--working-dir", &project]);
     assert_eq!(named["data"]["restored"], true, "{named}");
 }
 
 #[test]
-fn a_restore_finds_what_cleaning_recorded_from_anywhere() {
-    let stage = Stage::in_a_repository(&careless());
-    let id = stage.written();
-    let cleaning = delegator_engine::Cleaning {
+fn a_restore_of_a_cleaned_task_works_from_any_directory() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    let cleaning = delegator_engine::CleanRequest {
         stuck_after_ms: 1 << 40,
         old_after_ms: -1000,
         dry_run: false,
@@ -322,38 +322,38 @@ fn a_restore_finds_what_cleaning_recorded_from_anywhere() {
         trust_clock: true,
         environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
     };
-    assert_eq!(engine(&stage).clean(&cleaning).unwrap().old_forgotten, 1);
+    assert_eq!(engine(&stage).clean(&cleaning).unwrap().old_deleted, 1);
     assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is unknown");
     let home = stage.world.home().display().to_string();
     let elsewhere = ["--confirm-destructive", "--working-dir", &home];
-    let done = stage.answer(&[&["restore", &id], &elsewhere[..]].concat());
+    let done = stage.run_json(&[&["restore", &id], &elsewhere[..]].concat());
     assert_eq!(
         (&done["data"]["restored"], stage.read("code.txt")),
         (&json!(true), "mine\n".into()),
         "{done}"
     );
-    let dropped = stage.answer(&[&["restore", &id, "--drop"], &elsewhere[..]].concat());
+    let dropped = stage.run_json(&[&["restore", &id, "--drop"], &elsewhere[..]].concat());
     assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 2, "{dropped}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
     assert_eq!(stage.world.run(["restore", &id, "--dry-run"]).exit, Some(5));
 }
 
 #[test]
-fn dropping_a_restore_point_is_confirmed_named_and_final() {
-    let stage = Stage::in_a_repository(&careless());
-    let id = stage.written();
+fn dropping_a_restore_point_needs_confirmation_and_deletes_its_objects() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
     assert_eq!(stage.world.run(["restore", &id, "--drop"]).exit, Some(2));
-    let dry = stage.answer(&["restore", &id, "--drop", "--dry-run"]);
+    let dry = stage.run_json(&["restore", &id, "--drop", "--dry-run"]);
     let points = dry["data"]["dropped"].as_array().unwrap();
     assert_eq!((points.len(), &points[0]["only_copy"]), (1, &json!(true)), "{dry}");
-    let dropped = stage.answer(&["restore", &id, "--drop", "--confirm-destructive"]);
+    let dropped = stage.run_json(&["restore", &id, "--drop", "--confirm-destructive"]);
     assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 1, "{dropped}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
     let store = stage.world.project().join(".git/mcp-delegator/objects/pack");
     assert_eq!(std::fs::read_dir(store).unwrap().count(), 0, "its objects are gone");
     let none = stage.world.run(["restore", &id, "--dry-run"]);
     assert_eq!((none.exit, &none.json()["error"]["code"]), (Some(5), &json!("NOT_FOUND")), "{none:?}");
-    assert_eq!(stage.answer(&["local", "results", &id])["ok"], true);
+    assert_eq!(stage.run_json(&["local", "results", &id])["ok"], true);
 }
 
 #[test]
@@ -368,10 +368,10 @@ fn every_work_tree_of_a_task_is_restored() {
     let place = stage.world.home().to_owned();
     for (dir, name) in [(&main, id.clone()), (&side, format!("{id}.2"))] {
         let (reference, limits) = (format!("refs/mcp-delegator/{name}"), delegator_git::Limits::default());
-        delegator_git::keep_restore_point(&git, dir, &place, &reference, limits).unwrap().unwrap();
+        delegator_git::create_restore_point(&git, dir, &place, &reference, limits).unwrap().unwrap();
         std::fs::write(dir.join("code.txt"), "agent\n").unwrap();
     }
-    let side_text = || text_of(&side.join("code.txt"));
+    let side_text = || read_text(&side.join("code.txt"));
     // Everything is checked before anything is changed.
     let lock = main.join(".git/worktrees/side/index.lock");
     std::fs::write(&lock, "").unwrap();
@@ -379,16 +379,16 @@ fn every_work_tree_of_a_task_is_restored() {
     assert_eq!(refused.json()["error"]["code"], "LOCK_HELD", "{refused:?}");
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
     std::fs::remove_file(&lock).unwrap();
-    let done = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     let data = &done["data"];
     assert_eq!((&data["written"], &data["restored"]), (&json!(["code.txt"]), &json!(true)), "{done}");
     assert_eq!(data["other_work_trees"][0]["written"], json!(["code.txt"]), "{done}");
     assert_eq!((stage.read("code.txt"), side_text()), ("mine\n".into(), "mine, too\n".into()));
-    stage.answer(&["restore", &id, "--confirm-destructive", "--undo"]);
+    stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
     // A tree that is gone does not keep the others from coming back.
     stage.git(&["worktree", "remove", "--force", "../side"]);
-    let rest = stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let rest = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!((rest["data"]["restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
     let unavailable = &rest["data"]["unavailable_work_trees"][0]["work_tree"];
     assert_eq!(unavailable, &json!(side.display().to_string()), "{rest}");
@@ -396,9 +396,9 @@ fn every_work_tree_of_a_task_is_restored() {
 }
 
 #[test]
-fn every_answer_about_a_restore_fits_its_contract() {
-    let stage = Stage::in_a_repository(&careless());
-    let id = stage.written();
+fn every_restore_response_matches_its_schema() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
     for envelope in ["tool", "standard", "agent"] {
         for args in [
             vec!["local", "wait", &id],
@@ -417,7 +417,7 @@ fn every_answer_about_a_restore_fits_its_contract() {
 }
 
 #[test]
-fn a_plain_wish_to_rewrite_history_is_refused_before_anything_is_written() {
+fn a_task_that_rewrites_history_is_refused() {
     let stage = Stage::in_a_repository(&[]);
     let asked = |task: &str, more: &[&str]| {
         let run = stage.world.run([&["local", "exec", task], more].concat());
@@ -431,7 +431,7 @@ fn a_plain_wish_to_rewrite_history_is_refused_before_anything_is_written() {
     assert!(told["error"]["suggestion"].as_str().unwrap().contains("allow_destructive_git"), "{told}");
     let problem = &told["meta"]["error_context"]["problems"][0];
     assert_eq!((&problem["found"], &problem["position"]), (&json!("git push --force"), &json!(18)), "{told}");
-    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["running"], 0);
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["running"], 0);
     assert!(!stage.world.home().join("state/tasks").exists(), "nothing was submitted");
     let run = stage.world.run(["local", "run", "hard reset to v1", "--mode", "workspace-write", "--confirm"]);
     assert_eq!(run.exit, Some(7), "{run:?}");

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use xtask::kills::{Order, run};
-use xtask::{Patience, Programs};
+use xtask::kills::{KillOptions, run};
+use xtask::{Deadline, Programs};
 
 const NAME: &str = "whatever_is_killed_nothing_is_lost_doubled_or_left";
 const ROUNDS: u32 = 10;
@@ -41,10 +41,10 @@ fn main() -> ExitCode {
         delegator: PathBuf::from(program),
         agent: vec![program.to_owned(), "scripted-agent".to_owned()],
         server: std::env::current_exe().unwrap(),
-        stages: temporary.path().to_owned(),
+        testbeds: temporary.path().to_owned(),
     };
-    let patience = Patience::new(Duration::from_secs(300)).unwrap();
-    let report = run(&programs, Order { rounds: ROUNDS, seed: 1, keep: false }, &patience).unwrap();
+    let patience = Deadline::new(Duration::from_secs(300)).unwrap();
+    let report = run(&programs, KillOptions { rounds: ROUNDS, seed: 1, keep: false }, &patience).unwrap();
     eprintln!("{}", report.table());
     if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -25,7 +25,7 @@ fn tree(stage: &Stage, name: &str, project_file: Option<&str>) -> PathBuf {
 }
 
 fn quick() -> Stage {
-    Stage::playing(PROGRAM, turn(&[]))
+    Stage::with_script(PROGRAM, successful_turn(&[]))
 }
 
 /// The program run in a directory.
@@ -65,7 +65,7 @@ fn id_of(answer: &Value) -> String {
 }
 
 #[test]
-fn limits_are_those_of_the_tasks_tree_wherever_the_call_is_made() {
+fn limits_come_from_the_work_tree_of_the_task() {
     let stage = quick();
     let guarded = tree(&stage, "guarded", Some("max_mode = 'read-only'\n[labels]\nteam = 'core'\n"));
     let free = tree(&stage, "free", None);
@@ -91,7 +91,7 @@ fn limits_are_those_of_the_tasks_tree_wherever_the_call_is_made() {
 }
 
 #[test]
-fn a_task_that_is_started_again_or_resumed_obeys_the_tree_it_goes_back_to() {
+fn retry_and_resume_obey_the_limits_of_the_work_tree() {
     let stage = quick();
     let (tree, free) = (tree(&stage, "tree", None), tree(&stage, "free", None));
     let place = tree.to_str().unwrap();
@@ -107,15 +107,15 @@ fn a_task_that_is_started_again_or_resumed_obeys_the_tree_it_goes_back_to() {
 }
 
 #[test]
-fn a_limit_of_the_tree_ends_its_tasks() {
-    let stage = Stage::playing(PROGRAM, turn(&[json!({"wait_for_file": "never"})]));
+fn a_timeout_in_the_project_file_ends_the_task() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[json!({"wait_for_file": "never"})]));
     let tree = tree(&stage, "tree", Some("hard_timeout_sec = 1\n"));
-    let id = id_of(&stage.answer(&["local", "exec", "x", "--working-dir", tree.to_str().unwrap()]));
+    let id = id_of(&stage.run_json(&["local", "exec", "x", "--working-dir", tree.to_str().unwrap()]));
     assert_eq!(stage.wait(&id)["data"]["state"], "timeout");
 }
 
 #[test]
-fn a_broken_project_file_keeps_new_tasks_out_of_its_tree_only() {
+fn a_broken_project_file_refuses_only_new_tasks_in_its_tree() {
     let stage = quick();
     let broken = tree(&stage, "broken", None);
     let free = tree(&stage, "free", None);

@@ -4,29 +4,32 @@
 
 use std::process::Stdio;
 
-use delegator_testkit::program::finished;
-use delegator_testkit::stage::{Stage, turn, until};
+use delegator_testkit::program::wait_for_output;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 /// A stage whose agents wait for the file `go`, and leave one when they have begun.
-fn waiting() -> Stage {
-    Stage::playing(PROGRAM, turn(&[json!({"touch_file": "begun-{pid}"}), json!({"wait_for_file": "go"})]))
-        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
+fn waiting_stage() -> Stage {
+    Stage::with_script(
+        PROGRAM,
+        successful_turn(&[json!({"touch_file": "begun-{pid}"}), json!({"wait_for_file": "go"})]),
+    )
+    .variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
-fn begun(stage: &Stage) -> usize {
+fn started_agents(stage: &Stage) -> usize {
     let entries = std::fs::read_dir(stage.world.project()).unwrap().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("begun-")).count()
 }
 
-fn go(stage: &Stage) {
+fn release_agents(stage: &Stage) {
     std::fs::write(stage.world.project().join("go"), "").unwrap();
 }
 
 fn state(stage: &Stage, id: &str) -> String {
-    let status = stage.answer(&["local", "status", id]);
+    let status = stage.run_json(&["local", "status", id]);
     let data = &status["data"];
     let lists = ["tasks", "queue", "recently_completed"];
     let found = lists.iter().find(|list| data[*list].as_array().is_some_and(|list| !list.is_empty()));
@@ -38,7 +41,7 @@ fn state(stage: &Stage, id: &str) -> String {
 }
 
 fn submit(stage: &Stage, more: &[&str]) -> Value {
-    stage.answer(&[&["local", "exec", "do it"], more].concat())
+    stage.run_json(&[&["local", "exec", "do it"], more].concat())
 }
 
 fn id_of(answer: &Value) -> String {
@@ -46,8 +49,8 @@ fn id_of(answer: &Value) -> String {
 }
 
 #[test]
-fn writers_share_no_tree_and_readers_overtake() {
-    let stage = waiting();
+fn writers_of_one_tree_run_in_turn_and_readers_do_not_wait() {
+    let stage = waiting_stage();
     let write = ["--mode", "workspace-write"];
     let first = id_of(&submit(&stage, &write));
     let second = submit(&stage, &write);
@@ -57,20 +60,20 @@ fn writers_share_no_tree_and_readers_overtake() {
     assert_eq!(reader["meta"]["queue_position"], 0, "a reader is in nobody's way: {reader}");
     let bold = submit(&stage, &["--mode", "workspace-write", "--allow-parallel-writes"]);
     assert_eq!(bold["meta"]["queue_position"], 0, "{bold}");
-    until("three have begun", || begun(&stage) == 3);
-    let status = stage.answer(&["local", "status"]);
+    wait_until("three have begun", || started_agents(&stage) == 3);
+    let status = stage.run_json(&["local", "status"]);
     let queue = status["data"]["queue"].clone();
     assert_eq!(queue[0]["waiting_for"]["task_id"], json!(first), "{status}");
-    go(&stage);
+    release_agents(&stage);
     for id in [&first, &id_of(&second), &id_of(&reader), &id_of(&bold)] {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
-    assert_eq!(begun(&stage), 4);
+    assert_eq!(started_agents(&stage), 4);
 }
 
 #[test]
-fn another_tree_is_another_matter() {
-    let stage = waiting();
+fn writers_of_different_trees_run_in_parallel() {
+    let stage = waiting_stage();
     let elsewhere = stage.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let elsewhere = elsewhere.display().to_string();
@@ -82,17 +85,17 @@ fn another_tree_is_another_matter() {
     let answer =
         submit(&stage, &["--mode", "workspace-write", "--working-dir", &below.display().to_string()]);
     assert_eq!(answer["meta"]["waiting_for"]["reason"], "work_tree", "{answer}");
-    go(&stage);
+    release_agents(&stage);
     std::fs::write(below.join("go"), "").unwrap();
     std::fs::write(stage.root().join("elsewhere/go"), "").unwrap();
     assert_eq!(stage.wait(&id_of(&answer))["data"]["state"], "completed");
 }
 
 #[test]
-fn a_paused_queue_accepts_and_starts_nothing() {
-    let stage = waiting();
-    go(&stage);
-    let paused = stage.answer(&["queue", "pause"]);
+fn a_paused_queue_accepts_tasks_and_starts_none() {
+    let stage = waiting_stage();
+    release_agents(&stage);
+    let paused = stage.run_json(&["queue", "pause"]);
     assert_eq!(paused["data"]["paused"], true, "{paused}");
     let accepted = submit(&stage, &[]);
     assert_eq!(
@@ -100,63 +103,65 @@ fn a_paused_queue_accepts_and_starts_nothing() {
         (&json!(true), &json!("queued"))
     );
     let id = id_of(&accepted);
-    let again = stage.answer(&["queue", "pause"]);
+    let again = stage.run_json(&["queue", "pause"]);
     assert_eq!((&again["data"]["was_paused"], &again["data"]["queued"]), (&json!(true), &json!(1)));
-    let status = stage.answer(&["local", "status"]);
+    let status = stage.run_json(&["local", "status"]);
     assert_eq!(status["data"]["queue_paused"], true, "{status}");
-    assert_eq!(begun(&stage), 0);
-    let resumed = stage.answer(&["queue", "resume"]);
+    assert_eq!(started_agents(&stage), 0);
+    let resumed = stage.run_json(&["queue", "resume"]);
     assert_eq!((&resumed["data"]["paused"], &resumed["data"]["was_paused"]), (&json!(false), &json!(true)));
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 #[test]
-fn many_are_cancelled_at_once_by_what_they_have_in_common() {
-    let stage = waiting().variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
+fn tasks_are_cancelled_by_label_and_state() {
+    let stage = waiting_stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
     let ids: Vec<String> = ["a", "a", "a", "b"]
         .iter()
         .map(|team| id_of(&submit(&stage, &["--labels", &format!("team={team}")])))
         .collect();
-    until("two have begun", || begun(&stage) == 2);
-    let plan = stage.answer(&["cancel", "--labels", "team=a", "--dry-run"]);
+    wait_until("two have begun", || started_agents(&stage) == 2);
+    let plan = stage.run_json(&["cancel", "--labels", "team=a", "--dry-run"]);
     assert_eq!((&plan["data"]["count"], &plan["meta"]["dry_run"]), (&json!(3), &json!(true)), "{plan}");
-    let queued = stage.answer(&["cancel", "--labels", "team=a", "--state", "queued", "--reason", "not now"]);
+    let queued =
+        stage.run_json(&["cancel", "--labels", "team=a", "--state", "queued", "--reason", "not now"]);
     assert_eq!(queued["data"]["count"], 1, "{queued}");
     assert_eq!(queued["data"]["tasks"][0]["task_id"], json!(ids[2]));
     assert_eq!(state(&stage, &ids[0]), "working", "the running ones were not meant");
-    let all = stage.answer(&["cancel", "--all"]);
+    let all = stage.run_json(&["cancel", "--all"]);
     assert_eq!(all["data"]["count"], 3, "{all}");
     for id in &ids {
         assert_eq!(stage.wait(id)["data"]["state"], "cancelled");
     }
-    assert_eq!(begun(&stage), 2, "nothing was started on the way");
-    assert_eq!(stage.answer(&["cancel", "--all"])["data"]["count"], 0);
+    assert_eq!(started_agents(&stage), 2, "nothing was started on the way");
+    assert_eq!(stage.run_json(&["cancel", "--all"])["data"]["count"], 0);
 }
 
 #[test]
-fn cancel_wants_to_be_told_what() {
-    let stage = waiting();
+fn cancel_needs_a_selection() {
+    let stage = waiting_stage();
     let run = stage.world.run(["cancel"]);
     assert_eq!(run.exit, Some(2), "{run:?}");
     let id = id_of(&submit(&stage, &[]));
     let run = stage.world.run(["cancel", &id, "--all"]);
     assert_eq!(run.json()["error"]["code"], "INVALID_VALUE", "{run:?}");
-    let named = stage.answer(&["cancel", &id]);
+    let named = stage.run_json(&["cancel", &id]);
     assert_eq!(named["data"]["count"], 1, "{named}");
 }
 
 #[test]
-fn an_ended_task_is_done_again_as_it_was() {
-    let stage = Stage::playing(PROGRAM, turn(&[json!({"record": {"file": "record-{pid}.json"}})]));
+fn retry_repeats_a_finished_task_with_its_inputs() {
+    let stage =
+        Stage::with_script(PROGRAM, successful_turn(&[json!({"record": {"file": "record-{pid}.json"}})]));
     let text = "mend it\nand \u{1f980} test it";
     let given = ["--task", text, "--labels", "team=a", "--model", "m-1", "--idempotency-key", "k"];
-    let first = id_of(&stage.answer(&[&["local", "exec"], given.as_slice()].concat()));
+    let first = id_of(&stage.run_json(&[&["local", "exec"], given.as_slice()].concat()));
     stage.wait(&first);
     let elsewhere = stage.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let mut command = stage.world.command(["retry", &first]);
     let command = command.current_dir(&elsewhere).stdin(Stdio::null()).stdout(Stdio::piped());
-    let again = finished(command.stderr(Stdio::piped()).spawn().unwrap()).json();
+    let again = wait_for_output(command.stderr(Stdio::piped()).spawn().unwrap()).json();
     assert_eq!(again["meta"]["retry_of"], json!(first), "{again}");
     let second = id_of(&again);
     assert_ne!(first, second);
@@ -171,36 +176,38 @@ fn an_ended_task_is_done_again_as_it_was() {
         assert_eq!(record["stdin"], text);
         assert!(record["argv"].to_string().contains("--model=m-1"), "{record}");
     }
-    let status = stage.answer(&["local", "status", "--labels", "team=a"]);
+    let status = stage.run_json(&["local", "status", "--labels", "team=a"]);
     assert_eq!(status["data"]["summary"]["recently_completed"], 2, "{status}");
 }
 
 #[test]
-fn a_text_that_held_a_secret_is_asked_for_again() {
-    let stage = Stage::playing(PROGRAM, turn(&[])).variable("DEPLOY_TOKEN", "s3cr3t-value-4711");
-    let first = stage.answer(&["local", "exec", "log in with s3cr3t-value-4711"]);
+fn retry_of_a_redacted_task_needs_a_new_text() {
+    let stage =
+        Stage::with_script(PROGRAM, successful_turn(&[])).variable("DEPLOY_TOKEN", "s3cr3t-value-4711");
+    let first = stage.run_json(&["local", "exec", "log in with s3cr3t-value-4711"]);
     let first = id_of(&first);
     stage.wait(&first);
     let stored = std::fs::read_to_string(stage.task_dir(&first).join("task.txt")).unwrap();
     assert!(!stored.contains("s3cr3t-value"), "{stored}");
     let refused = stage.world.run(["retry", &first]);
     assert_eq!(refused.json()["error"]["code"], "WRONG_STATE", "{refused:?}");
-    let again = stage.answer(&["retry", &first, "--task", "log in"]);
+    let again = stage.run_json(&["retry", &first, "--task", "log in"]);
     assert_eq!(again["ok"], true, "{again}");
 }
 
 #[test]
-fn a_running_task_is_not_done_again() {
-    let stage = waiting();
+fn retry_of_a_running_task_is_refused() {
+    let stage = waiting_stage();
     let id = id_of(&submit(&stage, &[]));
     let run = stage.world.run(["retry", &id]);
     assert_eq!(run.json()["error"]["code"], "WRONG_STATE", "{run:?}");
-    stage.answer(&["cancel", "--all"]);
+    stage.run_json(&["cancel", "--all"]);
 }
 
 #[test]
-fn status_leafs_through_what_ended() {
-    let stage = Stage::playing(PROGRAM, turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
+fn status_pages_through_finished_tasks() {
+    let stage =
+        Stage::with_script(PROGRAM, successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
     let mut ids: Vec<String> = (0..5).map(|_| id_of(&submit(&stage, &[]))).collect();
     ids.iter().for_each(|id| drop(stage.wait(id)));
     let mut seen = Vec::new();
@@ -208,7 +215,7 @@ fn status_leafs_through_what_ended() {
     loop {
         let mut args = vec!["local", "status", "--limit", "2"];
         args.extend(cursor.as_deref().map(|cursor| ["--cursor", cursor]).into_iter().flatten());
-        let page = stage.answer(&args);
+        let page = stage.run_json(&args);
         assert_eq!(page["data"]["summary"]["recently_completed"], 5, "{page}");
         let shown = page["data"]["recently_completed"].as_array().unwrap();
         seen.extend(shown.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
@@ -225,36 +232,38 @@ fn status_leafs_through_what_ended() {
 }
 
 #[test]
-fn waiting_for_any_tells_who_is_left() {
-    let stage = waiting();
+fn waiting_for_any_reports_the_pending_tasks() {
+    let stage = waiting_stage();
     let slow = id_of(&submit(&stage, &[]));
     let other = stage.root().join("quick");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("go"), "").unwrap();
     let quick = id_of(&submit(&stage, &["--working-dir", &other.display().to_string()]));
     let both = ["local", "wait", "--task-ids", &slow, "--task-ids", &quick, "--until", "any"];
-    let first = stage.answer(&both);
+    let first = stage.run_json(&both);
     assert_eq!(first["data"]["task_id"], json!(quick), "{first}");
     assert_eq!(first["meta"]["pending"], json!([slow]), "{first}");
-    let none = stage.answer(&["local", "wait", "--task-ids", &slow, "--until", "any", "--timeout-sec", "1"]);
+    let none =
+        stage.run_json(&["local", "wait", "--task-ids", &slow, "--until", "any", "--timeout-sec", "1"]);
     assert_eq!(none["meta"]["pending"], json!([slow]), "{none}");
-    stage.answer(&["cancel", "--all"]);
+    stage.run_json(&["cancel", "--all"]);
 }
 
 /// An agent may delegate, too; what it delegated is a task like any other, and goes on after its end.
 #[test]
-fn a_delegated_task_outlives_the_agent_that_asked_for_it() {
+fn a_nested_task_continues_after_its_parent_ends() {
     let script = format!(
         "if [ -e inner ]; then exec {PROGRAM} scripted-agent --script \"$INNER\" \"$@\"; fi; touch inner; \
          {PROGRAM} local exec 'the inner one' > inner.json < /dev/null; cat > /dev/null; \
          echo '{{\"type\":\"thread.started\",\"thread_id\":\"outer\"}}'; echo '{{\"type\":\"turn.started\"}}'; \
          echo '{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}}}'"
     );
-    let stage = Stage::acting(PROGRAM, "");
+    let stage = Stage::with_shell_agent(PROGRAM, "");
     let inner_script = stage.root().join("inner-script.json");
-    stage
-        .world
-        .write("inner-script.json", &json!({"steps": turn(&[json!({"wait_for_file": "go"})])}).to_string());
+    stage.world.write(
+        "inner-script.json",
+        &json!({"steps": successful_turn(&[json!({"wait_for_file": "go"})])}).to_string(),
+    );
     let state = stage.world.home().join("state").display().to_string();
     let codex = stage.root().join("bin/codex").display().to_string();
     // The agent's environment is an allow-list, so its script brings what the inner call needs.
@@ -262,7 +271,7 @@ fn a_delegated_task_outlives_the_agent_that_asked_for_it() {
         "export MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} INNER={}",
         inner_script.display()
     );
-    stage.program(
+    stage.write_program(
         "bin/codex",
         &format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo codex-cli 0.166.0; exit 0; fi\n{exports}\n{script}\n"),
     );
@@ -273,18 +282,18 @@ fn a_delegated_task_outlives_the_agent_that_asked_for_it() {
         serde_json::from_slice(&std::fs::read(stage.world.project().join("inner.json")).unwrap()).unwrap();
     let inner = id_of(&inner);
     assert_eq!(state_until_working(&stage, &inner), "working", "the sweep of the outer one left it alone");
-    go(&stage);
+    release_agents(&stage);
     assert_eq!(stage.wait(&inner)["data"]["state"], "completed");
 }
 
 fn state_until_working(stage: &Stage, id: &str) -> String {
-    until("it has begun", || stage.task_dir(id).join("events.jsonl").exists());
+    wait_until("it has begun", || stage.task_dir(id).join("events.jsonl").exists());
     state(stage, id)
 }
 
 #[test]
 fn writers_that_share_an_additional_directory_run_one_after_the_other() {
-    let stage = waiting();
+    let stage = waiting_stage();
     let directory = |name: &str| {
         let path = stage.root().join(name);
         std::fs::create_dir(&path).unwrap();

@@ -5,24 +5,24 @@
 
 use std::path::{Path, PathBuf};
 
-use delegator_testkit::stage::{Stage, turn, until};
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 /// Recognised by the name of its variable.
-const GUESSED: &str = "correct-horse-battery-staple";
+const NAMED_SECRET: &str = "correct-horse-battery-staple";
 /// Recognised by its form, in no variable at all.
 const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 /// Named by the user; they look like an id and a digest.
 const UUID: &str = "7f2c1a9e-4b1d-4c8e-9a55-0f6e2d3c4b5a";
 const DIGEST: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";
 
-const SECRETS: [&str; 4] = [GUESSED, TOKEN, UUID, DIGEST];
+const SECRETS: [&str; 4] = [NAMED_SECRET, TOKEN, UUID, DIGEST];
 
 fn stage(steps: Value) -> Stage {
-    Stage::playing(PROGRAM, steps)
-        .variable("SHOP_PASSWORD", GUESSED)
+    Stage::with_script(PROGRAM, steps)
+        .variable("SHOP_PASSWORD", NAMED_SECRET)
         .variable("CORP_TENANT", UUID)
         .variable("CORP_BUILD", DIGEST)
         .variable("MCP_DELEGATOR_REDACT_NAMES", "CORP_TENANT,CORP_BUILD")
@@ -76,25 +76,25 @@ fn inputs(secret: &str) -> Vec<String> {
 fn exec(stage: &Stage, task: &str, more: &[String]) -> Value {
     let words: Vec<&str> =
         ["local", "exec", task].into_iter().chain(more.iter().map(String::as_str)).collect();
-    stage.answer(&words)
+    stage.run_json(&words)
 }
 
 #[test]
 fn no_input_carries_a_secret_into_the_state_directory() {
-    let stage = stage(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
+    let stage = stage(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
     for secret in SECRETS {
         // Across the place where titles are cut.
         let task = format!("{} {secret} and {secret}", "x".repeat(110));
         let answer = exec(&stage, &task, &inputs(secret));
         let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-        stage.until_there("ready");
+        stage.wait_for_project_file("ready");
         let launch = stage.task_dir(&id).join("launch");
-        until("the agent has its input", || !launch.exists());
+        wait_until("the agent has its input", || !launch.exists());
         // The agent reads the schema itself; everything else is clean while it works.
         let found: Vec<String> =
             leaks(&stage).into_iter().filter(|leak| !leak.contains("output-schema")).collect();
         assert_eq!(found, Vec::<String>::new(), "while it runs");
-        let cancelled = stage.answer(&["local", "cancel", &id, "--reason", &format!("because {secret}")]);
+        let cancelled = stage.run_json(&["local", "cancel", &id, "--reason", &format!("because {secret}")]);
         assert_eq!(cancelled["ok"], true, "{cancelled}");
         stage.wait(&id);
         assert_eq!(leaks(&stage), Vec::<String>::new(), "when it has ended");
@@ -104,12 +104,13 @@ fn no_input_carries_a_secret_into_the_state_directory() {
 
 #[test]
 fn a_queued_task_that_is_cancelled_leaves_no_secret_behind() {
-    let stage = stage(turn(&[json!({"wait_for_file": "go"})])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let stage = stage(successful_turn(&[json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let first = stage.exec(&[]);
     for secret in SECRETS {
         let answer = exec(&stage, "later", &inputs(secret));
         let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-        stage.answer(&["local", "cancel", &id, "--reason", secret]);
+        stage.run_json(&["local", "cancel", &id, "--reason", secret]);
         assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
     }
     assert_eq!(leaks(&stage), Vec::<String>::new());
@@ -118,8 +119,8 @@ fn a_queued_task_that_is_cancelled_leaves_no_secret_behind() {
 }
 
 #[test]
-fn keys_are_told_apart_and_known_again_although_they_are_secrets() {
-    let stage = stage(turn(&[]));
+fn secret_idempotency_keys_are_distinguished_and_recognised() {
+    let stage = stage(successful_turn(&[]));
     let with_key = |key: &str| {
         let answer = exec(&stage, "x", &["--idempotency-key".to_owned(), key.to_owned()]);
         (answer["data"]["task_id"].clone(), answer["meta"]["replayed"].clone(), answer["ok"].clone())
@@ -134,9 +135,9 @@ fn keys_are_told_apart_and_known_again_although_they_are_secrets() {
 }
 
 #[test]
-fn what_the_agent_says_is_redacted_for_named_variables_too() {
+fn agent_output_is_redacted_for_configured_names() {
     let text = format!("tenant {UUID} build {DIGEST}");
-    let stage = stage(turn(&[json!({"message": text})]));
+    let stage = stage(successful_turn(&[json!({"message": text})]));
     let id = stage.exec(&[]);
     let ended = stage.wait(&id);
     assert_eq!(ended["data"]["state"], "completed", "{ended}");
@@ -145,23 +146,23 @@ fn what_the_agent_says_is_redacted_for_named_variables_too() {
 }
 
 #[test]
-fn a_task_whose_inputs_held_a_secret_is_not_started_again_without_it() {
-    let stage = stage(turn(&[]));
+fn a_task_with_redacted_inputs_cannot_be_retried() {
+    let stage = stage(successful_turn(&[]));
     let schema = json!({"type": "object", "title": TOKEN}).to_string();
     let answer = exec(&stage, "x", &["--output-schema".to_owned(), schema]);
     let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
     stage.wait(&id);
-    let refused = stage.answer(&["retry", &id]);
+    let refused = stage.run_json(&["retry", &id]);
     assert!(refused["error"]["message"].to_string().contains("output_schema"), "{refused}");
     let checked = exec(&stage, "x", &["--verify", "true", "--verify", TOKEN].map(str::to_owned));
     let id = checked["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{checked}")).to_owned();
     stage.wait(&id);
-    let refused = stage.answer(&["retry", &id]);
+    let refused = stage.run_json(&["retry", &id]);
     assert!(refused["error"]["message"].to_string().contains("verify"), "{refused}");
     assert_eq!(leaks(&stage), Vec::<String>::new());
     let labelled = exec(&stage, "x", &["--labels".to_owned(), format!("a={TOKEN}")]);
     let id = labelled["data"]["task_id"].as_str().unwrap().to_owned();
     stage.wait(&id);
-    let again = stage.answer(&["retry", &id]);
+    let again = stage.run_json(&["retry", &id]);
     assert_eq!(again["ok"], true, "{again}");
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use delegator_testkit::program::{World, finished, text_of};
+use delegator_testkit::program::{World, read_text, wait_for_output};
 use delegator_testkit::terminal::run_on_terminal;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn world() -> World {
 }
 
 #[test]
-fn a_host_is_configured_once_and_keeps_everything_else() {
+fn setup_adds_one_entry_once_and_keeps_the_rest() {
     let world = world();
     let before = "model = \"x\"   # mine\n\n[mcp_servers.other]\ncommand = \"y\"\n";
     world.write("home/.codex/config.toml", before);
@@ -23,20 +23,20 @@ fn a_host_is_configured_once_and_keeps_everything_else() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
     let data = world.run(["setup", "codex"]).json()["data"].clone();
     assert_eq!(data["changed"], true, "{data}");
-    let after = text_of(&file);
+    let after = read_text(&file);
     assert_eq!(
         after,
         format!("{before}\n[mcp_servers.mcp-delegator]\ncommand = \"{PROGRAM}\"\nargs = [\"serve\"]\n")
     );
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
-    assert_eq!(text_of(std::path::Path::new(data["backup"].as_str().unwrap())), before);
+    assert_eq!(read_text(std::path::Path::new(data["backup"].as_str().unwrap())), before);
     let again = world.run(["setup", "codex"]).json()["data"].clone();
     assert_eq!((&again["changed"], &again["backup"]), (&json!(false), &Value::Null));
-    assert_eq!(text_of(&file), after);
+    assert_eq!(read_text(&file), after);
 }
 
 #[test]
-fn a_host_that_is_not_there_is_left_alone() {
+fn setup_for_a_missing_client_changes_nothing() {
     for host in ["claude-code", "codex", "cursor", "vscode", "claude-desktop"] {
         let world = world();
         let before = std::fs::read_dir(world.home()).unwrap().count();
@@ -52,7 +52,7 @@ fn a_host_that_is_not_there_is_left_alone() {
 
 /// What is printed can be put into the file as it is.
 #[test]
-fn what_is_printed_is_what_would_be_written() {
+fn print_shows_the_entry_that_would_be_written() {
     for host in ["claude-code", "codex", "cursor", "vscode", "claude-desktop"] {
         let world = world();
         let run = world.run(["setup", host, "--print"]);
@@ -65,7 +65,7 @@ fn what_is_printed_is_what_would_be_written() {
         let into_file = world.project().join("printed");
         let words = ["setup", host, "--print", "--output", into_file.to_str().unwrap()];
         assert_eq!(world.run(words).exit, Some(0), "{host}");
-        assert_eq!(text_of(&into_file), run.stdout, "{host}");
+        assert_eq!(read_text(&into_file), run.stdout, "{host}");
         let file = Path::new(data["file"].as_str().unwrap());
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, &run.stdout).unwrap();
@@ -80,24 +80,25 @@ fn what_is_printed_is_what_would_be_written() {
 }
 
 #[test]
-fn a_failure_to_print_is_told_beside_stdout() {
+fn a_print_error_goes_to_stderr() {
     let world = world();
     let mut command = world.command(["setup", "codex", "--print"]);
     let command = command.env_remove("HOME").env("MCP_DELEGATOR_HOME", "/nowhere");
-    let run =
-        finished(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let run = wait_for_output(
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(),
+    );
     assert_eq!((run.exit, run.stdout.as_str()), (Some(4), ""), "{run:?}");
     let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
     assert_eq!(envelope["error"]["code"], "CONFIG_INVALID", "{envelope}");
 }
 
 #[test]
-fn a_host_with_a_directory_and_no_file_gets_one() {
+fn setup_creates_a_missing_configuration_file() {
     let world = world();
     world.write("home/.cursor/extensions", "");
     assert_eq!(world.run(["setup", "cursor"]).exit, Some(0));
     let file = world.home().join(".cursor/mcp.json");
-    let written: Value = serde_json::from_str(&text_of(&file)).unwrap();
+    let written: Value = serde_json::from_str(&read_text(&file)).unwrap();
     assert_eq!(written, json!({"mcpServers": {"mcp-delegator": {"command": PROGRAM, "args": ["serve"]}}}));
 }
 
@@ -109,16 +110,16 @@ fn a_file_with_comments_is_not_rewritten() {
     let run = world.run(["setup", "vscode"]);
     assert_eq!(run.exit, Some(4), "{run:?}");
     assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("--print"));
-    assert_eq!(text_of(&world.home().join(".config/Code/User/mcp.json")), before);
+    assert_eq!(read_text(&world.home().join(".config/Code/User/mcp.json")), before);
 }
 
 #[test]
-fn what_a_host_writes_itself_is_understood() {
+fn setup_edits_a_file_the_client_wrote() {
     let world = world();
     world.write("home/.claude.json", "{\n  \"numStartups\": 3,\n  \"mcpServers\": {}\n}\n");
     assert_eq!(world.run(["setup", "claude-code"]).exit, Some(0));
     let file = world.home().join(".claude.json");
-    let written: Value = serde_json::from_str(&text_of(&file)).unwrap();
+    let written: Value = serde_json::from_str(&read_text(&file)).unwrap();
     assert_eq!(written["mcpServers"]["mcp-delegator"]["command"], PROGRAM);
-    assert!(text_of(&file).starts_with("{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n"));
+    assert!(read_text(&file).starts_with("{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n"));
 }

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use delegator_testkit::program::text_of;
-use delegator_testkit::stage::{Stage, turn};
+use delegator_testkit::program::read_text;
+use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -17,7 +17,9 @@ struct Directories {
 
 impl Directories {
     fn with_agent_running(command: &str) -> Directories {
-        Directories { stage: Stage::playing(PROGRAM, turn(&[json!({"command": {"run": command}})])) }
+        Directories {
+            stage: Stage::with_script(PROGRAM, successful_turn(&[json!({"command": {"run": command}})])),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -29,7 +31,7 @@ impl Directories {
     }
 
     fn read(&self, path: &str) -> String {
-        text_of(&self.path(path))
+        read_text(&self.path(path))
     }
 
     #[track_caller]
@@ -62,7 +64,7 @@ impl Directories {
         let id = self.stage.exec(&args);
         let waited = self.stage.wait(&id);
         assert_eq!(waited["data"]["state"], "completed", "{waited}");
-        let results = self.stage.answer(&["local", "results", &id]);
+        let results = self.stage.run_json(&["local", "results", &id]);
         (id, results)
     }
 }
@@ -95,14 +97,14 @@ fn three_repositories_are_examined_and_restored() {
     let others = results["data"]["restore_point"]["other_work_trees"].as_array().unwrap();
     let others: Vec<&str> = others.iter().map(|point| point["work_tree"].as_str().unwrap()).collect();
     assert_eq!(others, ["second", "third"].map(|name| here.path(name).display().to_string()));
-    let restored = here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let restored = here.stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(restored["ok"], true, "{restored}");
     for name in ["project", "second", "third"] {
         assert_eq!(here.read(&format!("{name}/file")), "the user's\n", "{name}");
         assert_eq!(here.read(&format!("{name}/notes")), "the user's\n", "{name}");
     }
     assert!(!here.path("third/new").exists());
-    let undone = here.stage.answer(&["restore", &id, "--undo", "--confirm-destructive"]);
+    let undone = here.stage.run_json(&["restore", &id, "--undo", "--confirm-destructive"]);
     assert_eq!(undone["ok"], true, "{undone}");
     assert_eq!(
         (here.read("second/file"), here.read("third/new")),
@@ -148,7 +150,7 @@ fn submodules_and_inner_repositories_are_examined() {
     assert_eq!(files(&results)["modified_files"], json!(["inner/file", "module/file"]), "{results}");
     assert_eq!(files(&results)["scope"], "whole", "{results}");
     assert!(!codes(&results).contains(&"W_GIT_002"), "{results}");
-    here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    here.stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(here.read("project/module/file"), "the user's in the submodule\n");
     assert_eq!(here.read("project/inner/file"), "the user's\n");
 }
@@ -177,7 +179,7 @@ fn an_ignored_file_of_the_user_is_examined_and_restored() {
     let (id, results) = here.run(&[]);
     assert_eq!(files(&results)["modified_files"], json!([".env"]), "{results}");
     assert_eq!(files(&results)["added_files"], json!([]), "new files that git ignores are not listed");
-    here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    here.stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(here.read("project/.env"), "PORT=1\n");
 }
 
@@ -192,7 +194,7 @@ fn a_linked_worktree_inside_the_tree_is_named_and_left_alone() {
         (&files(&results)["scope"], &files(&results)["left_out"][0]["path"]),
         (&json!("partial"), &json!("linked/"))
     );
-    here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    here.stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(
         (here.read("project/file"), here.read("project/linked/file")),
         ("the user's\n".to_owned(), "agent\n".to_owned())
@@ -208,7 +210,7 @@ fn repositories_inside_a_directory_outside_of_git_are_examined_and_restored() {
     let (id, results) = here.run(&[]);
     assert_eq!(files(&results)["deleted_files"], json!(["a/notes", "deep/b/notes"]), "{results}");
     assert_eq!(files(&results)["modified_files"], json!(["deep/b/file"]), "{results}");
-    let restored = here.stage.answer(&["restore", &id, "--confirm-destructive"]);
+    let restored = here.stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(restored["ok"], true, "{restored}");
     for name in ["project/a", "project/deep/b"] {
         assert_eq!(here.read(&format!("{name}/notes")), "the user's\n", "{name}");
@@ -241,7 +243,7 @@ fn a_task_that_writes_cannot_have_our_own_directories() {
     here.write("home/.config/mcp-delegator/config.toml", "");
     let refused = |args: &[&str]| {
         let all = [&["local", "exec", "do it", "--mode", "workspace-write"], args].concat();
-        let answer = here.stage.answer(&all);
+        let answer = here.stage.run_json(&all);
         assert_eq!(answer["error"]["code"], "POLICY_BLOCKED", "{args:?}: {answer}");
     };
     let path = |name: &str| here.path(name).display().to_string();
@@ -252,19 +254,19 @@ fn a_task_that_writes_cannot_have_our_own_directories() {
     refused(&["--add-dirs", &path("home")]);
     refused(&["--add-dirs", "/"]);
     refused(&["--add-dirs", &path("home/.config/mcp-delegator")]);
-    let reading = here.stage.answer(&["local", "exec", "do it", "--add-dirs", &path("home")]);
+    let reading = here.stage.run_json(&["local", "exec", "do it", "--add-dirs", &path("home")]);
     assert_eq!(reading["ok"], true, "{reading}");
 }
 
 #[test]
-fn limits_of_an_additional_directory_hold() {
+fn limits_of_an_additional_directory_apply() {
     let here = Directories::with_agent_running("true");
     here.repository("limited");
     let limited = here.path("limited").display().to_string();
     for (text, code) in [("max_mode = \"read-only\"\n", "POLICY_BLOCKED"), ("broken = [", "CONFIG_INVALID")] {
         here.write("limited/.mcp-delegator.toml", text);
         let writing = ["local", "exec", "do it", "--mode", "workspace-write", "--add-dirs", &limited];
-        let answer = here.stage.answer(&writing);
+        let answer = here.stage.run_json(&writing);
         assert_eq!(answer["error"]["code"], code, "{answer}");
     }
 }
@@ -287,7 +289,7 @@ fn labels_come_from_the_project_of_the_working_directory_alone() {
     }
     let (id, _) = here.run(&["second"]);
     let found = |team: &str| {
-        let status = here.stage.answer(&["local", "status", "--labels", &format!("team={team}")]);
+        let status = here.stage.run_json(&["local", "status", "--labels", &format!("team={team}")]);
         status["data"].to_string().contains(&id)
     };
     assert!(found("project") && !found("second"));

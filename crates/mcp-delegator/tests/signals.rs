@@ -7,24 +7,24 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use delegator_testkit::program::{Run, World, finished};
-use delegator_testkit::stage::{Stage, turn, until};
-use delegator_testkit::terminal::Watched;
+use delegator_testkit::program::{RunOutput, World, wait_for_output};
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
+use delegator_testkit::terminal::TerminalSession;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 /// A call that waits for its input. It logs once it is up, so a test need not guess when.
-fn waiting(world: &World, args: &[&str]) -> Child {
+fn start_waiting_call(world: &World, args: &[&str]) -> Child {
     let mut command = world.command(args);
     command.env("MCP_DELEGATOR_LOG", "debug");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn until_it_reads(child: &mut Child) {
-    until_it_says(child, "reading");
+fn wait_until_reading(child: &mut Child) {
+    wait_for_stderr(child, "reading");
 }
 
-fn until_it_says(child: &mut Child, words: &str) {
+fn wait_for_stderr(child: &mut Child, words: &str) {
     let stderr = child.stderr.as_mut().unwrap();
     let mut seen = String::new();
     let mut byte = [0];
@@ -34,21 +34,21 @@ fn until_it_says(child: &mut Child, words: &str) {
     }
 }
 
-fn end_by(signal: Signal, args: &[&str]) -> Run {
+fn end_by_signal(signal: Signal, args: &[&str]) -> RunOutput {
     let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
-    let mut child = waiting(&world, args);
-    until_it_reads(&mut child);
+    let mut child = start_waiting_call(&world, args);
+    wait_until_reading(&mut child);
     kill_process(Pid::from_child(&child), signal).unwrap();
     // Kept open until the end: the signal must end it, not the end of input.
     let stdin = child.stdin.take();
-    let run = finished(child);
+    let run = wait_for_output(child);
     drop(stdin);
     run
 }
 
 #[test]
-fn an_interrupt_is_told_and_exits_130() {
-    let run = end_by(Signal::INT, &["version", "--input-json", "-"]);
+fn an_interrupt_is_reported_and_exits_130() {
+    let run = end_by_signal(Signal::INT, &["version", "--input-json", "-"]);
     assert_eq!(run.exit, Some(130));
     let envelope = run.json();
     assert_eq!(envelope["error"]["code"], "CANCELLED");
@@ -56,18 +56,19 @@ fn an_interrupt_is_told_and_exits_130() {
 }
 
 #[test]
-fn a_termination_is_told_and_exits_143() {
-    let run = end_by(Signal::TERM, &["version", "--input-json", "-", "--envelope", "standard"]);
+fn a_termination_is_reported_and_exits_143() {
+    let run = end_by_signal(Signal::TERM, &["version", "--input-json", "-", "--envelope", "standard"]);
     assert_eq!(run.exit, Some(143));
     assert_eq!(run.document()["error"]["code"], "E_INTERNAL_003");
 }
 
 #[test]
-fn an_interrupted_file_is_left_as_it_was() {
+fn an_interrupt_leaves_the_output_file_unchanged() {
     let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
     world.write("project/kept.json", "kept");
     let target = world.project().join("kept.json");
-    let run = end_by(Signal::INT, &["version", "--input-json", "-", "--output", target.to_str().unwrap()]);
+    let run =
+        end_by_signal(Signal::INT, &["version", "--input-json", "-", "--output", target.to_str().unwrap()]);
     assert_eq!(run.exit, Some(130));
     assert_eq!(std::fs::read_to_string(target).unwrap(), "kept");
 }
@@ -75,24 +76,24 @@ fn an_interrupted_file_is_left_as_it_was() {
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 /// A stage whose agent waits for the file `go`.
-fn busy() -> Stage {
-    Stage::playing(PROGRAM, turn(&[json!({"wait_for_file": "go"})]))
+fn busy_stage() -> Stage {
+    Stage::with_script(PROGRAM, successful_turn(&[json!({"wait_for_file": "go"})]))
 }
 
 /// Ends a call by a signal, once it stays with its task.
-fn end_staying(signal: Signal, mut command: Command) -> Run {
+fn interrupt_blocking_call(signal: Signal, mut command: Command) -> RunOutput {
     command.env("MCP_DELEGATOR_LOG", "mcp_delegator=debug");
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
-    until_it_says(&mut child, "staying with a task");
+    wait_for_stderr(&mut child, "staying with a task");
     kill_process(Pid::from_child(&child), signal).unwrap();
-    finished(child)
+    wait_for_output(child)
 }
 
 /// The id of the task an envelope is about, which goes on, and to which the envelope tells the way back.
-fn left_behind(stage: &Stage, envelope: &Value) -> String {
+fn assert_detached(stage: &Stage, envelope: &Value) -> String {
     let id = envelope["meta"]["error_context"]["task_id"].as_str().unwrap_or_else(|| panic!("{envelope}"));
-    let status = stage.answer(&["local", "status"]);
+    let status = stage.run_json(&["local", "status"]);
     assert_eq!(status["data"]["tasks"][0]["task_id"], json!(id), "{status}");
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
     assert!(envelope["error"]["message"].as_str().unwrap().contains("goes on"), "{envelope}");
@@ -102,92 +103,92 @@ fn left_behind(stage: &Stage, envelope: &Value) -> String {
 }
 
 #[test]
-fn a_task_that_was_let_go_of_is_told_with_the_way_back() {
-    let stage = busy();
-    let run = end_staying(Signal::INT, stage.world.command(["local", "run", "x"]));
+fn an_interrupt_detaches_and_prints_the_wait_command() {
+    let stage = busy_stage();
+    let run = interrupt_blocking_call(Signal::INT, stage.world.command(["local", "run", "x"]));
     assert_eq!(run.exit, Some(14), "{run:?}");
-    let id = left_behind(&stage, &run.json());
+    let id = assert_detached(&stage, &run.json());
     assert!(run.json()["error"]["message"].as_str().unwrap().starts_with("Let go of"), "{run:?}");
-    let run = end_staying(Signal::INT, stage.world.command(["local", "wait", &id]));
-    assert_eq!((run.exit, left_behind(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
+    let run = interrupt_blocking_call(Signal::INT, stage.world.command(["local", "wait", &id]));
+    assert_eq!((run.exit, assert_detached(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 #[test]
-fn a_command_that_is_ended_alone_does_not_say_that_its_task_was() {
-    let stage = busy();
-    let run = end_staying(Signal::TERM, stage.world.command(["local", "run", "x"]));
+fn a_terminated_call_reports_that_the_task_continues() {
+    let stage = busy_stage();
+    let run = interrupt_blocking_call(Signal::TERM, stage.world.command(["local", "run", "x"]));
     assert_eq!(run.exit, Some(143), "{run:?}");
-    let id = left_behind(&stage, &run.json());
+    let id = assert_detached(&stage, &run.json());
     assert!(run.json()["error"]["message"].as_str().unwrap().contains("SIGTERM"), "{run:?}");
-    let run = end_staying(Signal::TERM, stage.world.command(["local", "wait", &id]));
-    assert_eq!((run.exit, left_behind(&stage, &run.json())), (Some(143), id.clone()), "{run:?}");
+    let run = interrupt_blocking_call(Signal::TERM, stage.world.command(["local", "wait", &id]));
+    assert_eq!((run.exit, assert_detached(&stage, &run.json())), (Some(143), id.clone()), "{run:?}");
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 /// To make the same call again would start another task.
 #[test]
-fn a_run_whose_time_is_up_names_the_way_back() {
-    let stage = busy();
+fn a_run_over_its_budget_prints_the_wait_command() {
+    let stage = busy_stage();
     let run = stage.world.run(["local", "run", "x", "--call-budget-sec", "1"]);
     assert_eq!(run.exit, Some(14), "{run:?}");
-    let id = left_behind(&stage, &run.json());
+    let id = assert_detached(&stage, &run.json());
     let run = stage.world.run(["local", "wait", &id, "--timeout-sec", "1"]);
-    assert_eq!((run.exit, left_behind(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
+    assert_eq!((run.exit, assert_detached(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 /// What is left of each line on a terminal: an erased one begins anew.
-fn visible(seen: &str) -> Vec<&str> {
+fn visible_lines(seen: &str) -> Vec<&str> {
     let rest = |line| str::rsplit(line, "\u{1b}[2K").next().unwrap().rsplit('\r').next().unwrap();
     seen.lines().map(rest).collect()
 }
 
 #[test]
-fn a_bar_is_gone_before_anything_else_is_said() {
-    let stage = busy();
+fn the_progress_bar_is_erased_before_other_output() {
+    let stage = busy_stage();
     let id = stage.exec(&[]);
     for (signal, exit) in [(Signal::INT, 14), (Signal::TERM, 143)] {
         for words in [["local", "run", "x"], ["local", "wait", &id]] {
             let mut command = stage.world.command(words);
             command.env("TERM", "xterm");
-            let mut watched = Watched::start(command);
-            watched.until_seen(" %  ");
+            let mut watched = TerminalSession::start(command);
+            watched.wait_for_text(" %  ");
             kill_process(Pid::from_child(&watched.child), signal).unwrap();
-            let run = watched.end();
+            let run = watched.wait();
             assert_eq!(run.exit, Some(exit), "{run:?}");
-            let lines = visible(&run.stdout);
+            let lines = visible_lines(&run.stdout);
             assert!(lines.iter().any(|line| line.starts_with("error: ")), "{run:?}");
             assert!(lines.iter().any(|line| line.starts_with("hint: Come back with: ")), "{run:?}");
             assert!(!lines.iter().any(|line| line.contains(" %  ")), "{lines:?} in {run:?}");
         }
     }
     stage.world.write("project/go", "");
-    until("every task has ended", || {
-        let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+    wait_until("every task has ended", || {
+        let summary = stage.run_json(&["local", "status"])["data"]["summary"].clone();
         (&summary["running"], &summary["queued"]) == (&json!(0), &json!(0))
     });
 }
 
 /// Its task is kept where the demo made it, and nowhere else.
 #[test]
-fn a_demo_that_was_let_go_of_names_a_way_back_that_leads_there() {
-    let stage = busy();
+fn a_detached_demo_prints_a_wait_command_that_works() {
+    let stage = busy_stage();
     let (go, folder) = (stage.root().join("go"), stage.root().join("a folder"));
     std::fs::create_dir(&folder).unwrap();
     // The demo's agent asks git for the files, and has to wait.
     let wait = format!("[ \"$1\" = ls-files ] && while [ ! -e {} ]; do sleep 0.01; done", go.display());
-    stage.program(
+    stage.write_program(
         "held/git",
         &format!("#!/bin/sh\n{wait}\nexec /usr/bin/env PATH=/usr/bin:/bin git \"$@\"\n"),
     );
     let mut command = stage.world.command(["demo"]);
     let path = format!("{}:/usr/bin:/bin", stage.root().join("held").display());
     command.env("PATH", path).env("TMPDIR", &folder);
-    let run = end_staying(Signal::INT, command);
+    let run = interrupt_blocking_call(Signal::INT, command);
     assert_eq!(run.exit, Some(14), "{run:?}");
     let envelope = run.json();
     std::fs::write(&go, "").unwrap();

@@ -6,15 +6,18 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use delegator_testkit::stage::{Stage, is_alive, pids, processes_of, turn, until};
+use delegator_testkit::stage::{Stage, is_alive, pids, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 const SECRET: &str = "hunter2-and-more-of-it";
 
-fn waiting() -> Stage {
-    Stage::playing(PROGRAM, turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+fn waiting_stage() -> Stage {
+    Stage::with_script(
+        PROGRAM,
+        successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]),
+    )
 }
 
 fn send(pid: i32, signal: Signal) {
@@ -43,36 +46,36 @@ fn relations_of(pid: i32) -> Option<[i32; 3]> {
 
 #[test]
 fn a_supervisor_inherits_only_the_listed_variables() {
-    let stage = waiting()
+    let stage = waiting_stage()
         .variable("MY_PASSWORD", SECRET)
         .variable("AWS_SECRET_ACCESS_KEY", SECRET)
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let first = stage.exec(&[]);
-    stage.until_there("ready");
+    stage.wait_for_project_file("ready");
     let expected = ["HOME", "KEEP_MS", "KEEP_POINTS_MS", "SLOTS"];
     let expected: BTreeSet<String> = expected.map(|name| format!("MCP_DELEGATOR_{name}")).into();
-    assert_eq!(variables_of(stage.supervisor_of(&first)), expected);
+    assert_eq!(variables_of(stage.supervisor_pid(&first)), expected);
     // The successor is started by the first one's supervisor.
-    stage.play(turn(&[json!({"touch_file": "second"}), json!({"wait_for_file": "go on"})]));
+    stage.set_script(successful_turn(&[json!({"touch_file": "second"}), json!({"wait_for_file": "go on"})]));
     let second = stage.exec(&[]);
     stage.world.write("project/go", "");
-    stage.until_there("second");
-    assert_eq!(variables_of(stage.supervisor_of(&second)), expected);
+    stage.wait_for_project_file("second");
+    assert_eq!(variables_of(stage.supervisor_pid(&second)), expected);
     stage.world.write("project/go on", "");
     assert_eq!(stage.wait(&second)["data"]["state"], "completed");
 }
 
 #[test]
-fn agent_check_and_version_probe_see_no_secret_of_the_caller() {
+fn agent_verify_command_and_version_probe_see_no_secret_of_the_caller() {
     let note = "env > \"$(dirname \"$0\")/seen-by-$([ \"$1\" = --version ] && echo probe || echo agent)\"";
-    let stage = Stage::acting(PROGRAM, "")
+    let stage = Stage::with_shell_agent(PROGRAM, "")
         .variable("MY_PASSWORD", SECRET)
         .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
     let version = "if [ \"$1\" = --version ]; then echo codex-cli 0.166.0; exit 0; fi";
     let turn = "cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
                 echo '{\"type\":\"turn.started\"}'; \
                 echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'";
-    stage.program("bin/codex", &format!("#!/bin/sh\n{note}\n{version}\n{turn}\n"));
+    stage.write_program("bin/codex", &format!("#!/bin/sh\n{note}\n{version}\n{turn}\n"));
     let seen = stage.root().join("bin");
     let check = format!("[\"/bin/sh\",\"-c\",\"env > {}/seen-by-check\"]", seen.display());
     for policy in ["inherit-none", "inherit-all"] {
@@ -163,13 +166,13 @@ fn tree_of(root: i32) -> BTreeSet<i32> {
 }
 
 #[test]
-fn a_task_survives_the_end_of_its_servers_process_tree() {
-    let stage = waiting();
+fn a_task_survives_killing_the_process_tree_of_its_server() {
+    let stage = waiting_stage();
     let mut client = Client::start(&stage);
     let id = client.submit(&stage);
-    stage.until_there("ready");
+    stage.wait_for_project_file("ready");
     let server = client.server.id().cast_signed();
-    let supervisor = stage.supervisor_of(&id);
+    let supervisor = stage.supervisor_pid(&id);
     let tree = tree_of(server);
     assert!(!tree.contains(&std::process::id().cast_signed()), "the server is in a session of its own");
     assert!(!tree.contains(&supervisor), "the supervisor is still in reach: {tree:?}");
@@ -189,9 +192,9 @@ fn a_task_survives_the_end_of_its_servers_process_tree() {
 #[test]
 fn a_signal_to_the_supervisor_ends_its_task_and_records_it() {
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
-        let stage = Stage::playing(
+        let stage = Stage::with_script(
             PROGRAM,
-            turn(&[
+            successful_turn(&[
                 json!({"message": "so far"}),
                 json!({"child": {"session": "own", "orphan": true, "ignore": ["TERM", "INT"]}}),
                 json!({"touch_file": "ready"}),
@@ -199,49 +202,50 @@ fn a_signal_to_the_supervisor_ends_its_task_and_records_it() {
             ]),
         );
         let id = stage.exec(&[]);
-        stage.until_there("ready");
-        let supervisor = stage.supervisor_of(&id);
+        stage.wait_for_project_file("ready");
+        let supervisor = stage.supervisor_pid(&id);
         send(supervisor, signal);
         let data = stage.wait(&id)["data"].clone();
         assert_eq!(data["state"], "cancelled", "{data}");
         let words = format!("ended by a signal: its supervisor received {name}");
         assert!(data.to_string().contains(&words), "{data}");
-        assert_eq!(processes_of(&id), Vec::<i32>::new(), "the tree was swept");
+        assert_eq!(task_processes(&id), Vec::<i32>::new(), "the tree was swept");
         let report = std::fs::read_to_string(stage.task_dir(&id).join("report.json")).unwrap();
         assert!(report.contains("so far") && report.contains("SIGINT"), "the usual ending: {report}");
         assert!(!stage.task_dir(&id).join("launch").exists());
-        until("the supervisor has ended", || !is_alive(supervisor));
+        wait_until("the supervisor has ended", || !is_alive(supervisor));
     }
 }
 
 #[test]
 fn a_hangup_does_not_end_a_task() {
-    let stage = waiting();
+    let stage = waiting_stage();
     let id = stage.exec(&[]);
-    stage.until_there("ready");
-    send(stage.supervisor_of(&id), Signal::HUP);
+    stage.wait_for_project_file("ready");
+    send(stage.supervisor_pid(&id), Signal::HUP);
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 #[test]
-fn a_signal_during_the_check_ends_the_task() {
-    let stage = Stage::playing(PROGRAM, turn(&[])).variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+fn a_signal_during_the_verify_command_ends_the_task() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]))
+        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
     let id = stage.exec(&["--verify", "[\"/bin/sh\",\"-c\",\"touch checking; exec sleep 300\"]"]);
-    stage.until_there("checking");
-    send(stage.supervisor_of(&id), Signal::TERM);
+    stage.wait_for_project_file("checking");
+    send(stage.supervisor_pid(&id), Signal::TERM);
     let data = stage.wait(&id)["data"].clone();
     assert_eq!(data["state"], "cancelled", "{data}");
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
 /// An agent that copies the command line of another task's supervisor is swept like every other process.
 #[test]
 fn a_copied_command_line_does_not_survive_the_sweep() {
-    let stage = waiting().variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
+    let stage = waiting_stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
     let other = stage.exec(&[]);
-    stage.until_there("ready");
-    let supervisor = stage.supervisor_of(&other);
+    stage.wait_for_project_file("ready");
+    let supervisor = stage.supervisor_pid(&other);
     let line = std::fs::read(format!("/proc/{supervisor}/cmdline")).unwrap();
     let words = String::from_utf8(line).unwrap();
     let words: Vec<&str> = words.trim_end_matches('\0').split('\0').skip(1).collect();
@@ -252,7 +256,7 @@ fn a_copied_command_line_does_not_survive_the_sweep() {
         words[0],
         words.join(" ")
     );
-    stage.play(turn(&[json!({"command": {"run": run}})]));
+    stage.set_script(successful_turn(&[json!({"command": {"run": run}})]));
     let id = stage.exec(&[]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
     let copy = std::fs::read_to_string(stage.world.project().join("copy")).unwrap();

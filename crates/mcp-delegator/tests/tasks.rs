@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use delegator_testkit::program::{World, finished, text_of};
-use delegator_testkit::stage::{Stage, processes_of, turn};
+use delegator_testkit::program::{World, read_text, wait_for_output};
+use delegator_testkit::stage::{Stage, successful_turn, task_processes};
 use delegator_testkit::terminal::run_on_terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-fn playing(steps: Value) -> Stage {
-    Stage::playing(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
+fn scripted_stage(steps: Value) -> Stage {
+    Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
 }
 
 #[test]
-fn a_task_is_done_and_told() {
-    let stage = playing(turn(&[
+fn a_completed_task_is_reported() {
+    let stage = scripted_stage(successful_turn(&[
         json!({"write_file": {"path": "new.txt", "text": "hello"}}),
         json!({"command": {"run": "exit 3"}}),
     ]));
@@ -23,18 +23,18 @@ fn a_task_is_done_and_told() {
     let data = stage.wait(&id)["data"].clone();
     assert_eq!((&data["state"], &data["final_message"]), (&json!("completed"), &json!("All done.")));
     assert_eq!(data["summary"], "Added 1 file (+1 −0), ran 1 command");
-    assert_eq!(text_of(&stage.world.project().join("new.txt")), "hello");
+    assert_eq!(read_text(&stage.world.project().join("new.txt")), "hello");
     let usage = &data["metadata"]["thread_info"]["token_usage"];
     assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(100), &json!(7)));
-    let results = stage.answer(&["local", "results", &id, "--include-events", "--include-output"]);
+    let results = stage.run_json(&["local", "results", &id, "--include-events", "--include-output"]);
     assert_eq!(results["data"]["events"]["included"], true);
     assert!(results["data"]["output"]["stdout"].as_str().unwrap().contains("turn.completed"));
     assert!(!stage.task_dir(&id).join("launch").exists(), "the launch file is gone");
 }
 
 #[test]
-fn every_answer_about_a_task_fits_its_contract() {
-    let stage = playing(turn(&[]));
+fn every_task_response_matches_its_schema() {
+    let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);
     stage.wait(&id);
     for (args, category) in [
@@ -45,7 +45,7 @@ fn every_answer_about_a_task_fits_its_contract() {
         (vec!["local", "exec", "again"], "execution_ack"),
     ] {
         // A debug build stops at an envelope that breaks its schema, so an answer is proof enough.
-        let answer = stage.answer(&[args.as_slice(), &["--envelope", "tool"]].concat());
+        let answer = stage.run_json(&[args.as_slice(), &["--envelope", "tool"]].concat());
         assert_eq!(
             (&answer["status"], &answer["tool_category"]),
             (&json!("ok"), &json!(category)),
@@ -56,42 +56,44 @@ fn every_answer_about_a_task_fits_its_contract() {
 
 #[test]
 fn the_task_text_reaches_the_agent_byte_for_byte_and_never_as_an_argument() {
-    let stage = playing(json!([{"read_stdin": "all"}, {"record": {"file": "record.json"}}, {"exit": 0}]));
+    let stage =
+        scripted_stage(json!([{"read_stdin": "all"}, {"record": {"file": "record.json"}}, {"exit": 0}]));
     let text = "--last - \u{1F980} \"quotes\" $HOME `x`\n\ttabs\n";
     let run = stage.world.run(["local", "run", &format!("--task={text}")]);
     assert_eq!(run.exit, Some(80), "no terminal event is a failure: {run:?}");
     assert_eq!(run.json()["meta"]["error_context"]["failure_kind"], "no_terminal_event");
-    let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
+    let record: Value = serde_json::from_str(&read_text(&stage.world.project().join("record.json"))).unwrap();
     assert_eq!(record["stdin"], text);
     assert!(!record["argv"].to_string().contains("quotes"), "{record}");
 }
 
 /// Its supervisor's session is its own: no terminal to ask for a password on, and none that is hung up.
 #[test]
-fn an_agent_has_no_part_in_the_terminal_of_whoever_asked() {
-    let stage = playing(turn(&[json!({"record": {"file": "record.json"}})]));
+fn an_agent_runs_outside_the_callers_terminal_session() {
+    let stage = scripted_stage(successful_turn(&[json!({"record": {"file": "record.json"}})]));
     // A session whose terminal is the one it writes to.
     let script = "exec setsid --ctty --wait \"$0\" local run x <&1";
     let shell = stage.world.command_as(Path::new("sh"), ["-c", script, env!("CARGO_BIN_EXE_mcp-delegator")]);
     let run = run_on_terminal(shell);
     assert_eq!(run.exit, Some(0), "{run:?}");
-    let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
+    let record: Value = serde_json::from_str(&read_text(&stage.world.project().join("record.json"))).unwrap();
     assert!(record["session"].is_u64(), "{record}");
     assert_eq!(record["session"], record["parent_pid"], "{record}");
 }
 
 #[test]
-fn a_secret_reaches_neither_disk_nor_answer() {
+fn a_secret_reaches_neither_disk_nor_response() {
     let secret = "correct-horse-battery-staple";
-    let stage = playing(turn(&[
+    let stage = scripted_stage(successful_turn(&[
         json!({"message": format!("the token is {secret}")}),
         json!({"stderr_line": format!("leaking {secret}")}),
     ]));
     let world = &stage.world;
     let mut command = world.command(["local", "run", &format!("use {secret}")]);
     command.env("DEPLOY_TOKEN", secret);
-    let run =
-        finished(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let run = wait_for_output(
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(),
+    );
     assert_eq!(run.exit, Some(0), "{run:?}");
     assert!(!run.stdout.contains(secret));
     fn search(folder: &Path, secret: &str) {
@@ -110,8 +112,9 @@ fn a_secret_reaches_neither_disk_nor_answer() {
 }
 
 #[test]
-fn a_task_outlives_whoever_submitted_it() {
-    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
+fn a_task_continues_when_its_submitter_is_killed() {
+    let stage =
+        scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
     let mut child = stage
         .world
         .command(["local", "run", "x"])
@@ -120,10 +123,10 @@ fn a_task_outlives_whoever_submitted_it() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    stage.until_there("ready");
+    stage.wait_for_project_file("ready");
     child.kill().unwrap();
     child.wait().unwrap();
-    let status = stage.answer(&["local", "status"]);
+    let status = stage.run_json(&["local", "status"]);
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
     let id = status["data"]["tasks"][0]["task_id"].as_str().unwrap().to_owned();
     stage.world.write("project/go", "");
@@ -131,55 +134,56 @@ fn a_task_outlives_whoever_submitted_it() {
 }
 
 #[test]
-fn the_first_interrupt_lets_go_and_the_second_cancels() {
-    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!("silent")]));
+fn an_interrupt_detaches_and_cancel_ends_the_task() {
+    let stage = scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]));
     let mut command = stage.world.command(["local", "run", "x"]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    stage.until_there("ready");
+    stage.wait_for_project_file("ready");
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::INT).unwrap();
-    let run = finished(child);
+    let run = wait_for_output(child);
     assert_eq!(run.exit, Some(14), "{run:?}");
     assert!(run.stderr.contains("it runs on"), "{}", run.stderr);
     let id = run.json()["meta"]["failure_data"]["task_id"].as_str().unwrap().to_owned();
-    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["running"], 1);
-    let cancelled = stage.answer(&["local", "cancel", &id]);
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["running"], 1);
+    let cancelled = stage.run_json(&["local", "cancel", &id]);
     assert_eq!(cancelled["data"]["state"], "cancelled");
 }
 
 #[test]
-fn a_resumed_thread_must_be_the_one_asked_for() {
-    let stage = playing(turn(&[]));
+fn a_resumed_thread_must_be_the_requested_one() {
+    let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);
     let thread = stage.wait(&id)["data"]["metadata"]["thread_info"]["thread_id"].as_str().unwrap().to_owned();
-    let resumed = stage.answer(&["local", "resume", "go on", "--task-id", &id]);
+    let resumed = stage.run_json(&["local", "resume", "go on", "--task-id", &id]);
     let second = resumed["data"]["task_id"].as_str().unwrap().to_owned();
     let data = stage.wait(&second)["data"].clone();
     assert_eq!(
         (&data["state"], &data["metadata"]["thread_info"]["thread_id"]),
         (&json!("completed"), &json!(thread))
     );
-    let stage =
-        playing(json!([{"read_stdin": "all"}, {"thread_started": {"new": true}}, "turn_started", "silent"]));
+    let stage = scripted_stage(
+        json!([{"read_stdin": "all"}, {"thread_started": {"new": true}}, "turn_started", "silent"]),
+    );
     let answer =
-        stage.answer(&["local", "resume", "go on", "--thread-id", "0199a213-81c0-7800-8aa1-bbab2a035a53"]);
+        stage.run_json(&["local", "resume", "go on", "--thread-id", "0199a213-81c0-7800-8aa1-bbab2a035a53"]);
     let data = stage.wait(answer["data"]["task_id"].as_str().unwrap())["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "wrong_thread", "{data}");
 }
 
 #[test]
-fn the_same_key_is_the_same_task() {
-    let stage = playing(turn(&[]));
+fn the_same_idempotency_key_returns_the_same_task() {
+    let stage = scripted_stage(successful_turn(&[]));
     let first = stage.exec(&["--idempotency-key", "k1"]);
-    let again = stage.answer(&["local", "exec", "do it", "--idempotency-key", "k1"]);
+    let again = stage.run_json(&["local", "exec", "do it", "--idempotency-key", "k1"]);
     assert_eq!((&again["data"]["task_id"], &again["meta"]["replayed"]), (&json!(first), &json!(true)));
     let other = stage.world.run(["local", "exec", "something else", "--idempotency-key", "k1"]);
     assert_eq!((other.exit, &other.json()["error"]["code"]), (Some(6), &json!("IDEMPOTENCY_MISMATCH")));
 }
 
 #[test]
-fn questions_about_tasks_that_are_not_there_or_not_done() {
-    let stage = playing(turn(&[json!({"wait_for_file": "go"})]));
+fn results_of_unknown_and_unfinished_tasks_are_refused() {
+    let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]));
     let unknown = stage.world.run(["local", "results", "T-local-00000000000000000000000000000000"]);
     assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
     let id = stage.exec(&[]);
@@ -191,7 +195,7 @@ fn questions_about_tasks_that_are_not_there_or_not_done() {
         (Some(14), &json!("working"))
     );
     stage.world.write("project/go", "");
-    let by_prefix = stage.answer(&["local", "wait", &id[..16]]);
+    let by_prefix = stage.run_json(&["local", "wait", &id[..16]]);
     assert_eq!(by_prefix["data"]["task_id"], json!(id));
 }
 
@@ -205,7 +209,8 @@ fn the_demo_fixes_a_bug_offline() {
 
 #[test]
 fn a_tasks_events_can_be_read_and_followed_by_its_id() {
-    let stage = playing(turn(&[json!({"message": "first"}), json!({"wait_for_file": "go"})]));
+    let stage =
+        scripted_stage(successful_turn(&[json!({"message": "first"}), json!({"wait_for_file": "go"})]));
     let id = stage.exec(&[]);
     let mut command = stage.world.command(["events", "follow", &id]);
     let mut child =
@@ -215,31 +220,31 @@ fn a_tasks_events_can_be_read_and_followed_by_its_id() {
     stage.world.write("project/go", "");
     let last: Value = serde_json::from_str(&lines.map(Result::unwrap).last().unwrap()).unwrap();
     assert_eq!(last["data"]["state"], "completed", "{last}");
-    assert_eq!(finished(child).exit, Some(0));
-    let summary = stage.answer(&["events", "summarize", &id]);
+    assert_eq!(wait_for_output(child).exit, Some(0));
+    let summary = stage.run_json(&["events", "summarize", &id]);
     assert_eq!(summary["data"]["final_message"], "All done.");
-    let logs = stage.answer(&["logs", &id]);
+    let logs = stage.run_json(&["logs", &id]);
     assert!(logs["data"]["stdout"].as_str().unwrap().contains("first"), "{logs}");
 }
 
 #[test]
-fn following_a_task_ends_with_it_however_it_ends() {
-    let stage = playing(turn(&[json!({"message": "first"}), json!("silent")]));
+fn follow_ends_when_the_task_is_cancelled() {
+    let stage = scripted_stage(successful_turn(&[json!({"message": "first"}), json!("silent")]));
     let id = stage.exec(&[]);
     let mut command = stage.world.command(["events", "follow", &id]);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     assert!(lines.by_ref().map(Result::unwrap).any(|line| line.contains("first")));
-    stage.answer(&["local", "cancel", &id]);
+    stage.run_json(&["local", "cancel", &id]);
     let last: Value = serde_json::from_str(&lines.map(Result::unwrap).last().unwrap()).unwrap();
     assert_eq!(last["data"]["state"], "interrupted", "{last}");
-    assert_eq!(finished(child).exit, Some(0));
+    assert_eq!(wait_for_output(child).exit, Some(0));
 }
 
 #[test]
 fn a_resumed_task_counts_only_its_own_tokens() {
-    let stage = playing(json!([
+    let stage = scripted_stage(json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "ok"},
         {"turn_completed": {"input_tokens": 100, "output_tokens": 7}}
     ]));
@@ -253,16 +258,16 @@ fn a_resumed_task_counts_only_its_own_tokens() {
         ]})
         .to_string(),
     );
-    let resumed = stage.answer(&["local", "resume", "go on", "--task-id", &id]);
+    let resumed = stage.run_json(&["local", "resume", "go on", "--task-id", &id]);
     let data = stage.wait(resumed["data"]["task_id"].as_str().unwrap())["data"].clone();
     let usage = &data["metadata"]["thread_info"]["token_usage"];
     assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(150), &json!(3)), "{data}");
 }
 
 #[test]
-fn the_doctor_tells_what_is_missing() {
-    let stage = playing(turn(&[]));
-    let checks = stage.answer(&["doctor"])["data"]["checks"].clone();
+fn doctor_reports_a_missing_agent() {
+    let stage = scripted_stage(successful_turn(&[]));
+    let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
     let of =
         |name: &str| checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone();
     assert_eq!(of("agent")["status"], "ok", "{checks}");
@@ -274,20 +279,20 @@ fn the_doctor_tells_what_is_missing() {
 }
 
 #[test]
-fn a_past_session_becomes_a_task_once() {
-    let stage = playing(turn(&[]));
+fn a_session_is_imported_once() {
+    let stage = scripted_stage(successful_turn(&[]));
     let session = delegator_testkit::generated::workspace()
         .join("crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl")
         .display()
         .to_string();
-    let imported = stage.answer(&["import", &session]);
+    let imported = stage.run_json(&["import", &session]);
     let id = imported["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{imported}")).to_owned();
-    assert_eq!(stage.answer(&["import", &session])["data"], {
+    assert_eq!(stage.run_json(&["import", &session])["data"], {
         let mut again = imported["data"].clone();
         again["replayed"] = json!(true);
         again
     });
-    let results = stage.answer(&["local", "results", &id, "--include-events"]);
+    let results = stage.run_json(&["local", "results", &id, "--include-events"]);
     assert_eq!(results["ok"], true, "{results}");
     assert!(results["data"]["events"]["items"].as_array().unwrap().len() > 1, "{results}");
     assert_eq!(stage.world.run(["import", "/nowhere"]).exit, Some(5));
@@ -295,8 +300,8 @@ fn a_past_session_becomes_a_task_once() {
 }
 
 #[test]
-fn a_damaged_registry_is_told_and_set_aside_only_on_request() {
-    let stage = playing(turn(&[]));
+fn a_damaged_registry_is_reported_and_set_aside_only_on_request() {
+    let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);
     stage.wait(&id);
     let registry = stage.world.home().join("state/registry.db");
@@ -304,7 +309,7 @@ fn a_damaged_registry_is_told_and_set_aside_only_on_request() {
     let run = stage.world.run(["local", "status"]);
     assert_eq!(run.exit, Some(4), "{run:?}");
     assert!(run.json()["error"]["message"].as_str().unwrap().contains("registry.db"), "{}", run.stdout);
-    let checks = stage.answer(&["doctor", "--set-aside-damaged"]);
+    let checks = stage.run_json(&["doctor", "--set-aside-damaged"]);
     let state = checks["data"]["checks"]
         .as_array()
         .unwrap()
@@ -314,12 +319,13 @@ fn a_damaged_registry_is_told_and_set_aside_only_on_request() {
     assert_eq!(state["status"], "ok", "{checks}");
     let kept = std::fs::read_dir(registry.parent().unwrap()).unwrap().flatten();
     assert!(kept.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains("damaged")));
-    assert_eq!(stage.answer(&["local", "status"])["ok"], true);
+    assert_eq!(stage.run_json(&["local", "status"])["ok"], true);
 }
 
 #[test]
-fn logs_can_be_followed_to_the_end() {
-    let stage = playing(turn(&[json!({"message": "first"}), json!({"wait_for_file": "go"})]));
+fn logs_follow_until_the_task_ends() {
+    let stage =
+        scripted_stage(successful_turn(&[json!({"message": "first"}), json!({"wait_for_file": "go"})]));
     let id = stage.exec(&[]);
     let mut command = stage.world.command(["logs", &id, "--follow", "--format", "human"]);
     let mut child =
@@ -328,12 +334,12 @@ fn logs_can_be_followed_to_the_end() {
     assert!(lines.by_ref().map(Result::unwrap).any(|line| line.contains("first")));
     stage.world.write("project/go", "");
     assert!(lines.map(Result::unwrap).any(|line| line.contains("turn.completed")));
-    assert_eq!(finished(child).exit, Some(0));
+    assert_eq!(wait_for_output(child).exit, Some(0));
 }
 
 #[test]
-fn a_task_inside_a_task_has_its_limits() {
-    let stage = playing(turn(&[json!({"wait_for_file": "go"})]))
+fn nested_tasks_obey_depth_and_children_limits() {
+    let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]))
         .variable("MCP_DELEGATOR_MAX_DEPTH", "2")
         .variable("MCP_DELEGATOR_MAX_CHILDREN", "2")
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
@@ -367,33 +373,33 @@ fn a_task_inside_a_task_has_its_limits() {
 }
 
 #[test]
-fn a_submission_by_an_agent_stands_below_its_task() {
+fn a_task_submitted_by_an_agent_has_depth_one() {
     let program = env!("CARGO_BIN_EXE_mcp-delegator");
-    let stage = playing(turn(&[]));
+    let stage = scripted_stage(successful_turn(&[]));
     let state = stage.world.home().join("state").display().to_string();
     let codex = stage.root().join("bin/codex").display().to_string();
     // What a command of the agent would do; the inner task is waited for, since it ends with the outer one.
     let run = format!(
         "MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} {program} local run inner > inner.json"
     );
-    stage.play(json!([
+    stage.set_script(json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"record": {"file": "record.json"}},
         {"command": {"run": format!("[ -e inner.json ] || {{ : > inner.json; {run}; }}")}},
         {"message": "done"}, {"turn_completed": {}}
     ]));
     assert_eq!(stage.world.run(["local", "run", "outer"]).exit, Some(0));
-    let inner: Value = serde_json::from_str(&text_of(&stage.world.project().join("inner.json"))).unwrap();
+    let inner: Value = serde_json::from_str(&read_text(&stage.world.project().join("inner.json"))).unwrap();
     assert_eq!(inner["data"]["state"], "completed", "{inner}");
     // Written last by the inner one.
-    let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
+    let record: Value = serde_json::from_str(&read_text(&stage.world.project().join("record.json"))).unwrap();
     assert!(record["env"]["DELEGATOR_TASK"].as_str().unwrap().ends_with(":1"), "{record}");
 }
 
 /// A lock that a task held on to would be held for as long as the task runs, and what is secret would be open to its agent.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a shell opens what the program is started with")]
-fn what_the_caller_has_open_is_not_handed_on() {
-    let stage = playing(turn(&[json!({"wait_for_file": "go"})]));
+fn open_descriptors_of_the_caller_are_not_inherited() {
+    let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]));
     let lock = stage.root().join("lock");
     let asked = stage.world.command(["local", "exec", "x"]);
     let mut command = std::process::Command::new("sh");
@@ -402,7 +408,7 @@ fn what_the_caller_has_open_is_not_handed_on() {
     command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let accepted: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
-    let living = processes_of(id).into_iter().chain([stage.supervisor_of(id)]);
+    let living = task_processes(id).into_iter().chain([stage.supervisor_pid(id)]);
     for pid in living {
         for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
             let open = std::fs::read_link(entry.path()).unwrap_or_default();

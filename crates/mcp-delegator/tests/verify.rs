@@ -5,8 +5,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use delegator_testkit::program::text_of;
-use delegator_testkit::stage::{Stage, processes_of, turn, until};
+use delegator_testkit::program::read_text;
+use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -14,22 +14,22 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 /// What an agent says that is asked for a sandbox and has none.
 const NO_SANDBOX: &str = "if [ \"$1\" = sandbox ]; then echo 'bwrap: No permissions'; exit 1; fi";
 
-fn careful(prelude: &str) -> Stage {
-    Stage::playing_after(prelude, PROGRAM, turn(&[]))
+fn stage_after(prelude: &str) -> Stage {
+    Stage::with_script_after(prelude, PROGRAM, successful_turn(&[]))
 }
 
 fn stage() -> Stage {
-    careful(NO_SANDBOX).variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true")
+    stage_after(NO_SANDBOX).variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true")
 }
 
-fn checked_by(stage: &Stage, script: &str) -> (String, Value) {
+fn run_with_check(stage: &Stage, script: &str) -> (String, Value) {
     let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", script]);
     let answer = stage.wait(&id);
     (id, answer)
 }
 
 #[test]
-fn work_that_stands_the_check_is_verified() {
+fn a_passing_verify_command_verifies_the_task() {
     let stage = stage();
     let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo \"all  fine\"; pwd'"]);
     let answer = run.json();
@@ -46,17 +46,17 @@ fn work_that_stands_the_check_is_verified() {
     assert!(data["summary"].as_str().unwrap().contains("; verified by `sh -c "), "{data}");
     let id = data["task_id"].as_str().unwrap();
     let log = stage.task_dir(id).join("verify.log");
-    assert_eq!(text_of(&log), told["output_tail"].as_str().unwrap());
+    assert_eq!(read_text(&log), told["output_tail"].as_str().unwrap());
     assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
-    let results = stage.answer(&["local", "results", id]);
+    let results = stage.run_json(&["local", "results", id]);
     assert_eq!(results["data"]["verification"], *told);
 }
 
 #[test]
-fn tests_of_the_check_are_counted_apart_from_the_agents() {
+fn tests_of_the_verify_command_are_counted_separately() {
     let stage = stage();
     let printed = "test a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out";
-    let (_, answer) = checked_by(&stage, &format!("printf '{printed}\n'; exit 101"));
+    let (_, answer) = run_with_check(&stage, &format!("printf '{printed}\n'; exit 101"));
     let data = &answer["data"];
     let results = &data["verification"]["test_results"];
     let counts = ["passed", "failed", "skipped"].map(|key| results[key].as_u64());
@@ -66,13 +66,13 @@ fn tests_of_the_check_are_counted_apart_from_the_agents() {
 }
 
 #[test]
-fn work_that_fails_the_check_is_completed_and_not_verified() {
+fn a_failing_verify_command_leaves_the_task_completed_and_unverified() {
     let stage = stage();
     let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo broken; exit 3'"]);
     let answer = run.json();
     assert_eq!(run.exit, Some(80), "{answer}");
     assert_eq!(answer["error"]["code"], "AGENT_FAILED", "{answer}");
-    let (id, answer) = checked_by(&stage, "echo broken >&2; exit 3");
+    let (id, answer) = run_with_check(&stage, "echo broken >&2; exit 3");
     let data = &answer["data"];
     assert_eq!((&data["state"], &answer["ok"]), (&json!("completed"), &json!(true)), "{answer}");
     assert_eq!(data["metadata"]["task_status"], "completed", "the agent's word stands");
@@ -88,7 +88,7 @@ fn work_that_fails_the_check_is_completed_and_not_verified() {
 }
 
 #[test]
-fn a_program_that_is_not_there_verifies_nothing() {
+fn a_missing_verify_program_fails_verification() {
     let stage = stage();
     let id = stage.exec(&["--verify", "no-such-program --flag"]);
     let told = stage.wait(&id)["data"]["verification"].take();
@@ -101,7 +101,7 @@ fn a_program_that_is_not_there_verifies_nothing() {
 }
 
 #[test]
-fn without_a_sandbox_it_is_refused_and_nothing_is_started() {
+fn verify_without_a_sandbox_is_refused() {
     let pretending =
         "if [ \"$1\" = sandbox ]; then while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"; fi";
     let silent = "if [ \"$1\" = --version ]; then exit 1; fi";
@@ -110,10 +110,10 @@ fn without_a_sandbox_it_is_refused_and_nothing_is_started() {
         (pretending, "its sandbox keeps nothing out"),
         (silent, "has none"),
     ] {
-        let stage = careful("");
-        let text = text_of(&stage.root().join("bin/codex"));
+        let stage = stage_after("");
+        let text = read_text(&stage.root().join("bin/codex"));
         let agent = text.strip_prefix("#!/bin/sh\n").unwrap();
-        stage.program("bin/codex", &format!("#!/bin/sh\n{prelude}\n{agent}"));
+        stage.write_program("bin/codex", &format!("#!/bin/sh\n{prelude}\n{agent}"));
         for command in ["run", "exec"] {
             let run = stage.world.run(["local", command, "do it", "--verify", "true"]);
             let answer = run.json();
@@ -121,7 +121,7 @@ fn without_a_sandbox_it_is_refused_and_nothing_is_started() {
             assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
             assert!(answer.to_string().contains("verify_unsandboxed"), "{answer}");
         }
-        let status = stage.answer(&["local", "status"]);
+        let status = stage.run_json(&["local", "status"]);
         assert!(!status.to_string().contains("T-local-"), "{status}");
         // What asks for no check is as welcome as ever.
         assert_eq!(stage.wait(&stage.exec(&[]))["data"]["state"], "completed");
@@ -129,18 +129,18 @@ fn without_a_sandbox_it_is_refused_and_nothing_is_started() {
 }
 
 #[test]
-fn a_mode_without_a_sandbox_needs_none_for_its_check() {
-    let stage = careful(NO_SANDBOX).variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+fn full_access_mode_verifies_without_a_sandbox() {
+    let stage = stage_after(NO_SANDBOX).variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
     let id = stage.exec(&["--mode", "danger-full-access", "--verify", "true"]);
     let told = stage.wait(&id)["data"]["verification"].take();
     assert_eq!((&told["status"], &told["sandboxed"]), (&json!("verified"), &json!(false)), "{told}");
 }
 
 #[test]
-fn an_agent_that_failed_is_not_checked() {
+fn a_failed_agent_is_not_verified() {
     let stage = stage();
-    stage.play(json!([{"read_stdin": "all"}, {"exit": 7}]));
-    let (id, answer) = checked_by(&stage, "touch checked");
+    stage.set_script(json!([{"read_stdin": "all"}, {"exit": 7}]));
+    let (id, answer) = run_with_check(&stage, "touch checked");
     let told = &answer["data"]["verification"];
     assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("agent_failed")), "{answer}");
     assert!(!stage.world.project().join("checked").exists());
@@ -148,12 +148,12 @@ fn an_agent_that_failed_is_not_checked() {
 }
 
 #[test]
-fn what_it_prints_is_bounded_and_redacted() {
+fn verify_output_is_bounded_and_redacted() {
     let stage = stage()
         .variable("SOME_API_KEY", "hunter2-hunter2")
         .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576");
     let script = "yes a line that comes again and again | head -c 10485760; echo; echo key hunter2-hunter2";
-    let (id, answer) = checked_by(&stage, script);
+    let (id, answer) = run_with_check(&stage, script);
     let told = &answer["data"]["verification"];
     assert_eq!(told["status"], "verified", "{told}");
     let tail = told["output_tail"].as_str().unwrap();
@@ -161,20 +161,20 @@ fn what_it_prints_is_bounded_and_redacted() {
     assert!(told["output_bytes"].as_u64().unwrap() > 10_485_760, "{told}");
     let log = std::fs::read(stage.task_dir(&id).join("verify.log")).unwrap();
     assert!(log.len() <= 1 << 20 && !String::from_utf8_lossy(&log).contains("hunter2"), "{}", log.len());
-    let more = stage.answer(&["local", "results", &id, "--include-output"]);
+    let more = stage.run_json(&["local", "results", &id, "--include-output"]);
     let tail = more["data"]["verification"]["output_tail"].as_str().unwrap();
     assert!(tail.len() > 4096 && tail.len() <= 64 << 10, "{}", tail.len());
 }
 
 #[test]
-fn a_cancel_during_the_check_ends_it_and_the_task() {
+fn a_cancel_during_verification_ends_the_task() {
     let stage = stage();
     let script = "(trap '' TERM INT; sleep 300) & touch checking; sleep 300";
     let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", script]);
-    stage.until_there("checking");
-    let status = stage.answer(&["local", "status"]);
+    stage.wait_for_project_file("checking");
+    let status = stage.run_json(&["local", "status"]);
     assert!(status.to_string().contains("\"current_activity\":\"Verifying: sh -c "), "{status}");
-    let cancelled = stage.answer(&["local", "cancel", &id]);
+    let cancelled = stage.run_json(&["local", "cancel", &id]);
     assert_eq!(
         (&cancelled["data"]["state"], &cancelled["data"]["survivors"]),
         (&json!("cancelled"), &json!([])),
@@ -185,34 +185,34 @@ fn a_cancel_during_the_check_ends_it_and_the_task() {
     let told = &data["verification"];
     assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("cancelled")), "{told}");
     assert_eq!(data["final_message"], "All done.", "what the agent did is kept");
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
 #[test]
-fn a_supervisor_that_is_lost_during_the_check_loses_its_tree() {
+fn a_supervisor_killed_during_verification_is_swept() {
     let stage = stage();
     let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", "touch checking; sleep 300"]);
-    stage.until_there("checking");
-    let supervisor = Pid::from_raw(stage.supervisor_of(&id)).unwrap();
+    stage.wait_for_project_file("checking");
+    let supervisor = Pid::from_raw(stage.supervisor_pid(&id)).unwrap();
     kill_process(supervisor, Signal::KILL).unwrap();
     let data = stage.wait(&id)["data"].take();
     assert_eq!(data["state"], "failed");
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
     let told = &data["verification"];
     assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("supervisor_lost")), "{data}");
-    until("its tree is gone", || processes_of(&id).is_empty());
+    wait_until("its tree is gone", || task_processes(&id).is_empty());
 }
 
 #[test]
-fn what_it_leaves_running_is_swept() {
+fn processes_left_by_verify_are_swept() {
     let stage = stage();
-    let (id, answer) = checked_by(&stage, "setsid sleep 300 & (sleep 300 &); echo ok");
+    let (id, answer) = run_with_check(&stage, "setsid sleep 300 & (sleep 300 &); echo ok");
     assert_eq!(answer["data"]["verification"]["status"], "verified", "{answer}");
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
 #[test]
-fn it_sees_what_the_policy_leaves() {
+fn verify_gets_the_environment_of_the_policy() {
     for (policy, more, seen) in [
         ("inherit-none", vec![], false),
         ("inherit-all", vec![], false),
@@ -234,7 +234,7 @@ fn it_sees_what_the_policy_leaves() {
 }
 
 #[test]
-fn it_belongs_to_the_input() {
+fn verify_is_part_of_the_input() {
     let stage = stage();
     let check = ["--idempotency-key", "k", "--verify", "touch checked"];
     let id = stage.exec(&check);
@@ -244,7 +244,7 @@ fn it_belongs_to_the_input() {
     assert_eq!(other.json()["error"]["code"], "IDEMPOTENCY_MISMATCH");
     let again = |words: &[&str]| {
         std::fs::remove_file(stage.world.project().join("checked")).unwrap();
-        let answer = stage.answer(words);
+        let answer = stage.run_json(words);
         let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
         assert_eq!(stage.wait(&id)["data"]["verification"]["status"], "verified");
         assert!(stage.world.project().join("checked").exists());
@@ -254,7 +254,7 @@ fn it_belongs_to_the_input() {
 }
 
 #[test]
-fn a_secret_among_its_words_is_used_and_not_kept() {
+fn a_secret_in_the_verify_command_is_used_and_not_stored() {
     let stage = stage().variable("SOME_API_KEY", "hunter2-hunter2");
     let id = stage.exec(&["--verify", "test hunter2-hunter2 = hunter2-hunter2"]);
     let told = stage.wait(&id)["data"]["verification"].take();
@@ -264,13 +264,13 @@ fn a_secret_among_its_words_is_used_and_not_kept() {
         let bytes = std::fs::read(entry.path()).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "{}", entry.path().display());
     }
-    let again = stage.answer(&["retry", &id]);
+    let again = stage.run_json(&["retry", &id]);
     assert_eq!(again["error"]["code"], "WRONG_STATE", "{again}");
     assert!(again["error"]["message"].as_str().unwrap().contains("verify"), "{again}");
 }
 
 #[test]
-fn one_text_is_split_into_words_and_nothing_is_expanded() {
+fn a_verify_text_is_split_into_args_without_expansion() {
     let stage = stage();
     for (given, words) in [
         (vec!["--verify", "printf '%s|' \"a b\" $HOME *"], json!(["printf", "%s|", "a b", "$HOME", "*"])),

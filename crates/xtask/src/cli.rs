@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use crate::deadline::Deadline;
 use crate::error::LoadError;
 use crate::figures::Report;
 use crate::kills;
-use crate::patience::Patience;
 use crate::programs::Programs;
 use crate::server::process::{SERVE, serve};
-use crate::tiers::{Order, TIERS, Tier};
+use crate::tiers::{LoadOptions, TIERS, Tier};
 
 /// The whole program: 0 when every bound is met, 1 when one is missed, 2 when there is nothing to tell.
 pub fn run(argv: Vec<OsString>) -> ExitCode {
     if argv.get(1).is_some_and(|word| word == SERVE) {
         return serve();
     }
-    let matches = words().get_matches_from(argv);
-    let told = match matches.subcommand() {
+    let matches = cli_command().get_matches_from(argv);
+    let result = match matches.subcommand() {
         Some(("load", given)) => load(given),
         Some(("kills", given)) => kill_loop(given),
         _ => return ExitCode::from(2),
     };
-    match told {
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -37,7 +37,7 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn words() -> Command {
+fn cli_command() -> Command {
     let tiers: Vec<String> = TIERS.iter().map(|tier| format!("  {:<4} {}", tier.name, tier.about)).collect();
     let seed = Arg::new("seed")
         .long("seed")
@@ -102,7 +102,7 @@ fn load(given: &ArgMatches) -> Result<bool, LoadError> {
         }
     };
     let scale = given.get_one::<f64>("scale").copied().unwrap_or(1.0);
-    let order = Order {
+    let options = LoadOptions {
         runs: given.get_one::<u16>("runs").copied().unwrap_or(1).into(),
         scale: scale.clamp(0.001, 10.0),
         seed: given.get_one("seed").copied().unwrap_or(1),
@@ -111,7 +111,7 @@ fn load(given: &ArgMatches) -> Result<bool, LoadError> {
     let programs = Programs::build()?;
     let mut all_met = true;
     for tier in tiers {
-        match tier.report(&programs, order) {
+        match tier.report(&programs, options) {
             Ok(report) => {
                 print(&report, given.get_flag("json"));
                 all_met &= report.is_met();
@@ -129,14 +129,14 @@ fn load(given: &ArgMatches) -> Result<bool, LoadError> {
 
 fn kill_loop(given: &ArgMatches) -> Result<bool, LoadError> {
     let rounds = given.get_one::<u32>("rounds").copied().unwrap_or(200);
-    let order = kills::Order {
+    let options = kills::KillOptions {
         rounds,
         seed: given.get_one("seed").copied().unwrap_or(1),
         keep: given.get_flag("keep"),
     };
     // Three seconds a round, and what the last recovery needs.
-    let patience = Patience::new(Duration::from_secs(3 * u64::from(rounds) + 180))?;
-    let report = kills::run(&Programs::build()?, order, &patience)?;
+    let deadline = Deadline::new(Duration::from_secs(3 * u64::from(rounds) + 180))?;
+    let report = kills::run(&Programs::build()?, options, &deadline)?;
     print(&report, given.get_flag("json"));
     Ok(report.is_met())
 }

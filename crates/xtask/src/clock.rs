@@ -16,13 +16,13 @@ pub(crate) fn monotonic_us() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
-pub(crate) fn pause(time: Duration) {
+pub(crate) fn sleep(time: Duration) {
     std::thread::sleep(time);
 }
 
 /// Does nothing until then; at once if that is past.
-pub(crate) fn pause_until(moment: Instant) {
-    pause(moment.saturating_duration_since(Instant::now()));
+pub(crate) fn sleep_until(moment: Instant) {
+    sleep(moment.saturating_duration_since(Instant::now()));
 }
 
 pub(crate) fn milliseconds(time: Duration) -> f64 {

@@ -6,36 +6,39 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{End, Mode, Place, State, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, Wanted};
+use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
+use delegator_engine::{
+    AgentProgram, Ending, Engine, Limits, Nesting, OverviewRequest, Settings, Submission,
+};
 use delegator_registry::{
-    Finish, Idempotency, Leftover, NewTask, OpenOptions, Past, Registry, RegistryError, StateDir, Task,
+    Finish, Idempotency, ImportedSession, Leftover, NewTask, OpenOptions, Registry, RegistryError, StateDir,
+    Task,
 };
 
 use crate::error::LoadError;
-use crate::server::Setting;
+use crate::server::ServerConfig;
 
 /// The newest version the plans were measured with; nothing is asked of the scripted agent.
 const AGENT_VERSION: (u32, u32, u32) = (0, 166, 0);
 
 /// The engine of one stage.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct EngineClient {
     engine: Engine,
-    setting: Setting,
+    config: ServerConfig,
 }
 
-impl Door {
-    pub(crate) fn new(setting: Setting) -> Door {
+impl EngineClient {
+    pub(crate) fn new(config: ServerConfig) -> EngineClient {
         let engine = Engine {
-            state_dir: setting.state_dir.clone(),
-            max_concurrent: setting.slots,
+            state_dir: config.state_dir.clone(),
+            max_concurrent: config.slots,
             retention_ms: None,
             restore_point_retention_ms: None,
-            program: setting.program.clone(),
-            shelf: delegator_engine::Shelf::default(),
+            program: config.program.clone(),
+            connections: delegator_engine::ConnectionPool::default(),
         };
-        Door { engine, setting }
+        EngineClient { engine, config }
     }
 
     /// Submits; gives the id of the task and its place in the queue.
@@ -56,7 +59,7 @@ impl Door {
             agent_name: "codex".to_owned(),
             max_mode: Mode::WorkspaceWrite,
             environment: std::env::vars_os().collect::<std::collections::BTreeMap<OsString, OsString>>(),
-            passed_on: Vec::new(),
+            passed_variables: Vec::new(),
             secret_names: Vec::new(),
             umask: 0o022,
             title: text.to_owned(),
@@ -70,12 +73,12 @@ impl Door {
     }
 
     fn settings(&self) -> Settings {
-        let (interrupt_grace_sec, terminate_grace_sec) = self.setting.graces;
+        let (interrupt_grace_sec, terminate_grace_sec) = self.config.graces;
         Settings {
             skip_git_repo_check: true,
             limits: Limits { idle_sec: 600, hard_sec: 1200, only_output_counts: false },
             ending: Ending { interrupt_grace_sec, terminate_grace_sec },
-            ..Settings::plain(Mode::ReadOnly, self.setting.project.clone())
+            ..Settings::plain(Mode::ReadOnly, self.config.project.clone())
         }
     }
 
@@ -94,24 +97,24 @@ impl Door {
 
     /// A whole status, as a server gives it; the number of running and queued tasks.
     pub(crate) fn status(&self) -> Result<(u64, u64), LoadError> {
-        let seen = self.engine.overview(&Wanted {
-            under: self.setting.project.display().to_string(),
+        let overview = self.engine.overview(&OverviewRequest {
+            under: self.config.project.display().to_string(),
             ended_since_ms: crate::clock::wall_ms() - 24 * 60 * 60 * 1000,
             ended_limit: 5,
-            living_limit: 100,
-            ..Wanted::default()
+            unfinished_limit: 100,
+            ..OverviewRequest::default()
         })?;
-        Ok(seen.map_or((0, 0), |seen| (seen.running_count, seen.queued_count)))
+        Ok(overview.map_or((0, 0), |seen| (seen.running_count, seen.queued_count)))
     }
 
     /// Looks after everything once, as any call does.
-    pub(crate) fn look_after(&self, id: &TaskId) -> Result<Task, LoadError> {
+    pub(crate) fn run_upkeep(&self, id: &TaskId) -> Result<Task, LoadError> {
         Ok(self.engine.task(id)?)
     }
 
     pub(crate) fn registry(&self) -> Result<Registry, LoadError> {
         let dir =
-            StateDir::open(&self.setting.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+            StateDir::open(&self.config.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
         Ok(Registry::open(&dir)?)
     }
 
@@ -135,7 +138,7 @@ pub(crate) fn supervisors(registry: &Registry) -> Result<Vec<u32>, LoadError> {
 }
 
 /// Makes a registry of tasks that have ended, one at each of these times.
-pub(crate) fn fill(
+pub(crate) fn import_ended_tasks(
     state_dir: &Path,
     project: &Path,
     ended_at_ms: &[i64],
@@ -143,21 +146,21 @@ pub(crate) fn fill(
 ) -> Result<Vec<TaskId>, LoadError> {
     let dir = StateDir::open(state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
     let mut registry = Registry::open(&dir)?;
-    let mut made = Vec::with_capacity(ended_at_ms.len());
+    let mut ids = Vec::with_capacity(ended_at_ms.len());
     for (index, at_ms) in ended_at_ms.iter().enumerate() {
-        let id = TaskId::from_random(Place::Local, random.u128(..).to_be_bytes());
-        let past = Past {
+        let id = TaskId::from_random(TaskLocation::Local, random.u128(..).to_be_bytes());
+        let past = ImportedSession {
             thread_id: format!("thread-{index}"),
             started_at_ms: at_ms - 60_000,
             ended_at_ms: *at_ms,
             imported_at_ms: *at_ms,
         };
         let summary = Some("Completed: changed 3 files, ran 7 commands".to_owned());
-        let finish = Finish { summary, ran_ms: Some(60_000), ..Finish::bare(End::Completed) };
+        let finish = Finish { summary, ran_ms: Some(60_000), ..Finish::bare(TaskEnd::Completed) };
         registry.import(&past_task(id.clone(), project), &past, &finish, &[])?;
-        made.push(id);
+        ids.push(id);
     }
-    Ok(made)
+    Ok(ids)
 }
 
 fn past_task(id: TaskId, project: &Path) -> NewTask {

@@ -25,20 +25,20 @@ impl Figure {
         Figure { what: what.into(), value, unit, bound }
     }
 
-    pub(crate) fn told(what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+    pub(crate) fn unbounded(what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
         Figure::new(what, value, unit, Bound::Free)
     }
 
-    pub(crate) fn at_most(most: f64, what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
-        Figure::new(what, value, unit, Bound::AtMost(most))
+    pub(crate) fn at_most(max: f64, what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+        Figure::new(what, value, unit, Bound::AtMost(max))
     }
 
-    pub(crate) fn at_least(least: f64, what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
-        Figure::new(what, value, unit, Bound::AtLeast(least))
+    pub(crate) fn at_least(min: f64, what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+        Figure::new(what, value, unit, Bound::AtLeast(min))
     }
 
     /// A number of things that must not be.
-    pub(crate) fn none_of(what: impl Into<String>, count: usize) -> Figure {
+    pub(crate) fn must_be_zero(what: impl Into<String>, count: usize) -> Figure {
         Figure::new(what, count as f64, "", Bound::AtMost(0.0))
     }
 
@@ -56,7 +56,7 @@ impl Figure {
         }
     }
 
-    fn shown(&self, value: f64) -> String {
+    fn format_value(&self, value: f64) -> String {
         let number = if value.fract() == 0.0 || value.abs() >= 1000.0 {
             format!("{value:.0}")
         } else if value.abs() >= 10.0 {
@@ -70,11 +70,11 @@ impl Figure {
     fn row(&self) -> String {
         let (bound, verdict) = match self.bound {
             Bound::Free => (String::new(), ""),
-            Bound::AtMost(most) => (format!("≤ {}", self.shown(most)), "ok"),
-            Bound::AtLeast(least) => (format!("≥ {}", self.shown(least)), "ok"),
+            Bound::AtMost(most) => (format!("≤ {}", self.format_value(most)), "ok"),
+            Bound::AtLeast(least) => (format!("≥ {}", self.format_value(least)), "ok"),
         };
         let verdict = if self.is_met() { verdict } else { "MISSED" };
-        format!("| {} | {} | {bound} | {verdict} |\n", self.what, self.shown(self.value))
+        format!("| {} | {} | {bound} | {verdict} |\n", self.what, self.format_value(self.value))
     }
 }
 
@@ -156,21 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_meets_no_bound() {
+    fn unmeasured_values_meet_no_bound() {
         assert!(!Figure::new("x", f64::NAN, "ms", Bound::AtMost(1.0)).is_met());
-        assert!(!Figure::none_of("x", 1).is_met());
+        assert!(!Figure::must_be_zero("x", 1).is_met());
         assert!(Figure::new("x", 1.0, "ms", Bound::AtMost(1.0)).is_met());
     }
 
     #[test]
-    fn runs_are_joined_by_name() {
+    fn runs_are_merged_by_figure_name() {
         let run = |value| vec![Figure::new("x", value, "s", Bound::AtMost(2.0))];
         let joined = median_of_runs(vec![run(1.0), run(9.0), run(2.0)]);
         assert_eq!(joined, run(2.0));
     }
 
     #[test]
-    fn a_line_has_its_slope() {
+    fn slope_of_points_on_a_line() {
         assert_eq!(slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), 2.0);
         assert_eq!(slope(&[(1.0, 1.0)]), 0.0);
     }

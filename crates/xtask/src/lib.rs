@@ -13,22 +13,22 @@
 
 mod cli;
 mod clock;
+mod deadline;
 mod engine_calls;
 mod error;
+mod event_numbers;
 mod figures;
 pub mod kills;
 mod machine;
-mod numbered;
-mod patience;
 mod processes;
 mod programs;
 mod server;
-mod stage;
+mod testbed;
 mod tiers;
 
 pub use cli::run;
+pub use deadline::Deadline;
 pub use error::LoadError;
 pub use figures::{Bound, Figure, Report};
-pub use patience::Patience;
 pub use programs::Programs;
 pub use server::process::{SERVE, serve};

@@ -20,13 +20,13 @@ pub(crate) fn raise_file_limit() {
 }
 
 /// As many as a program usually may open, for what is started from now on.
-pub(crate) fn usual_file_limit() {
+pub(crate) fn set_default_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum: limit.maximum });
 }
 
 /// How many more processes may be started, by the tightest of the limits.
-pub(crate) fn room_for_processes() -> u64 {
+pub(crate) fn free_process_slots() -> u64 {
     let number = |path: &str| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
     let limits: [Option<u64>; 4] = [
         getrlimit(Resource::Nproc).current,

@@ -7,45 +7,45 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// A process by number, held so that the number cannot come to mean another.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ProcessHandle {
     pub(crate) pid: u32,
     pidfd: OwnedFd,
 }
 
-impl Held {
+impl ProcessHandle {
     pub(crate) fn kill(&self) {
         // It may have ended by itself.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
     /// The words it was started with.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn args(&self) -> Vec<String> {
         let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         String::from_utf8_lossy(&line).split_terminator('\0').map(str::to_owned).collect()
     }
 }
 
 /// Every living process whose environment has one of these entries. A zombie has no environment.
-pub(crate) fn with_variable(entries: &[String]) -> Vec<Held> {
-    let has_it = |pid: u32| {
+pub(crate) fn with_variable(entries: &[String]) -> Vec<ProcessHandle> {
+    let has_entry = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| one == entry.as_bytes()))
     };
-    let held = |pid: u32| {
+    let open_handle = |pid: u32| {
         let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let pidfd = pidfd_open(raw, PidfdFlags::empty()).ok()?;
-        has_it(pid).then_some(Held { pid, pidfd })
+        has_entry(pid).then_some(ProcessHandle { pid, pidfd })
     };
-    all().into_iter().filter(|pid| has_it(*pid)).filter_map(held).collect()
+    all_pids().into_iter().filter(|pid| has_entry(*pid)).filter_map(open_handle).collect()
 }
 
 /// Dead children that these processes have not taken notice of.
 pub(crate) fn zombies_of(parents: &[u32]) -> usize {
     let is_theirs = |stat: &Stat| stat.state == 'Z' && parents.contains(&stat.parent);
-    all().into_iter().filter_map(stat).filter(is_theirs).count()
+    all_pids().into_iter().filter_map(stat).filter(is_theirs).count()
 }
 
-fn all() -> Vec<u32> {
+fn all_pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -114,19 +114,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_brackets_does_not_confuse() {
+    fn process_names_may_contain_brackets() {
         let text = "7 (a) b (c) Z 3 1 1 0 -1 4194560 0 0 0 0 5 6 0 0 20 0 1 0 100 0 0";
         assert_eq!(parse_stat(text), Some(Stat { state: 'Z', parent: 3, ticks: 11 }));
     }
 
     #[test]
-    fn memory_is_read_by_its_key() {
+    fn memory_lines_are_found_by_key() {
         assert_eq!(kib_line("VmPeak:\t 9 kB\nVmHWM:\t  123 kB\n", "VmHWM:"), Some(123));
         assert_eq!(kib_line("VmPeak:\t 9 kB\n", "VmHWM:"), None);
     }
 
     #[test]
-    fn this_process_is_alive_and_uses_something() {
+    fn own_process_has_memory_files_and_threads() {
         let me = std::process::id();
         assert!(rss_kib(me).unwrap() > 0 && peak_kib(me) >= rss_kib(me));
         assert!(open_files(me) >= 3 && threads(me) >= 1);

@@ -17,7 +17,7 @@ pub struct Programs {
     /// A program that becomes a server when its first word is [`crate::SERVE`].
     pub server: PathBuf,
     /// Where stages are set up: on a real disk.
-    pub stages: PathBuf,
+    pub testbeds: PathBuf,
 }
 
 impl Programs {
@@ -27,14 +27,14 @@ impl Programs {
         let workspace = workspace.canonicalize().map_err(LoadError::io("find the workspace"))?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let packages = ["mcp-delegator", "delegator-scripted-agent", "xtask"];
-        let built = Command::new(cargo)
+        let status = Command::new(cargo)
             .args(["build", "--release", "--locked", "--bins", "--message-format", "short"])
             .args(packages.iter().flat_map(|package| ["--package", package]))
             .current_dir(&workspace)
             .status()
             .map_err(LoadError::io("run cargo"))?;
-        if !built.success() {
-            return Err(LoadError::Program { program: "cargo build".to_owned(), said: built.to_string() });
+        if !status.success() {
+            return Err(LoadError::Program { program: "cargo build".to_owned(), said: status.to_string() });
         }
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
@@ -44,7 +44,7 @@ impl Programs {
             agent: vec![program("scripted-agent").display().to_string()],
             server: program("xtask"),
             // Outside of the repository: looking at its files would be most of what a tier measures.
-            stages: PathBuf::from("/var/tmp/mcp-delegator-load"),
+            testbeds: PathBuf::from("/var/tmp/mcp-delegator-load"),
         })
     }
 }

@@ -16,25 +16,25 @@ type Expected<'a> = (usize, usize, &'a str, &'a str, Option<&'a str>);
 
 fn assert_problems(text: &str, owner: Owner, expected: &[Expected<'_>]) {
     let found = problems(text, owner);
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .iter()
         .map(|p| {
             (p.line.unwrap(), p.column.unwrap(), p.key.as_str(), p.problem.as_str(), p.suggestion.as_deref())
         })
         .collect();
-    assert_eq!(told.len(), expected.len(), "{text}\n{told:#?}");
-    for (told, expected) in told.iter().zip(expected) {
+    assert_eq!(actual.len(), expected.len(), "{text}\n{actual:#?}");
+    for (actual, expected) in actual.iter().zip(expected) {
         assert_eq!(
-            (told.0, told.1, told.2, told.4),
+            (actual.0, actual.1, actual.2, actual.4),
             (expected.0, expected.1, expected.2, expected.4),
             "{text}"
         );
-        assert!(told.3.contains(expected.3), "{text}\n{told:?}\nlacks {:?}", expected.3);
+        assert!(actual.3.contains(expected.3), "{text}\n{actual:?}\nlacks {:?}", expected.3);
     }
 }
 
 #[test]
-fn unknown_keys_and_wrong_values_have_their_place() {
+fn unknown_keys_and_wrong_values_have_their_position() {
     let cases: &[(&str, &[Expected<'_>])] = &[
         ("max_concurent = 3", &[(1, 1, "max_concurent", "no such key", Some("max_concurrent"))]),
         ("max-concurrent = 3", &[(1, 1, "max-concurrent", "no such key", Some("max_concurrent"))]),
@@ -72,7 +72,7 @@ fn unknown_keys_and_wrong_values_have_their_place() {
 }
 
 #[test]
-fn texts_lists_and_tables_are_checked_item_by_item() {
+fn text_lists_and_tables_are_checked_item_by_item() {
     let cases: &[(&str, &[Expected<'_>])] = &[
         ("toolsets = \"local\"", &[(1, 12, "toolsets", "expected a list of local", None)]),
         (
@@ -137,7 +137,7 @@ fn agents_are_checked_field_by_field() {
 }
 
 #[test]
-fn syntax_errors_have_their_place_too() {
+fn syntax_errors_have_their_position_too() {
     assert_problems(
         "a b",
         Owner::User,
@@ -148,7 +148,7 @@ fn syntax_errors_have_their_place_too() {
 }
 
 #[test]
-fn a_broken_line_is_not_also_called_missing() {
+fn a_line_with_a_syntax_error_is_not_also_reported_missing() {
     let header = "[agents.x]\n";
     assert_problems(&format!("{header}command = "), Owner::User, &[(2, 11, "", "not valid TOML", None)]);
     assert_problems(&format!("{header}command 'x'"), Owner::User, &[(2, 9, "", "not valid TOML", None)]);
@@ -157,7 +157,7 @@ fn a_broken_line_is_not_also_called_missing() {
 }
 
 #[test]
-fn what_stands_before_a_syntax_error_is_still_checked_and_what_follows_is_not() {
+fn only_text_before_a_syntax_error_is_checked() {
     assert_problems(
         "idle_timeout_sec = 0\nlog_level = \nread_only = 3",
         Owner::User,
@@ -166,7 +166,7 @@ fn what_stands_before_a_syntax_error_is_still_checked_and_what_follows_is_not() 
 }
 
 #[test]
-fn a_key_written_twice_hides_nothing_else() {
+fn a_duplicate_key_hides_no_other_problem() {
     assert_problems(
         "read_only = true\nread_only = false\ntool = 1\n[budget]\n[budget]",
         Owner::User,
@@ -179,7 +179,7 @@ fn a_key_written_twice_hides_nothing_else() {
 }
 
 #[test]
-fn a_project_may_set_little() {
+fn a_project_may_set_only_a_few_keys() {
     assert_problems(
         "default_format = \"json\"\ncodex_bin = \"/evil\"\nmax_mode = \"read-only\"\nread_ony = true\n\
          [labels]\nteam = \"a\"\n[agents.x]\ncommand = \"evil\"\n[budget]\nday_tokens = 5",
@@ -194,7 +194,7 @@ fn a_project_may_set_little() {
 }
 
 #[test]
-fn free_text_is_never_repeated() {
+fn messages_never_repeat_free_text() {
     let text = "database_url = \"mysql://u:hunter2@h/d\"\ndatabase_urll = \"hunter2\"\n\
                 redact_names = [\"A=hunter2\"]\ntool_prefix = \"hunter2 hunter2\"\nread_only = \"hunter2\"\n\
                 [agents.x]\ncommand = \"./hunter2\"\nenv = [\"K=hunter2\"]";
@@ -204,7 +204,7 @@ fn free_text_is_never_repeated() {
 }
 
 #[test]
-fn a_strange_key_cannot_write_on_the_terminal() {
+fn control_characters_in_a_key_are_escaped() {
     let found = problems("\"\\u001b[31m\" = 1", Owner::User);
     assert_eq!(found[0].key, "\\u{1b}[31m");
     let found = problems(&format!("{} = 1", "k".repeat(5000)), Owner::User);
@@ -229,7 +229,7 @@ fn columns_count_characters_and_lines_end_either_way() {
 }
 
 #[test]
-fn a_megabyte_of_mistakes_is_told_in_short() {
+fn a_megabyte_of_problems_is_truncated() {
     let unknown: String = (0..30_000).map(|n| format!("max_modd{n} = 1\n")).collect();
     let inline: String = (0..30_000).map(|n| format!("key{n} = 1,")).collect();
     let list = format!("toolsets = [{}]", "'x',".repeat(30_000));

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::names;
+use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
 use super::{Environment, OnLost, Provider};
-use crate::problem::{Fault, Problem, ProblemSource};
+use crate::problem::{Problem, ProblemSource, ValueProblem};
 
 const FIELDS: [&str; 14] = [
     "name",
@@ -26,48 +26,49 @@ const FIELDS: [&str; 14] = [
 ];
 const MODES: [&str; 3] = ["read-only", "workspace-write", "danger-full-access"];
 const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
-const MOST_CLAIMS: u64 = 100;
-const HIGHEST_PRIORITY: i64 = 1_000_000;
+const MAX_CLAIMS: u64 = 100;
+const MAX_PRIORITY: i64 = 1_000_000;
 
 /// What was found in one file.
 #[derive(Debug, Default)]
-pub(super) struct Checked {
-    pub(super) all: Vec<Environment>,
+pub(super) struct CheckedFile {
+    pub(super) environments: Vec<Environment>,
     /// Keys are `id.field`.
-    pub(super) faults: Vec<Fault>,
+    pub(super) problems: Vec<ValueProblem>,
     /// Fields nobody knows: `id.field`, and the name that was probably meant.
-    pub(super) unknown: Vec<(String, String, Option<&'static str>)>,
+    pub(super) unknown_fields: Vec<(String, String, Option<&'static str>)>,
 }
 
 /// Every entry, and everything that is wrong with any of them.
-pub(super) fn check(object: &Map<String, Value>) -> Checked {
-    let mut checked = Checked::default();
+pub(super) fn check(object: &Map<String, Value>) -> CheckedFile {
+    let mut checked = CheckedFile::default();
     for (id, entry) in object {
-        let mut reading = Reading { id, checked: &mut checked };
+        let mut reader = EntryReader { id, checked: &mut checked };
         if !is_id(id) {
-            reading.fault("", "an id is 1 to 128 letters, digits, `.`, `_`, `-`, not beginning with `-`");
+            reader
+                .add_problem("", "an id is 1 to 128 letters, digits, `.`, `_`, `-`, not beginning with `-`");
         }
         let Some(entry) = entry.as_object() else {
-            reading.fault("", "expected an object");
+            reader.add_problem("", "expected an object");
             continue;
         };
-        if let Some(environment) = reading.environment(entry) {
-            checked.all.push(environment);
+        if let Some(environment) = reader.environment(entry) {
+            checked.environments.push(environment);
         }
     }
     checked
 }
 
 /// What is wrong with an entry that is not in the file yet; keys are the names of its fields, the id's is `id`.
-pub fn problems_of(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
+pub fn entry_problems(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
     let object = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
-    let told = check(&object).faults.into_iter().map(|fault| {
-        let problem = fault.without_place(ProblemSource::Environments);
+    let problems = check(&object).problems.into_iter().map(|fault| {
+        let problem = fault.into_problem(ProblemSource::Environments);
         let key =
             problem.key.rsplit('.').next().filter(|field| FIELDS.contains(field)).unwrap_or("id").to_owned();
         Problem { key, ..problem }
     });
-    told.collect()
+    problems.collect()
 }
 
 /// An entry as it is written: only what was given, in the order of the documentation.
@@ -76,28 +77,28 @@ pub fn new_entry(given: Vec<(&'static str, Option<Value>)>) -> Map<String, Value
 }
 
 fn is_id(id: &str) -> bool {
-    let is_fit = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    (1..=128).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_fit)
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    (1..=128).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_allowed)
 }
 
-struct Reading<'a> {
+struct EntryReader<'a> {
     id: &'a str,
-    checked: &'a mut Checked,
+    checked: &'a mut CheckedFile,
 }
 
-impl Reading<'_> {
-    fn fault(&mut self, field: &str, problem: impl Into<String>) {
+impl EntryReader<'_> {
+    fn add_problem(&mut self, field: &str, problem: impl Into<String>) {
         let key = if field.is_empty() { self.id.to_owned() } else { format!("{}.{field}", self.id) };
-        self.checked.faults.push(Fault::new(&key, None, problem));
+        self.checked.problems.push(ValueProblem::new(&key, None, problem));
     }
 
     /// The entry, unless something is wrong with it.
     fn environment(&mut self, entry: &Map<String, Value>) -> Option<Environment> {
-        let before = self.checked.faults.len();
+        let before = self.checked.problems.len();
         for field in entry.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
-            let meant =
-                names::nearest(field, FIELDS).and_then(|near| FIELDS.into_iter().find(|f| *f == near));
-            self.checked.unknown.push((self.id.to_owned(), field.clone(), meant));
+            let meant = similar_names::nearest(field, FIELDS)
+                .and_then(|near| FIELDS.into_iter().find(|f| *f == near));
+            self.checked.unknown_fields.push((self.id.to_owned(), field.clone(), meant));
         }
         let name = self.required(entry, "name", 128);
         let repo_url = self.required(entry, "repoUrl", 1024);
@@ -113,62 +114,66 @@ impl Reading<'_> {
             setup: self.text(entry, "setup", 100_000),
             mode: self.choice(entry, "mode", &MODES).unwrap_or("workspace-write").to_owned(),
             labels: self.labels(entry),
-            priority: self.number(entry, "priority", -HIGHEST_PRIORITY, HIGHEST_PRIORITY).unwrap_or(0),
+            priority: self.number(entry, "priority", -MAX_PRIORITY, MAX_PRIORITY).unwrap_or(0),
             on_lost: match self.choice(entry, "on_lost", &["fail", "retry"]) {
                 Some("retry") => OnLost::Retry,
                 _ => OnLost::Fail,
             },
-            max_claims: self.number(entry, "max_claims", 1, MOST_CLAIMS as i64).map_or(2, i64::unsigned_abs),
-            push: self.switch(entry, "push"),
-            created_at: self.time(entry, "createdAt"),
+            max_claims: self.number(entry, "max_claims", 1, MAX_CLAIMS as i64).map_or(2, i64::unsigned_abs),
+            push: self.boolean(entry, "push"),
+            created_at: self.timestamp(entry, "createdAt"),
             name: name.unwrap_or_default(),
             repo_url: repo_url.unwrap_or_default(),
             stack: stack.unwrap_or_default(),
         };
-        self.forms(&environment);
-        (self.checked.faults.len() == before).then_some(environment)
+        self.check_formats(&environment);
+        (self.checked.problems.len() == before).then_some(environment)
     }
 
     /// Rules about the words themselves, for those that are there.
-    fn forms(&mut self, environment: &Environment) {
+    fn check_formats(&mut self, environment: &Environment) {
         let Environment { repo_url, stack, branch, .. } = environment;
         if let (false, Some(problem)) = (repo_url.is_empty(), repository_problem(repo_url)) {
-            self.fault("repoUrl", problem);
+            self.add_problem("repoUrl", problem);
         }
-        let is_fit =
+        let is_allowed =
             |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "+#.-".contains(letter);
-        if !stack.chars().all(is_fit) {
-            self.fault("stack", "expected a word like node, python, go or rust");
+        if !stack.chars().all(is_allowed) {
+            self.add_problem("stack", "expected a word like node, python, go or rust");
         }
-        if branch.as_deref().is_some_and(|branch| !is_branch(branch)) {
-            self.fault("branch", "this is no name git gives a branch");
+        if branch.as_deref().is_some_and(|branch| !is_branch_name(branch)) {
+            self.add_problem("branch", "this is no name git gives a branch");
         }
     }
 
-    fn required(&mut self, entry: &Map<String, Value>, field: &str, most: usize) -> Option<String> {
+    fn required(&mut self, entry: &Map<String, Value>, field: &str, max_chars: usize) -> Option<String> {
         if !entry.contains_key(field) {
-            let meant =
-                names::nearest(field, entry.keys().map(String::as_str).filter(|key| !FIELDS.contains(key)));
+            let meant = similar_names::nearest(
+                field,
+                entry.keys().map(String::as_str).filter(|key| !FIELDS.contains(key)),
+            );
             let key = format!("{}.{field}", self.id);
             let problem = match meant {
                 Some(meant) => format!("is missing; `{meant}` is not known"),
                 None => "is missing".to_owned(),
             };
-            self.checked.faults.push(Fault::new(&key, None, problem));
+            self.checked.problems.push(ValueProblem::new(&key, None, problem));
             return None;
         }
-        self.text(entry, field, most)
+        self.text(entry, field, max_chars)
     }
 
-    fn text(&mut self, entry: &Map<String, Value>, field: &str, most: usize) -> Option<String> {
+    fn text(&mut self, entry: &Map<String, Value>, field: &str, max_chars: usize) -> Option<String> {
         let problem = match entry.get(field)? {
             Value::String(text) if text.trim().is_empty() => "must not be empty".to_owned(),
-            Value::String(text) if text.chars().count() > most => format!("has more than {most} characters"),
+            Value::String(text) if text.chars().count() > max_chars => {
+                format!("has more than {max_chars} characters")
+            }
             Value::String(text) if text.contains('\0') => "must not contain NUL characters".to_owned(),
             Value::String(text) => return Some(text.clone()),
             _ => "expected text".to_owned(),
         };
-        self.fault(field, problem);
+        self.add_problem(field, problem);
         None
     }
 
@@ -182,29 +187,29 @@ impl Reading<'_> {
         if let Some(choice) = choices.iter().find(|choice| **choice == given) {
             return Some(choice);
         }
-        let suggestion = names::nearest(&given, choices.iter().copied()).map(str::to_owned);
+        let suggestion = similar_names::nearest(&given, choices.iter().copied()).map(str::to_owned);
         let key = format!("{}.{field}", self.id);
-        let fault = Fault::new(&key, None, format!("expected one of {}", choices.join(", ")));
-        self.checked.faults.push(Fault { suggestion, ..fault });
+        let fault = ValueProblem::new(&key, None, format!("expected one of {}", choices.join(", ")));
+        self.checked.problems.push(ValueProblem { suggestion, ..fault });
         None
     }
 
-    fn number(&mut self, entry: &Map<String, Value>, field: &str, least: i64, most: i64) -> Option<i64> {
-        match entry.get(field)?.as_i64().filter(|number| (least..=most).contains(number)) {
+    fn number(&mut self, entry: &Map<String, Value>, field: &str, min: i64, max: i64) -> Option<i64> {
+        match entry.get(field)?.as_i64().filter(|number| (min..=max).contains(number)) {
             Some(number) => Some(number),
             None => {
-                self.fault(field, format!("expected a whole number from {least} to {most}"));
+                self.add_problem(field, format!("expected a whole number from {min} to {max}"));
                 None
             }
         }
     }
 
-    fn switch(&mut self, entry: &Map<String, Value>, field: &str) -> bool {
+    fn boolean(&mut self, entry: &Map<String, Value>, field: &str) -> bool {
         match entry.get(field) {
             None => false,
             Some(Value::Bool(is_on)) => *is_on,
             Some(_) => {
-                self.fault(field, "expected true or false");
+                self.add_problem(field, "expected true or false");
                 false
             }
         }
@@ -218,18 +223,18 @@ impl Reading<'_> {
         match pairs.flatten() {
             Some(labels) => labels,
             None => {
-                self.fault("labels", "expected an object of texts, as in {\"os\": \"linux\"}");
+                self.add_problem("labels", "expected an object of texts, as in {\"os\": \"linux\"}");
                 BTreeMap::new()
             }
         }
     }
 
-    fn time(&mut self, entry: &Map<String, Value>, field: &str) -> Option<String> {
+    fn timestamp(&mut self, entry: &Map<String, Value>, field: &str) -> Option<String> {
         let given = self.text(entry, field, 64)?;
         if given.parse::<jiff::Timestamp>().is_ok() {
             return Some(given);
         }
-        self.fault(field, "expected a time like 2026-01-15T00:00:00Z");
+        self.add_problem(field, "expected a time like 2026-01-15T00:00:00Z");
         None
     }
 }
@@ -239,9 +244,9 @@ impl Reading<'_> {
 fn repository_problem(url: &str) -> Option<&'static str> {
     let is_bare =
         !url.starts_with('-') && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control());
-    let known = "expected https://host/owner/name, ssh://…, user@host:path or an absolute path";
+    let expected = "expected https://host/owner/name, ssh://…, user@host:path or an absolute path";
     if !is_bare || url.contains("::") {
-        return Some(known);
+        return Some(expected);
     }
     if url.starts_with('/') {
         return None;
@@ -254,19 +259,19 @@ fn repository_problem(url: &str) -> Option<&'static str> {
             (is_token || user.contains(':'))
                 .then_some("must not carry a password: the file and every answer would show it")
         }
-        Some(_) => Some(known),
+        Some(_) => Some(expected),
         None => {
             let is_short_form =
                 url.split_once(':').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty());
-            (!is_short_form).then_some(known)
+            (!is_short_form).then_some(expected)
         }
     }
 }
 
-fn is_branch(name: &str) -> bool {
-    let is_fit =
+fn is_branch_name(name: &str) -> bool {
+    let is_allowed =
         |letter: char| !letter.is_whitespace() && !letter.is_control() && !"~^:?*[\\".contains(letter);
-    name.chars().all(is_fit)
+    name.chars().all(is_allowed)
         && !name.starts_with(['-', '/', '.'])
         && !name.ends_with(['/', '.'])
         && !name.ends_with(".lock")

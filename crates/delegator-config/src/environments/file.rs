@@ -11,12 +11,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::places::places;
+use super::key_positions::key_positions;
 use super::{Environment, Environments, EnvironmentsError, check};
 use crate::document::position;
-use crate::files::{self, ReadFault};
+use crate::files::{self, ReadError};
 use crate::locations::environments_file;
-use crate::problem::{ConfigError, ConfigWarning, Fault, Position, Problem, ProblemSource, shown};
+use crate::problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource, ValueProblem, quoted};
 use crate::sources::Sources;
 
 const UNKNOWN_FIELD: &str = "W_ENVIRONMENTS_001";
@@ -24,8 +24,8 @@ const UNKNOWN_FIELD: &str = "W_ENVIRONMENTS_001";
 /// Everything in the file.
 pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {
     let path = environments_file(sources)?;
-    let text = text_of(&path)?.ok_or_else(|| EnvironmentsError::Missing { path: path.clone() })?;
-    Ok(parsed(&path, &text)?.1)
+    let text = read_if_present(&path)?.ok_or_else(|| EnvironmentsError::Missing { path: path.clone() })?;
+    Ok(parse(&path, &text)?.1)
 }
 
 /// Writes a new entry at the end. The file is made if there is none.
@@ -34,9 +34,9 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     let directory = path.parent().unwrap_or(Path::new("/"));
     let failed = |error: io::Error| EnvironmentsError::Write { path: path.clone(), error };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let _held = lock(directory).map_err(failed)?;
-    let mut object = match text_of(&path)? {
-        Some(text) => parsed(&path, &text)?.0,
+    let _lock = lock(directory).map_err(failed)?;
+    let mut object = match read_if_present(&path)? {
+        Some(text) => parse(&path, &text)?.0,
         None => Map::new(),
     };
     if object.contains_key(id) {
@@ -44,9 +44,10 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     }
     let new = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
     let mut checked = check::check(&new);
-    let Some(environment) = checked.all.pop().filter(|_| checked.faults.is_empty()) else {
-        let told = checked.faults.into_iter().map(|fault| fault.without_place(ProblemSource::Environments));
-        return Err(ConfigError { problems: told.collect() }.into());
+    let Some(environment) = checked.environments.pop().filter(|_| checked.problems.is_empty()) else {
+        let problems =
+            checked.problems.into_iter().map(|fault| fault.into_problem(ProblemSource::Environments));
+        return Err(ConfigError { problems: problems.collect() }.into());
     };
     object.insert(id.to_owned(), Value::Object(entry));
     replace(&path, &object).map_err(failed)?;
@@ -59,8 +60,8 @@ pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsEr
     let missing = || EnvironmentsError::Missing { path: path.clone() };
     let failed = |error: io::Error| EnvironmentsError::Write { path: path.clone(), error };
     let directory = path.parent().filter(|directory| directory.is_dir()).ok_or_else(missing)?;
-    let _held = lock(directory).map_err(failed)?;
-    let (mut object, environments) = parsed(&path, &text_of(&path)?.ok_or_else(missing)?)?;
+    let _lock = lock(directory).map_err(failed)?;
+    let (mut object, environments) = parse(&path, &read_if_present(&path)?.ok_or_else(missing)?)?;
     let Some(environment) = environments.all.iter().find(|environment| environment.id == id) else {
         let nearest = environments.nearest(id).map(str::to_owned);
         return Err(EnvironmentsError::Unknown { id: id.to_owned(), path, nearest });
@@ -71,10 +72,10 @@ pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsEr
 }
 
 /// The text, or nothing where there is no file.
-fn text_of(path: &Path) -> Result<Option<String>, ConfigError> {
+fn read_if_present(path: &Path) -> Result<Option<String>, ConfigError> {
     match files::read_text(path) {
         Ok(text) => Ok(Some(text)),
-        Err(ReadFault::Missing) => Ok(None),
+        Err(ReadError::Missing) => Ok(None),
         Err(fault) => {
             let problem = Problem::of_source(ProblemSource::Environments, Some(path), fault.to_string());
             Err(ConfigError { problems: vec![problem] })
@@ -83,72 +84,72 @@ fn text_of(path: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 /// The object as it was written, and what it means.
-fn parsed(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), ConfigError> {
-    let located = |place: Option<Position>, fault: Fault| Problem {
+fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), ConfigError> {
+    let with_position = |location: Option<Position>, fault: ValueProblem| Problem {
         file: Some(path.to_owned()),
-        line: place.map(|place| place.line),
-        column: place.map(|place| place.column),
-        ..fault.without_place(ProblemSource::Environments)
+        line: location.map(|place| place.line),
+        column: location.map(|place| place.column),
+        ..fault.into_problem(ProblemSource::Environments)
     };
-    let broken = |place: Option<Position>, words: String| ConfigError {
-        problems: vec![located(place, Fault::new("", None, words))],
+    let invalid = |location: Option<Position>, message: String| ConfigError {
+        problems: vec![with_position(location, ValueProblem::new("", None, message))],
     };
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        let place = Position { line: error.line().max(1), column: error.column().max(1) };
-        broken(Some(place), format!("not valid JSON: {}", without_place(&error)))
+        let location = Position { line: error.line().max(1), column: error.column().max(1) };
+        invalid(Some(location), format!("not valid JSON: {}", without_position(&error)))
     })?;
     let Value::Object(object) = value else {
         let start = Position { line: 1, column: 1 };
-        return Err(broken(Some(start), "expected an object, keyed by environment id".to_owned()));
+        return Err(invalid(Some(start), "expected an object, keyed by environment id".to_owned()));
     };
-    let places = places(text);
-    let place_of = |key: &str| {
-        let at = places.iter().rev().find(|place| place.path.join(".") == key);
-        at.or_else(|| places.iter().find(|place| key.starts_with(&format!("{}.", place.path.join(".")))))
+    let positions = key_positions(text);
+    let position_of = |key: &str| {
+        let at = positions.iter().rev().find(|key_position| key_position.path.join(".") == key);
+        at.or_else(|| positions.iter().find(|place| key.starts_with(&format!("{}.", place.path.join(".")))))
             .map(|place| position(text, place.at))
     };
     let checked = check::check(&object);
     let mut problems: Vec<Problem> =
-        checked.faults.into_iter().map(|fault| located(place_of(&fault.key), fault)).collect();
-    for (index, place) in places.iter().enumerate() {
-        if places[..index].iter().any(|earlier| earlier.path == place.path) {
-            let fault = Fault::new(&place.path.join("."), None, "stands in the file twice");
-            problems.push(located(Some(position(text, place.at)), fault));
+        checked.problems.into_iter().map(|fault| with_position(position_of(&fault.key), fault)).collect();
+    for (index, key_position) in positions.iter().enumerate() {
+        if positions[..index].iter().any(|earlier| earlier.path == key_position.path) {
+            let fault = ValueProblem::new(&key_position.path.join("."), None, "stands in the file twice");
+            problems.push(with_position(Some(position(text, key_position.at)), fault));
         }
     }
     if !problems.is_empty() {
         problems.sort_by_key(|problem| (problem.line, problem.column));
         return Err(ConfigError { problems });
     }
-    let warnings = checked.unknown.iter().map(|(id, field, meant)| {
-        let place =
-            place_of(&format!("{id}.{field}")).map(|place| format!(":{}:{}", place.line, place.column));
+    let warnings = checked.unknown_fields.iter().map(|(id, field, meant)| {
+        let location =
+            position_of(&format!("{id}.{field}")).map(|place| format!(":{}:{}", place.line, place.column));
         let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         ConfigWarning {
             code: UNKNOWN_FIELD,
             message: format!(
                 "{}{}: the field {} of {id} is not known{hint}",
                 path.display(),
-                place.unwrap_or_default(),
-                shown(field)
+                location.unwrap_or_default(),
+                quoted(field)
             ),
         }
     });
     let warnings = warnings.collect();
-    Ok((object, Environments { file: path.to_owned(), all: checked.all, warnings }))
+    Ok((object, Environments { file: path.to_owned(), all: checked.environments, warnings }))
 }
 
 /// The reader's words without the place, which is told in its own way.
-fn without_place(error: &serde_json::Error) -> String {
-    let words = error.to_string();
-    words.split(" at line ").next().unwrap_or_default().to_owned()
+fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 /// Held as long as the file is open.
 fn lock(directory: &Path) -> io::Result<File> {
-    let opened = File::open(directory)?;
-    opened.lock()?;
-    Ok(opened)
+    let handle = File::open(directory)?;
+    handle.lock()?;
+    Ok(handle)
 }
 
 fn replace(path: &Path, object: &Map<String, Value>) -> io::Result<()> {

@@ -9,14 +9,14 @@
 
 mod check;
 mod file;
-mod places;
+mod key_positions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::problem::{ConfigError, ConfigWarning};
 
-pub use check::{new_entry, problems_of};
+pub use check::{entry_problems, new_entry};
 pub use file::{add, read, remove};
 
 /// Who does the work.
@@ -90,7 +90,10 @@ impl Environments {
 
     /// The id that was probably meant.
     pub fn nearest(&self, wanted: &str) -> Option<&str> {
-        delegator_domain::names::nearest(wanted, self.all.iter().map(|environment| environment.id.as_str()))
+        delegator_domain::similar_names::nearest(
+            wanted,
+            self.all.iter().map(|environment| environment.id.as_str()),
+        )
     }
 }
 

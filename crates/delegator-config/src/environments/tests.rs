@@ -15,7 +15,7 @@ fn sources(root: &Path) -> Sources {
     Sources { environment, current_dir: root.to_owned(), flags: Vec::new(), cores: 2 }
 }
 
-fn with(text: &str) -> (tempfile::TempDir, Sources) {
+fn write_environments(text: &str) -> (tempfile::TempDir, Sources) {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join(".config/mcp-delegator");
     std::fs::create_dir_all(&folder).unwrap();
@@ -24,21 +24,21 @@ fn with(text: &str) -> (tempfile::TempDir, Sources) {
     (root, sources)
 }
 
-fn text_of(root: &tempfile::TempDir) -> String {
+fn read_back(root: &tempfile::TempDir) -> String {
     std::fs::read_to_string(root.path().join(".config/mcp-delegator/environments.json")).unwrap()
 }
 
 /// Line, column and the sentence of every problem.
-fn told(text: &str) -> Vec<(usize, usize, String)> {
-    let (_root, sources) = with(text);
+fn read_problems(text: &str) -> Vec<(usize, usize, String)> {
+    let (_root, sources) = write_environments(text);
     match read(&sources) {
         Err(EnvironmentsError::Invalid(error)) => error
             .problems
             .into_iter()
             .map(|problem| {
-                let words = format!("{}: {}", problem.key, problem.problem);
+                let message = format!("{}: {}", problem.key, problem.problem);
                 let hint = problem.suggestion.map(|meant| format!(" [{meant}]")).unwrap_or_default();
-                (problem.line.unwrap(), problem.column.unwrap(), words + &hint)
+                (problem.line.unwrap(), problem.column.unwrap(), message + &hint)
             })
             .collect(),
         other => panic!("{text} was read as {other:?}"),
@@ -55,8 +55,8 @@ fn entry() -> Map<String, Value> {
 }
 
 #[test]
-fn the_sample_is_a_file_one_can_begin_with() {
-    let (_root, sources) = with(sample());
+fn the_sample_is_a_valid_file() {
+    let (_root, sources) = write_environments(sample());
     let read = read(&sources).unwrap();
     assert!(read.warnings.is_empty());
     let [only] = read.all.as_slice() else { panic!("{read:?}") };
@@ -64,11 +64,11 @@ fn the_sample_is_a_file_one_can_begin_with() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default_and_the_order_is_the_files() {
+fn missing_fields_get_defaults_and_the_file_order_is_preserved() {
     let text = r#"{"z": {"name": "Z", "repoUrl": "git@host:o/n.git", "stack": "c++"},
                    "a": {"name": "A", "repoUrl": "/srv/a.git", "stack": "rust", "provider": "fleet", "on_lost": "retry",
                          "labels": {"os": "linux"}, "max_claims": 5, "push": true, "priority": -3}}"#;
-    let (_root, sources) = with(text);
+    let (_root, sources) = write_environments(text);
     let all = read(&sources).unwrap().all;
     assert_eq!(all.iter().map(|environment| environment.id.as_str()).collect::<Vec<_>>(), ["z", "a"]);
     let (plain, full) = (&all[0], &all[1]);
@@ -78,7 +78,7 @@ fn what_is_left_out_has_its_default_and_the_order_is_the_files() {
 }
 
 #[test]
-fn a_missing_file_is_told_by_its_path() {
+fn a_missing_file_is_reported_with_its_path() {
     let root = tempfile::tempdir().unwrap();
     let error = read(&sources(root.path())).unwrap_err();
     let path = root.path().join(".config/mcp-delegator/environments.json");
@@ -86,21 +86,21 @@ fn a_missing_file_is_told_by_its_path() {
 }
 
 #[test]
-fn what_is_no_json_is_told_with_its_place() {
-    let [(line, column, words)] = told("{\n  \"a\": {,}\n}").try_into().unwrap();
+fn invalid_json_is_reported_with_its_position() {
+    let [(line, column, message)] = read_problems("{\n  \"a\": {,}\n}").try_into().unwrap();
     assert_eq!((line, column), (2, 9));
-    assert!(words.contains("not valid JSON") && !words.contains(" line "), "{words}");
-    assert_eq!(told("[]")[0].2, ": expected an object, keyed by environment id");
-    assert_eq!(told("")[0].0, 1);
+    assert!(message.contains("not valid JSON") && !message.contains(" line "), "{message}");
+    assert_eq!(read_problems("[]")[0].2, ": expected an object, keyed by environment id");
+    assert_eq!(read_problems("")[0].0, 1);
 }
 
 #[test]
-fn all_problems_come_together_each_with_its_place() {
+fn all_problems_are_reported_with_their_positions() {
     let text = "{\n \"a\": {\"nam\": \"A\", \"repoUrl\": \"ext::sh -c x\", \"stack\": \"Node JS\"},\n \
                 \"-b\": 1,\n \"c\": {\"name\": \"C\", \"repoUrl\": \"https://me:secret@h/x\", \"stack\": \"go\",\n  \
                 \"provider\": \"fleeet\", \"max_claims\": 0, \"push\": \"no\", \"createdAt\": \"soon\", \"labels\": [1],\n  \
                 \"branch\": \"a..b\", \"mode\": \"write\"}\n}";
-    let found = told(text);
+    let found = read_problems(text);
     let at = |key: &str| {
         let found = found.iter().find(|(_, _, words)| words.starts_with(&format!("{key}:")));
         found.map(|(line, column, words)| (*line, *column, words.clone())).unwrap_or_else(|| panic!("{key}"))
@@ -118,9 +118,9 @@ fn all_problems_come_together_each_with_its_place() {
 }
 
 #[test]
-fn an_id_that_stands_twice_is_not_silently_the_last() {
-    let one = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
-    let found = told(&format!("{{\"a\": {one},\n\"a\": {one}}}"));
+fn a_duplicate_id_is_a_problem() {
+    let entry_json = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
+    let found = read_problems(&format!("{{\"a\": {entry_json},\n\"a\": {entry_json}}}"));
     assert!(
         found.iter().any(|(line, _, words)| *line == 2 && words == "a: stands in the file twice"),
         "{found:?}"
@@ -128,23 +128,24 @@ fn an_id_that_stands_twice_is_not_silently_the_last() {
 }
 
 #[test]
-fn addresses_that_mean_something_else_to_git_are_refused() {
+fn repository_urls_with_a_special_meaning_to_git_are_rejected() {
     for url in
         ["--upload-pack=x", "ext::sh", "https://", "ftp://h/x", "plain", "https://h/a b", "https://token@h/x"]
     {
         let text = json!({"a": {"name": "A", "repoUrl": url, "stack": "go"}}).to_string();
-        assert_eq!(told(&text).len(), 1, "{url}");
+        assert_eq!(read_problems(&text).len(), 1, "{url}");
     }
     for url in ["https://h/x", "ssh://git@h:22/x", "git@h:o/n.git", "/srv/x", "file:///srv/x"] {
-        let (_root, sources) = with(&json!({"a": {"name": "A", "repoUrl": url, "stack": "go"}}).to_string());
+        let (_root, sources) =
+            write_environments(&json!({"a": {"name": "A", "repoUrl": url, "stack": "go"}}).to_string());
         assert!(read(&sources).is_ok(), "{url}");
     }
 }
 
 #[test]
-fn an_edit_keeps_what_it_does_not_know_and_the_order() {
+fn an_edit_keeps_unknown_fields_and_the_order() {
     let text = r#"{"z": {"x-mine": [1, {"deep": null}], "stack": "go", "name": "Z", "repoUrl": "/z"}, "a": {"name": "A", "repoUrl": "/a", "stack": "go", "nmae": 1}}"#;
-    let (root, sources) = with(text);
+    let (root, sources) = write_environments(text);
     let warnings = read(&sources).unwrap().warnings;
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[1].message.contains("did you mean `name`"), "{warnings:?}");
@@ -152,18 +153,18 @@ fn an_edit_keeps_what_it_does_not_know_and_the_order() {
     assert_eq!(added.name, "New");
     let mut expected: Value = serde_json::from_str(text).unwrap();
     expected["new"] = json!({"name": "New", "repoUrl": "https://github.com/o/n", "stack": "go"});
-    let now: Value = serde_json::from_str(&text_of(&root)).unwrap();
+    let now: Value = serde_json::from_str(&read_back(&root)).unwrap();
     // As text, because the order counts.
     assert_eq!(now.to_string(), expected.to_string());
     remove(&sources, "new").unwrap();
     let before: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&text_of(&root)).unwrap().to_string(), before.to_string());
+    assert_eq!(serde_json::from_str::<Value>(&read_back(&root)).unwrap().to_string(), before.to_string());
     remove(&sources, "z").unwrap();
     assert!(read(&sources).unwrap().find("z").is_none());
 }
 
 #[test]
-fn the_file_is_its_owners_and_nothing_is_left_beside_it() {
+fn the_file_is_private_and_no_temporary_file_remains() {
     let root = tempfile::tempdir().unwrap();
     let sources = sources(root.path());
     add(&sources, "a", entry()).unwrap();
@@ -174,7 +175,7 @@ fn the_file_is_its_owners_and_nothing_is_left_beside_it() {
 }
 
 #[test]
-fn a_link_is_followed_and_stays_one() {
+fn a_symlink_is_followed_and_not_replaced() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join(".config/mcp-delegator");
     std::fs::create_dir_all(root.path().join("dotfiles")).unwrap();
@@ -186,11 +187,11 @@ fn a_link_is_followed_and_stays_one() {
 }
 
 #[test]
-fn an_edit_of_a_broken_file_and_of_what_is_not_there_changes_nothing() {
-    let (root, sources) = with("{");
+fn failed_edits_change_nothing() {
+    let (root, sources) = write_environments("{");
     assert!(matches!(add(&sources, "a", entry()), Err(EnvironmentsError::Invalid(_))));
-    assert_eq!(text_of(&root), "{");
-    let (root, sources) = with(sample());
+    assert_eq!(read_back(&root), "{");
+    let (root, sources) = write_environments(sample());
     let error = remove(&sources, "env_myprojcet").unwrap_err();
     assert!(
         matches!(&error, EnvironmentsError::Unknown { nearest: Some(near), .. } if near == "env_myproject"),
@@ -198,11 +199,11 @@ fn an_edit_of_a_broken_file_and_of_what_is_not_there_changes_nothing() {
     );
     assert!(matches!(add(&sources, "env_myproject", entry()), Err(EnvironmentsError::Exists { .. })));
     assert!(matches!(add(&sources, "a b", entry()), Err(EnvironmentsError::Invalid(_))));
-    assert_eq!(text_of(&root), sample());
+    assert_eq!(read_back(&root), sample());
 }
 
 #[test]
-fn edits_at_once_do_not_undo_each_other() {
+fn concurrent_edits_do_not_undo_each_other() {
     let root = tempfile::tempdir().unwrap();
     let sources = sources(root.path());
     std::thread::scope(|scope| {

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use super::{DefaultValue, Form, KEYS, Kind, ProjectRight, find, is_section, nearest, settings};
+use super::{DefaultValue, KEYS, ProjectRight, TextFormat, ValueKind, find, is_section, nearest, settings};
 use crate::check::Checker;
 use crate::node::{Node, Shape};
 use crate::value::{Value, default_value};
 
 /// The row "keys" of the interface, with `*` for its open namespaces, and three of our own: `containment`, `niceness`
 /// and `hide_state_dir`.
-const PROMISED: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
+const SPECIFIED_KEYS: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
     terminate_grace_sec idle_counts call_budget_sec max_mode hide_state_dir max_stream_bytes max_processes containment niceness sweep_exempt \
     allowed_roots redact_names agents.* retention_hours restore_point_retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
     max_depth max_children notify.* database_url fleet_lease_sec fleet_beat_sec fleet_cutoff_sec toolsets \
     tools exclude_tools read_only output_schemas default_format tool_prefix envelope log_level labels";
 
 #[test]
-fn the_table_holds_what_the_interface_promises_and_no_more() {
+fn the_table_has_exactly_the_specified_keys() {
     let promised: BTreeSet<&str> =
-        PROMISED.split_whitespace().map(|name| name.trim_end_matches(".*")).collect();
+        SPECIFIED_KEYS.split_whitespace().map(|name| name.trim_end_matches(".*")).collect();
     let held: BTreeSet<&str> = KEYS.iter().filter_map(|key| key.name.split('.').next()).collect();
     assert_eq!(held, promised);
 }
@@ -32,7 +32,7 @@ fn no_name_and_no_variable_occurs_twice() {
 }
 
 #[test]
-fn every_default_would_be_accepted_if_it_were_written() {
+fn every_default_passes_its_own_check() {
     let text = |text: &str| Node { at: None, shape: Shape::Text(text.to_owned()) };
     for key in KEYS {
         let shape = match default_value(key, 4) {
@@ -50,14 +50,14 @@ fn every_default_would_be_accepted_if_it_were_written() {
         };
         let mut checker = Checker::new(None);
         let value = checker.value(&key.kind, key.name, &Node { at: None, shape });
-        assert_eq!(value, default_value(key, 4), "{}: {:?}", key.name, checker.into_faults());
+        assert_eq!(value, default_value(key, 4), "{}: {:?}", key.name, checker.into_problems());
     }
 }
 
 #[test]
 fn a_limit_has_an_order_and_a_default_to_be_lowered_from() {
     for key in KEYS.iter().filter(|key| key.project == ProjectRight::Lower) {
-        assert!(matches!(key.kind, Kind::Integer { .. } | Kind::Choice(_)), "{}", key.name);
+        assert!(matches!(key.kind, ValueKind::Integer { .. } | ValueKind::Choice(_)), "{}", key.name);
         let rank = default_value(key, 8).and_then(|value| value.rank(&key.kind));
         assert!(rank.is_some(), "{}", key.name);
     }
@@ -70,7 +70,7 @@ fn only_the_database_url_is_secret() {
 }
 
 #[test]
-fn cores_are_counted_up_to_two() {
+fn max_concurrent_defaults_to_the_cores_and_at_least_two() {
     let key = find("max_concurrent").unwrap();
     assert!(matches!(key.default, DefaultValue::Cores));
     for (cores, expected) in [(0, 2), (1, 2), (2, 2), (16, 16)] {
@@ -90,13 +90,13 @@ fn variables_and_flags_follow_the_name() {
 }
 
 #[test]
-fn sections_are_those_of_the_table() {
+fn sections_are_derived_from_the_table() {
     assert!(is_section("budget") && is_section("notify"));
     assert!(!is_section("agents") && !is_section("max_concurrent") && !is_section(""));
 }
 
 #[test]
-fn other_spellings_lead_to_the_key() {
+fn other_spellings_suggest_the_key() {
     for key in settings() {
         let dashed = key.name.replace('_', "-");
         assert_eq!(nearest(&dashed), Some(key.name));
@@ -114,24 +114,24 @@ fn other_spellings_lead_to_the_key() {
 }
 
 #[test]
-fn forms_tell_right_from_wrong() {
-    let cases: [(Form, &[&str], &[&str]); 7] = [
-        (Form::Argument, &["", "-x", "a b\n"], &["a\0b"]),
+fn text_formats_accept_and_reject() {
+    let cases: [(TextFormat, &[&str], &[&str]); 7] = [
+        (TextFormat::Argument, &["", "-x", "a b\n"], &["a\0b"]),
         (
-            Form::ToolPrefix,
+            TextFormat::ToolPrefix,
             &["", "_codex_", "a-9", "12345678901234567890123456789012"],
             &["a b", "ä", "a.b", "123456789012345678901234567890123"],
         ),
-        (Form::ToolName, &["_codex_local_run", "x"], &["", "a b", "a/b"]),
-        (Form::VariableName, &["A", "_x9"], &["", "9A", "A=secret", "A-B", "A B"]),
+        (TextFormat::ToolName, &["_codex_local_run", "x"], &["", "a b", "a/b"]),
+        (TextFormat::VariableName, &["A", "_x9"], &["", "9A", "A=secret", "A-B", "A B"]),
         (
-            Form::PassedVariable,
+            TextFormat::PassedVariable,
             &["A", "CARGO_HOME", "GIT_AUTHOR_NAME"],
             &["", "9A", "LD_PRELOAD", "NODE_OPTIONS", "GIT_SSH_COMMAND", "BASH_ENV"],
         ),
-        (Form::ProgramName, &["sccache", "a b"], &["", ".", "..", "a/b", "a\0"]),
+        (TextFormat::ProgramName, &["sccache", "a b"], &["", ".", "..", "a/b", "a\0"]),
         (
-            Form::DatabaseUrl,
+            TextFormat::DatabaseUrl,
             &["postgres://h/d", "postgresql:///d"],
             &["", "postgres://", "mysql://h/d", "h", "postgres://h/ d"],
         ),

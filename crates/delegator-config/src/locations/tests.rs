@@ -18,7 +18,7 @@ fn sources(variables: Variables<'_>) -> Sources {
 }
 
 #[test]
-fn the_user_file_is_the_named_one_else_in_the_standard_place() {
+fn the_user_file_is_the_explicit_one_or_the_standard_one() {
     let cases: [(Variables<'_>, Option<(&str, bool)>); 9] = [
         (&[("HOME", "/h")], Some(("/h/.config/mcp-delegator/config.toml", false))),
         (&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")], Some(("/x/mcp-delegator/config.toml", false))),
@@ -37,13 +37,14 @@ fn the_user_file_is_the_named_one_else_in_the_standard_place() {
         (&[("HOME", "rel")], None),
     ];
     for (variables, expected) in cases {
-        let expected = expected.map(|(path, is_named)| UserFile { path: PathBuf::from(path), is_named });
+        let expected =
+            expected.map(|(path, is_named)| UserFile { path: PathBuf::from(path), is_explicit: is_named });
         assert_eq!(user_file(&sources(variables)), Ok(expected), "{variables:?}");
     }
 }
 
 #[test]
-fn the_state_directory_follows_the_same_rule() {
+fn the_state_directory_is_explicit_or_standard() {
     let cases: [(Variables<'_>, &str); 4] = [
         (&[("HOME", "/h")], "/h/.local/state/mcp-delegator"),
         (&[("HOME", "/h"), ("XDG_STATE_HOME", "/s")], "/s/mcp-delegator"),
@@ -64,7 +65,7 @@ fn a_directory_that_is_not_utf8_is_still_a_directory() {
 }
 
 #[test]
-fn without_a_home_the_error_names_what_to_set() {
+fn without_a_home_the_error_names_the_variable_to_set() {
     let error = state_dir(&sources(&[])).unwrap_err().to_string();
     assert!(error.contains("MCP_DELEGATOR_HOME") && error.contains("HOME is set"), "{error}");
     let error = environments_file(&sources(&[])).unwrap_err().to_string();
@@ -74,7 +75,7 @@ fn without_a_home_the_error_names_what_to_set() {
 }
 
 #[test]
-fn environments_lie_beside_the_configuration() {
+fn the_environments_file_is_beside_the_user_file() {
     let found = environments_file(&sources(&[("MCP_DELEGATOR_CONFIG", "/etc/d/my.toml")]));
     assert_eq!(found, Ok(PathBuf::from("/etc/d/environments.json")));
 }
@@ -104,12 +105,12 @@ fn the_nearest_project_file_inside_the_work_tree_counts() {
     fs::write(root.join("a/.mcp-delegator.toml"), "").unwrap();
     assert_eq!(project_file(&deep, None), Ok(Some(root.join("a/.mcp-delegator.toml"))));
 
-    let own = UserFile { path: root.join("a/../a/.mcp-delegator.toml"), is_named: true };
+    let own = UserFile { path: root.join("a/../a/.mcp-delegator.toml"), is_explicit: true };
     assert_eq!(project_file(&deep, Some(&own)), Ok(Some(root.join(".mcp-delegator.toml"))));
 }
 
 #[test]
-fn a_project_file_may_not_be_a_way_out() {
+fn a_project_file_must_not_link_out_of_the_project() {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("repo");
     fs::create_dir_all(root.join(".git")).unwrap();

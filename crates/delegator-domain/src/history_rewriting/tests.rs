@@ -3,11 +3,11 @@
 use super::*;
 
 #[track_caller]
-fn asks(text: &str, phrase: &str) {
+fn assert_found(text: &str, phrase: &str) {
     let found = find(text).unwrap_or_else(|| panic!("nothing found in {text:?}"));
     assert_eq!(found.phrase, phrase, "{text:?}");
-    let there: String = text.chars().skip(found.position).take(phrase.chars().count()).collect();
-    assert_eq!(there, phrase);
+    let found_text: String = text.chars().skip(found.position).take(phrase.chars().count()).collect();
+    assert_eq!(found_text, phrase);
 }
 
 #[test]
@@ -45,12 +45,12 @@ fn plain_requests_are_found() {
         // `git filter-branch` is found by its own name, whatever stands before.
         let phrase =
             phrase.strip_prefix("git filter").map_or(phrase.to_owned(), |rest| format!("filter{rest}"));
-        asks(text, &phrase);
+        assert_found(text, &phrase);
     }
 }
 
 #[test]
-fn what_is_not_asked_for_is_let_through() {
+fn mentions_and_negations_are_not_requests() {
     for text in [
         "do not force-push",
         "Never run git clean -fdx.",

@@ -15,7 +15,7 @@ use memchr::{memchr2, memrchr};
 pub(super) const LOOK_BEHIND: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LineKind {
     Start { indented: bool },
     Brace,
     Bracket,
@@ -27,48 +27,48 @@ enum Line {
 /// The kind of the line at the current position.
 #[derive(Debug, Clone)]
 pub(super) struct LineTracker {
-    line: Line,
+    kind: LineKind,
     /// Whether to follow quotes; needed only for values that could stand outside a string.
-    follow_strings: bool,
+    tracks_strings: bool,
     in_string: bool,
     escaped: bool,
 }
 
 impl LineTracker {
-    pub(super) fn new(follow_strings: bool) -> Self {
-        Self { line: Line::Start { indented: false }, follow_strings, in_string: false, escaped: false }
+    pub(super) fn new(tracks_strings: bool) -> Self {
+        Self { kind: LineKind::Start { indented: false }, tracks_strings, in_string: false, escaped: false }
     }
 
     /// Moves on over `bytes`.
     pub(super) fn advance(&mut self, mut bytes: &[u8]) {
         if let Some(newline) = memrchr(b'\n', bytes) {
             bytes = &bytes[newline + 1..];
-            *self = Self::new(self.follow_strings);
+            *self = Self::new(self.tracks_strings);
         }
-        if matches!(self.line, Line::Start { .. } | Line::Brace | Line::Bracket) {
+        if matches!(self.kind, LineKind::Start { .. } | LineKind::Brace | LineKind::Bracket) {
             for &byte in bytes {
-                self.line = next(self.line, byte);
-                if matches!(self.line, Line::Json | Line::Number | Line::Plain) {
+                self.kind = next_kind(self.kind, byte);
+                if matches!(self.kind, LineKind::Json | LineKind::Number | LineKind::Plain) {
                     break;
                 }
             }
         }
-        if self.follow_strings && self.line != Line::Plain {
-            self.follow(bytes);
+        if self.tracks_strings && self.kind != LineKind::Plain {
+            self.advance_strings(bytes);
         }
     }
 
     /// Whether the line is JSON, given the byte at the current position.
     pub(super) fn is_json(&self, byte: u8) -> bool {
-        next(self.line, byte) == Line::Json
+        next_kind(self.kind, byte) == LineKind::Json
     }
 
     /// Whether a JSON value outside a string may stand here.
     pub(super) fn is_bare(&self, byte: u8) -> bool {
-        matches!(next(self.line, byte), Line::Json | Line::Number) && !self.in_string
+        matches!(next_kind(self.kind, byte), LineKind::Json | LineKind::Number) && !self.in_string
     }
 
-    fn follow(&mut self, mut bytes: &[u8]) {
+    fn advance_strings(&mut self, mut bytes: &[u8]) {
         if self.escaped && !bytes.is_empty() {
             bytes = &bytes[1..];
             self.escaped = false;
@@ -87,18 +87,20 @@ impl LineTracker {
     }
 }
 
-fn next(line: Line, byte: u8) -> Line {
+fn next_kind(line: LineKind, byte: u8) -> LineKind {
     match (line, byte) {
-        (Line::Json | Line::Number | Line::Plain, _) => line,
-        (Line::Start { .. }, b' ' | b'\t') => Line::Start { indented: true },
+        (LineKind::Json | LineKind::Number | LineKind::Plain, _) => line,
+        (LineKind::Start { .. }, b' ' | b'\t') => LineKind::Start { indented: true },
         (_, b' ' | b'\t' | b'\r') => line,
-        (Line::Start { .. }, b'{') => Line::Brace,
-        (Line::Start { .. }, b'[') => Line::Bracket,
-        (Line::Start { .. }, b'"' | b'}' | b']' | b',' | b':') => Line::Json,
-        (Line::Start { indented: true }, b'0'..=b'9' | b'-') => Line::Number,
-        (Line::Brace, b'"' | b'}') => Line::Json,
-        (Line::Bracket, b'"' | b'{' | b'[' | b']' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n') => Line::Json,
-        _ => Line::Plain,
+        (LineKind::Start { .. }, b'{') => LineKind::Brace,
+        (LineKind::Start { .. }, b'[') => LineKind::Bracket,
+        (LineKind::Start { .. }, b'"' | b'}' | b']' | b',' | b':') => LineKind::Json,
+        (LineKind::Start { indented: true }, b'0'..=b'9' | b'-') => LineKind::Number,
+        (LineKind::Brace, b'"' | b'}') => LineKind::Json,
+        (LineKind::Bracket, b'"' | b'{' | b'[' | b']' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n') => {
+            LineKind::Json
+        }
+        _ => LineKind::Plain,
     }
 }
 
@@ -150,21 +152,21 @@ fn ends_in_colour(before: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn kind(line: &str) -> Line {
+    fn kind(line: &str) -> LineKind {
         let mut tracker = LineTracker::new(false);
         tracker.advance(line.as_bytes());
-        tracker.line
+        tracker.kind
     }
 
     #[test]
-    fn lines_are_told_apart() {
+    fn json_plain_and_number_lines_are_distinguished() {
         for json in ["{\"a\":", "  \"a\": 1", "}, x", "[1, 2", "[ {", "old\n{ \"a", "{}", "[null"] {
-            assert_eq!(kind(json), Line::Json, "{json}");
+            assert_eq!(kind(json), LineKind::Json, "{json}");
         }
         for plain in ["a {", "[INFO] x", "{ code", "{\"a\n b", "12 x", "- \"x\""] {
-            assert_eq!(kind(plain), Line::Plain, "{plain}");
+            assert_eq!(kind(plain), LineKind::Plain, "{plain}");
         }
-        assert_eq!(kind("   12"), Line::Number);
+        assert_eq!(kind("   12"), LineKind::Number);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
+use super::formats::{ANCHORS, AUTHORIZATION, TokenFormat};
 use super::needle;
-use super::shapes::{ANCHORS, AUTHORIZATION, Shape};
 use super::values::is_bare_json;
 
 /// Beyond this many anchors the fast automaton would cost more memory than it is worth.
@@ -23,27 +23,27 @@ pub(super) struct Needle {
 
 /// What to try where an anchor was found.
 #[derive(Clone, Default)]
-pub(super) struct Work {
-    pub(super) shapes: Vec<Shape>,
+pub(super) struct Candidates {
+    pub(super) formats: Vec<TokenFormat>,
     pub(super) needles: Vec<usize>,
 }
 
 pub(super) struct Index {
     finder: AhoCorasick,
-    work: Vec<Work>,
+    candidates: Vec<Candidates>,
     needles: Vec<Needle>,
     /// Anchors as written, sorted, to recognise the beginning of one at the end of the buffer.
     exact: Vec<Vec<u8>>,
     first_bytes: [bool; 256],
-    longest: usize,
+    longest_anchor: usize,
 }
 
 impl Index {
     pub(super) fn new(needles: BTreeSet<String>) -> Self {
         let mut exact: BTreeSet<Vec<u8>> = ANCHORS.iter().map(|(anchor, _)| anchor.to_vec()).collect();
-        let mut groups: BTreeMap<Vec<u8>, Work> = BTreeMap::new();
+        let mut groups: BTreeMap<Vec<u8>, Candidates> = BTreeMap::new();
         for (anchor, shape) in ANCHORS {
-            groups.entry(anchor.to_ascii_lowercase()).or_default().shapes.push(*shape);
+            groups.entry(anchor.to_ascii_lowercase()).or_default().formats.push(*shape);
         }
         let needles: Vec<Needle> =
             needles.into_iter().map(|text| Needle { bare: is_bare_json(&text), text }).collect();
@@ -58,10 +58,10 @@ impl Index {
             first_bytes[usize::from(anchor[0])] = true;
         }
         first_bytes[usize::from(b'A')] = true;
-        let longest = exact.iter().map(Vec::len).max().unwrap_or_default();
-        let work = groups.keys().map(|anchor| with_prefixes(anchor, &groups)).collect();
+        let longest_anchor = exact.iter().map(Vec::len).max().unwrap_or_default();
+        let candidates = groups.keys().map(|anchor| with_prefixes(anchor, &groups)).collect();
         let exact = exact.into_iter().collect();
-        Self { finder: finder(groups.keys()), work, needles, exact, first_bytes, longest }
+        Self { finder: finder(groups.keys()), candidates, needles, exact, first_bytes, longest_anchor }
     }
 
     pub(super) fn needles(&self) -> &[Needle] {
@@ -74,33 +74,33 @@ impl Index {
     }
 
     /// The first place from `from` on where something may begin, and what.
-    pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, &Work)> {
+    pub(super) fn next_candidate(&self, bytes: &[u8], from: usize) -> Option<(usize, &Candidates)> {
         let found = self.finder.find(Input::new(bytes).range(from..))?;
-        Some((found.start(), &self.work[found.pattern().as_usize()]))
+        Some((found.start(), &self.candidates[found.pattern().as_usize()]))
     }
 
     /// The first place from `from` on where the bytes up to the end are the beginning of an anchor.
-    pub(super) fn partial(&self, bytes: &[u8], from: usize) -> usize {
-        let start = from.max(bytes.len().saturating_sub(self.longest - 1));
+    pub(super) fn partial_anchor(&self, bytes: &[u8], from: usize) -> usize {
+        let start = from.max(bytes.len().saturating_sub(self.longest_anchor - 1));
         (start..bytes.len())
-            .find(|&at| self.first_bytes[usize::from(bytes[at])] && self.is_partial(&bytes[at..]))
+            .find(|&at| self.first_bytes[usize::from(bytes[at])] && self.is_partial_anchor(&bytes[at..]))
             .unwrap_or(bytes.len())
     }
 
-    fn is_partial(&self, tail: &[u8]) -> bool {
+    fn is_partial_anchor(&self, tail: &[u8]) -> bool {
         let after = self.exact.partition_point(|anchor| anchor.as_slice() <= tail);
         self.exact.get(after).is_some_and(|anchor| anchor.starts_with(tail))
             || (tail.len() < AUTHORIZATION.len() && AUTHORIZATION[..tail.len()].eq_ignore_ascii_case(tail))
     }
 }
 
-fn with_prefixes(anchor: &[u8], groups: &BTreeMap<Vec<u8>, Work>) -> Work {
-    let mut all = Work::default();
-    for work in (1..=anchor.len()).filter_map(|length| groups.get(&anchor[..length])) {
-        all.shapes.extend(&work.shapes);
-        all.needles.extend(&work.needles);
+fn with_prefixes(anchor: &[u8], groups: &BTreeMap<Vec<u8>, Candidates>) -> Candidates {
+    let mut all = Candidates::default();
+    for candidates in (1..=anchor.len()).filter_map(|length| groups.get(&anchor[..length])) {
+        all.formats.extend(&candidates.formats);
+        all.needles.extend(&candidates.needles);
     }
-    all.shapes.dedup();
+    all.formats.dedup();
     all.needles.sort_unstable();
     all.needles.dedup();
     all

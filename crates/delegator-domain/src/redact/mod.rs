@@ -13,12 +13,12 @@
 //! never stands outside a string. How a line is recognised as JSON is told in `context`.
 
 mod context;
+mod formats;
 mod index;
 mod names;
 mod needle;
-mod shapes;
 mod stream;
-mod swallow;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -33,11 +33,11 @@ use std::sync::Arc;
 use index::Index;
 pub use names::{is_listed, is_secret_name};
 pub use stream::RedactStream;
-use values::Rule;
+use values::MaskRule;
 
 /// Why something was masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SecretKind {
     Env,
     OpenAi,
     Anthropic,
@@ -53,8 +53,8 @@ enum Kind {
     Authorization,
 }
 
-impl Kind {
-    const ALL: [Kind; 13] = [
+impl SecretKind {
+    const ALL: [SecretKind; 13] = [
         Self::Env,
         Self::OpenAi,
         Self::Anthropic,
@@ -115,7 +115,7 @@ impl Redactor {
 
     /// The text with its secrets masked; borrowed when there are none.
     pub fn redact_str<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.index.next(text.as_bytes(), 0).is_none() {
+        if self.index.next_candidate(text.as_bytes(), 0).is_none() {
             return Cow::Borrowed(text);
         }
         let mut out = Vec::with_capacity(text.len());
@@ -198,16 +198,16 @@ impl RedactorBuilder {
         let mut needles = BTreeSet::new();
         for (name, value) in &self.variables {
             if is_listed(name, &self.extra_names) {
-                values::needles(value, Rule::Always, &mut needles);
+                values::needles(value, MaskRule::Always, &mut needles);
             } else if is_secret_name::<&str>(name, &[]) {
-                values::needles(value, Rule::IfSecretLooking, &mut needles);
+                values::needles(value, MaskRule::IfSecretLooking, &mut needles);
             }
         }
         for value in &self.secrets {
-            values::needles(value, Rule::IfSecretLooking, &mut needles);
+            values::needles(value, MaskRule::IfSecretLooking, &mut needles);
         }
         for value in &self.named_secrets {
-            values::needles(value, Rule::Always, &mut needles);
+            values::needles(value, MaskRule::Always, &mut needles);
         }
         Redactor { index: Arc::new(Index::new(needles)) }
     }

@@ -13,40 +13,40 @@
 
 use std::collections::BTreeSet;
 
-use super::text::{Answer, MAX_BACKSLASHES, Text};
+use super::text::{Lookahead, MAX_BACKSLASHES, Text};
 
 /// Anchors grow to this length and then stop: longer ones only enlarge the automaton.
-const LONG_ANCHOR: usize = 8;
+const MAX_ANCHOR_BYTES: usize = 8;
 /// Shorter beginnings would occur everywhere.
-const SHORT_ANCHOR: usize = 3;
+const MIN_ANCHOR_BYTES: usize = 3;
 
 /// The length of `needle` as written at the start of `text`, if it is there.
-pub(super) fn matches(needle: &str, text: &Text<'_>, json: bool) -> Answer<Option<usize>> {
+pub(super) fn matches(needle: &str, text: &Text<'_>, json: bool) -> Lookahead<Option<usize>> {
     let bytes = needle.as_bytes();
-    let (mut wanted, mut at) = (0, 0);
-    while wanted < bytes.len() {
-        let literal = bytes[wanted..].iter().take_while(|&&byte| byte == b'\\').count();
+    let (mut needle_at, mut at) = (0, 0);
+    while needle_at < bytes.len() {
+        let literal = bytes[needle_at..].iter().take_while(|&&byte| byte == b'\\').count();
         // Each backslash of the value is doubled as often as the escape behind it.
-        let most = MAX_BACKSLASHES * (literal + 1);
-        let written = text.run(at, most + 1, |byte| byte == b'\\')?;
-        if written > most || wanted + literal >= bytes.len() {
+        let max_written = MAX_BACKSLASHES * (literal + 1);
+        let written = text.run(at, max_written + 1, |byte| byte == b'\\')?;
+        if written > max_written || needle_at + literal >= bytes.len() {
             return Ok(None);
         }
-        let step = match (literal, written) {
-            (_, 0) => unescaped(&bytes[wanted..], text, at, json)?,
-            _ => escaped(&needle[wanted..], literal, text, at + written, written, json)?,
+        let consumed_lengths = match (literal, written) {
+            (_, 0) => unescaped(&bytes[needle_at..], text, at, json)?,
+            _ => escaped(&needle[needle_at..], literal, text, at + written, written, json)?,
         };
-        let Some((consumed, length)) = step else { return Ok(None) };
-        wanted += consumed;
+        let Some((consumed, length)) = consumed_lengths else { return Ok(None) };
+        needle_at += consumed;
         at += length;
     }
     Ok(Some(at))
 }
 
 /// Bytes of the needle, bytes of the text.
-type Step = Option<(usize, usize)>;
+type Consumed = Option<(usize, usize)>;
 
-fn unescaped(needle: &[u8], text: &Text<'_>, at: usize, json: bool) -> Answer<Step> {
+fn unescaped(needle: &[u8], text: &Text<'_>, at: usize, json: bool) -> Lookahead<Consumed> {
     let wanted = needle[0];
     let Some(found) = text.byte(at)? else { return Ok(None) };
     if found == b'%' && !(wanted == b'%' && (needle.starts_with(b"%25") || !text.starts_with(at, b"%25")?)) {
@@ -70,7 +70,7 @@ fn escaped(
     at: usize,
     written: usize,
     json: bool,
-) -> Answer<Step> {
+) -> Lookahead<Consumed> {
     let Some(wanted) = needle[literal..].chars().next() else { return Ok(None) };
     let Some(found) = text.byte(at)? else { return Ok(None) };
     if found == b'u'
@@ -97,7 +97,7 @@ fn escaped(
 }
 
 /// The length after the first backslash run of `wanted` as `uXXXX`, for astral characters as two escapes.
-fn unicode_escape(wanted: char, text: &Text<'_>, at: usize) -> Answer<Option<usize>> {
+fn unicode_escape(wanted: char, text: &Text<'_>, at: usize) -> Lookahead<Option<usize>> {
     let mut units = [0; 2];
     let units = wanted.encode_utf16(&mut units);
     let mut length = 0;
@@ -139,12 +139,12 @@ pub(super) fn anchors(needle: &str) -> BTreeSet<Vec<u8>> {
     for char in needle.chars() {
         let mut longer = BTreeSet::new();
         for start in growing {
-            if start.len() >= LONG_ANCHOR {
+            if start.len() >= MAX_ANCHOR_BYTES {
                 finished.insert(start);
                 continue;
             }
             if !(char.is_ascii_alphanumeric() || "-_.~".contains(char)) {
-                let escapes = if start.len() >= SHORT_ANCHOR {
+                let escapes = if start.len() >= MIN_ANCHOR_BYTES {
                     vec![b"\\".to_vec(), b"%".to_vec()]
                 } else if start.is_empty() {
                     first_escapes(char)
@@ -197,8 +197,8 @@ fn percent_starts(char: char) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn found(needle: &str, text: &str, json: bool) -> Option<usize> {
-        let text = Text { bytes: text.as_bytes(), last: true };
+    fn match_length(needle: &str, text: &str, json: bool) -> Option<usize> {
+        let text = Text { bytes: text.as_bytes(), is_final: true };
         let result = matches(needle, &text, json).unwrap();
         if result.is_some() {
             let anchored = anchors(needle).iter().any(|anchor| text.bytes.starts_with(anchor));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_writing_matches() {
+    fn every_escaped_form_matches() {
         let needle = "a\"b\\c\n/é😀 &z";
         for text in [
             r#"a\"b\\c\n/é😀 &z"#,
@@ -217,25 +217,25 @@ mod tests {
             "a%22b%5Cc%0A%2F%C3%A9%F0%9F%98%80%20%26z",
             "a%22b%5cc%0a/%c3%a9%f0%9f%98%80+%26z",
         ] {
-            assert_eq!(found(needle, text, true), Some(text.len()), "{text}");
-            assert_eq!(found(needle, text, false), Some(text.len()), "{text}");
+            assert_eq!(match_length(needle, text, true), Some(text.len()), "{text}");
+            assert_eq!(match_length(needle, text, false), Some(text.len()), "{text}");
         }
-        assert_eq!(found(needle, needle, false), Some(needle.len()));
-        assert_eq!(found(needle, needle, true), None);
+        assert_eq!(match_length(needle, needle, false), Some(needle.len()));
+        assert_eq!(match_length(needle, needle, true), None);
     }
 
     #[test]
-    fn a_free_quote_is_never_consumed_in_json() {
-        assert_eq!(found(r#"ab\"cdefgh"#, r#"ab\\"cdefgh"#, true), None);
-        assert_eq!(found(r#"ab"cdefgh"#, r#"ab\\"cdefgh"#, true), None);
-        assert_eq!(found(r#"ab\"cdefgh"#, r#"ab\\\"cdefgh"#, true), Some(12));
+    fn an_unescaped_quote_is_never_consumed_in_json() {
+        assert_eq!(match_length(r#"ab\"cdefgh"#, r#"ab\\"cdefgh"#, true), None);
+        assert_eq!(match_length(r#"ab"cdefgh"#, r#"ab\\"cdefgh"#, true), None);
+        assert_eq!(match_length(r#"ab\"cdefgh"#, r#"ab\\\"cdefgh"#, true), Some(12));
     }
 
     #[test]
-    fn an_unfinished_text_asks_for_more() {
-        let text = Text { bytes: br"abc\", last: false };
+    fn an_incomplete_text_needs_more_bytes() {
+        let text = Text { bytes: br"abc\", is_final: false };
         assert!(matches("abc\"defg", &text, true).is_err());
-        assert_eq!(found("abc%20defg", "abc%20defg", false), Some(10));
-        assert_eq!(found("abc%defgh", "abc%25defgh", false), Some(11));
+        assert_eq!(match_length("abc%20defg", "abc%20defg", false), Some(10));
+        assert_eq!(match_length("abc%defgh", "abc%25defgh", false), Some(11));
     }
 }

@@ -16,16 +16,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Kind;
+use super::SecretKind;
 use super::context::{LOOK_BEHIND, LineTracker, is_boundary, is_inside_escape};
-use super::index::{Index, Work};
+use super::formats::CredentialSpan;
+use super::index::{Candidates, Index};
 use super::needle;
-use super::shapes::Found;
-use super::swallow::Swallow;
-use super::text::{Answer, NeedMore, Text};
+use super::tail::TokenTail;
+use super::text::{Lookahead, NeedMore, Text};
 
 /// Larger chunks are scanned in pieces, so that the buffer stays in the cache.
-const PIECE: usize = 64 * 1024;
+const SCAN_BYTES: usize = 64 * 1024;
 
 /// Redacts a byte stream that arrives in pieces.
 ///
@@ -37,12 +37,12 @@ pub struct RedactStream {
     position: usize,
     /// Bytes before this are dropped; may be ahead of `position`.
     covered: usize,
-    swallow: Option<Swallow>,
-    planned: Option<Found>,
+    tail: Option<TokenTail>,
+    planned: Option<CredentialSpan>,
     line: LineTracker,
     /// Backslashes directly before the buffer.
     earlier_backslashes: usize,
-    last: bool,
+    is_final: bool,
 }
 
 impl fmt::Debug for RedactStream {
@@ -60,25 +60,25 @@ impl RedactStream {
             buffer: Vec::new(),
             position: 0,
             covered: 0,
-            swallow: None,
+            tail: None,
             planned: None,
             earlier_backslashes: 0,
-            last: false,
+            is_final: false,
         }
     }
 
     /// Takes the next bytes and appends to `out` what is decided.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
-        for piece in chunk.chunks(PIECE) {
+        for piece in chunk.chunks(SCAN_BYTES) {
             self.buffer.extend_from_slice(piece);
             self.scan(out);
-            self.forget();
+            self.discard_decided();
         }
     }
 
     /// Ends the text: appends the rest, and leaves the stream ready for another text.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.last = true;
+        self.is_final = true;
         self.scan(out);
         *self = Self::new(Arc::clone(&self.index));
     }
@@ -86,17 +86,17 @@ impl RedactStream {
     fn scan(&mut self, out: &mut Vec<u8>) {
         let index = Arc::clone(&self.index);
         let end = self.buffer.len();
-        let hold = if self.last { end } else { index.partial(&self.buffer, self.position) };
+        let hold = if self.is_final { end } else { index.partial_anchor(&self.buffer, self.position) };
         let mut from = self.position;
         loop {
-            let candidate = index.next(&self.buffer, from).filter(|&(at, _)| at < hold);
+            let candidate = index.next_candidate(&self.buffer, from).filter(|&(at, _)| at < hold);
             let limit = candidate.map_or(hold, |(at, _)| at);
-            if self.dispose(limit, out).is_err() {
+            if self.emit_until(limit, out).is_err() {
                 return;
             }
-            let Some((at, work)) = candidate else { return };
+            let Some((at, candidates)) = candidate else { return };
             self.start_planned(out);
-            if self.decide(work, out).is_err() {
+            if self.match_candidates(candidates, out).is_err() {
                 return;
             }
             from = at + 1;
@@ -104,14 +104,14 @@ impl RedactStream {
     }
 
     /// Writes or drops everything before `limit`.
-    fn dispose(&mut self, limit: usize, out: &mut Vec<u8>) -> Answer<()> {
+    fn emit_until(&mut self, limit: usize, out: &mut Vec<u8>) -> Lookahead<()> {
         while self.position < limit {
             self.start_planned(out);
             let stop = self.planned.map_or(limit, |planned| planned.start.min(limit));
             if self.covered > self.position {
                 self.move_to(self.covered.min(stop));
-            } else if self.swallow.is_some() {
-                self.run_swallow(stop)?;
+            } else if self.tail.is_some() {
+                self.drop_tail(stop)?;
             } else {
                 out.extend_from_slice(&self.buffer[self.position..stop]);
                 self.move_to(stop);
@@ -121,20 +121,20 @@ impl RedactStream {
     }
 
     /// Covers the token's characters that begin before `stop`.
-    fn run_swallow(&mut self, stop: usize) -> Answer<()> {
-        let Some(mut swallow) = self.swallow.take() else { return Ok(()) };
+    fn drop_tail(&mut self, stop: usize) -> Lookahead<()> {
+        let Some(mut tail) = self.tail.take() else { return Ok(()) };
         let mut at = self.position;
         let outcome = loop {
             if at >= stop {
-                self.swallow = Some(swallow);
+                self.tail = Some(tail);
                 break Ok(());
             }
-            let text = Text { bytes: &self.buffer[at..], last: self.last };
-            match swallow.step(&text) {
+            let text = Text { bytes: &self.buffer[at..], is_final: self.is_final };
+            match tail.step(&text) {
                 Ok(0) => break Ok(()),
                 Ok(length) => at += length,
                 Err(NeedMore) => {
-                    self.swallow = Some(swallow);
+                    self.tail = Some(tail);
                     break Err(NeedMore);
                 }
             }
@@ -150,16 +150,16 @@ impl RedactStream {
     }
 
     /// Asks the matchers about the current position.
-    fn decide(&mut self, work: &Work, out: &mut Vec<u8>) -> Answer<()> {
+    fn match_candidates(&mut self, candidates: &Candidates, out: &mut Vec<u8>) -> Lookahead<()> {
         let (before, bytes) = self.buffer.split_at(self.position);
         let json = self.line.is_json(bytes[0]);
         if json && is_inside_escape(before, self.earlier_backslashes) {
             return Ok(());
         }
-        let text = Text { bytes, last: self.last };
+        let text = Text { bytes, is_final: self.is_final };
         let bare = self.line.is_bare(bytes[0]);
         let mut value_end = 0;
-        for needle in work.needles.iter().map(|&index| &self.index.needles()[index]) {
+        for needle in candidates.needles.iter().map(|&index| &self.index.needles()[index]) {
             if !(needle.bare && bare) {
                 value_end = value_end.max(needle::matches(&needle.text, &text, json)?.unwrap_or(0));
             }
@@ -167,13 +167,13 @@ impl RedactStream {
         let mut found = None;
         // What follows a masked part stands alone, whatever the part ended in.
         let at_boundary = is_boundary(before) || self.position <= self.covered;
-        for shape in &work.shapes {
+        for shape in &candidates.formats {
             if !shape.needs_boundary() || at_boundary {
                 found = found.or(shape.find(&text, before.last().copied(), json)?);
             }
         }
         if value_end > 0 {
-            self.cover(Found { start: 0, end: value_end, kind: Kind::Env, rest: None }, out);
+            self.cover(CredentialSpan { start: 0, end: value_end, kind: SecretKind::Env, tail: None }, out);
         }
         match found {
             Some(found) if found.start == 0 => self.cover(found, out),
@@ -184,23 +184,25 @@ impl RedactStream {
     }
 
     /// Covers what was found at the current position; inside something covered there is no second marker.
-    fn cover(&mut self, found: Found, out: &mut Vec<u8>) {
-        if self.covered <= self.position && self.swallow.is_none() {
+    fn cover(&mut self, found: CredentialSpan, out: &mut Vec<u8>) {
+        if self.covered <= self.position && self.tail.is_none() {
             out.extend_from_slice(found.kind.marker().as_bytes());
         }
         self.covered = self.covered.max(self.position + found.end);
         // A key block reaches further than a token found inside it.
-        let in_block = matches!(self.swallow, Some(Swallow::Pem(_)));
-        if !in_block || matches!(found.rest, Some(Swallow::Pem(_))) {
-            self.swallow = found.rest.or(self.swallow);
+        let in_block = matches!(self.tail, Some(TokenTail::Pem(_)));
+        if !in_block || matches!(found.tail, Some(TokenTail::Pem(_))) {
+            self.tail = found.tail.or(self.tail);
         }
     }
 
-    fn plan(&mut self, found: Found) {
+    fn plan(&mut self, found: CredentialSpan) {
         let (start, end) = (self.position + found.start, self.position + found.end);
         let planned = match self.planned {
-            Some(earlier) => Found { start: earlier.start.min(start), end: earlier.end.max(end), ..earlier },
-            None => Found { start, end, ..found },
+            Some(earlier) => {
+                CredentialSpan { start: earlier.start.min(start), end: earlier.end.max(end), ..earlier }
+            }
+            None => CredentialSpan { start, end, ..found },
         };
         self.planned = Some(planned);
     }
@@ -208,12 +210,12 @@ impl RedactStream {
     fn start_planned(&mut self, out: &mut Vec<u8>) {
         if let Some(planned) = self.planned.take_if(|planned| planned.start <= self.position) {
             let end = planned.end - self.position;
-            self.cover(Found { start: 0, end, ..planned }, out);
+            self.cover(CredentialSpan { start: 0, end, ..planned }, out);
         }
     }
 
     /// Drops bytes that are decided and too far back to matter.
-    fn forget(&mut self) {
+    fn discard_decided(&mut self) {
         let count = self.position.saturating_sub(LOOK_BEHIND);
         let run = self.buffer[..count].iter().rev().take_while(|&&byte| byte == b'\\').count();
         self.earlier_backslashes = if run == count { run + self.earlier_backslashes } else { run };

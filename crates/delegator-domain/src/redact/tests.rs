@@ -11,13 +11,13 @@ fn formats() -> Redactor {
 /// The redacted text, which must be the same for all ways to cut the input in two and byte by byte.
 fn redact(redactor: &Redactor, text: &str) -> String {
     let whole = redactor.redact_str(text).into_owned();
-    for cut in 0..=text.len() {
+    for split in 0..=text.len() {
         let mut out = Vec::new();
         let mut stream = redactor.stream();
-        stream.push(&text.as_bytes()[..cut], &mut out);
-        stream.push(&text.as_bytes()[cut..], &mut out);
+        stream.push(&text.as_bytes()[..split], &mut out);
+        stream.push(&text.as_bytes()[split..], &mut out);
         stream.finish(&mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), whole, "cut at {cut}");
+        assert_eq!(String::from_utf8(out).unwrap(), whole, "cut at {split}");
     }
     let mut out = Vec::new();
     let mut stream = redactor.stream();
@@ -79,7 +79,7 @@ fn token_formats() {
 }
 
 #[test]
-fn ordinary_text_stays() {
+fn ordinary_text_is_unchanged() {
     for text in [
         "task-list-of-things-to-do-tomorrow disk-abcdefghijklmnopqrstuvwxyz",
         "class=\"sk-fading-circle sk-circle-inner-rotate-animation\"",
@@ -199,7 +199,7 @@ fn environment_values() {
 }
 
 #[test]
-fn json_structure_is_never_taken() {
+fn json_structure_is_never_masked() {
     let redactor = Redactor::builder()
         .secret("1234567890123456")
         .secret("nobody-knows")
@@ -232,7 +232,7 @@ fn overlapping_secrets_leave_nothing() {
 }
 
 #[test]
-fn finished_lines_come_at_once_and_endless_tokens_cost_nothing() {
+fn complete_lines_are_emitted_at_once_and_endless_tokens_use_no_memory() {
     let redactor = Redactor::builder().secret("some\nsecret").build();
     let mut stream = redactor.stream();
     let mut out = Vec::new();

@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NeedMore;
 
-pub(super) type Answer<T> = Result<T, NeedMore>;
+pub(super) type Lookahead<T> = Result<T, NeedMore>;
 
 /// More backslashes in a row are no escape anyone writes (five levels of JSON within JSON need 31).
 pub(super) const MAX_BACKSLASHES: usize = 32;
@@ -17,7 +17,7 @@ pub(super) const MAX_BACKSLASHES: usize = 32;
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) bytes: &'a [u8],
-    pub(super) last: bool,
+    pub(super) is_final: bool,
 }
 
 /// Sets of bytes of which tokens are made. None contains a quote or a backslash.
@@ -52,23 +52,23 @@ impl Class {
 
 impl Text<'_> {
     /// The byte at `at`; `None` past the end of the whole text.
-    pub(super) fn byte(&self, at: usize) -> Answer<Option<u8>> {
+    pub(super) fn byte(&self, at: usize) -> Lookahead<Option<u8>> {
         match self.bytes.get(at) {
             Some(&byte) => Ok(Some(byte)),
-            None if self.last => Ok(None),
+            None if self.is_final => Ok(None),
             None => Err(NeedMore),
         }
     }
 
-    pub(super) fn starts_with(&self, at: usize, literal: &[u8]) -> Answer<bool> {
+    pub(super) fn starts_with(&self, at: usize, literal: &[u8]) -> Lookahead<bool> {
         self.compare(at, literal, |byte, wanted| byte == wanted)
     }
 
-    pub(super) fn starts_with_ignoring_case(&self, at: usize, literal: &[u8]) -> Answer<bool> {
+    pub(super) fn starts_with_ignoring_case(&self, at: usize, literal: &[u8]) -> Lookahead<bool> {
         self.compare(at, literal, |byte, wanted| byte.eq_ignore_ascii_case(&wanted))
     }
 
-    fn compare(&self, at: usize, literal: &[u8], same: fn(u8, u8) -> bool) -> Answer<bool> {
+    fn compare(&self, at: usize, literal: &[u8], same: fn(u8, u8) -> bool) -> Lookahead<bool> {
         for (index, &wanted) in literal.iter().enumerate() {
             match self.byte(at + index)? {
                 Some(byte) if same(byte, wanted) => {}
@@ -79,7 +79,7 @@ impl Text<'_> {
     }
 
     /// How many bytes from `at` on satisfy `accept`, counting no further than `max`.
-    pub(super) fn run(&self, at: usize, max: usize, accept: impl Fn(u8) -> bool) -> Answer<usize> {
+    pub(super) fn run(&self, at: usize, max: usize, accept: impl Fn(u8) -> bool) -> Lookahead<usize> {
         let mut count = 0;
         while count < max && self.byte(at + count)?.is_some_and(&accept) {
             count += 1;
@@ -87,12 +87,12 @@ impl Text<'_> {
         Ok(count)
     }
 
-    pub(super) fn backslashes(&self, at: usize) -> Answer<usize> {
+    pub(super) fn backslashes(&self, at: usize) -> Lookahead<usize> {
         self.run(at, MAX_BACKSLASHES + 1, |byte| byte == b'\\')
     }
 
     /// The length of the character of `class` at `at`, 0 if there is none. JSON may write `/` as `\/`.
-    pub(super) fn unit(&self, at: usize, class: Class) -> Answer<usize> {
+    pub(super) fn unit(&self, at: usize, class: Class) -> Lookahead<usize> {
         match self.byte(at)? {
             Some(b'\\') if class.contains(b'/') => {
                 let run = self.backslashes(at)?;
@@ -108,7 +108,7 @@ impl Text<'_> {
     }
 
     /// The position after `count` characters of `class`, if there are that many.
-    pub(super) fn take(&self, at: usize, class: Class, count: usize) -> Answer<Option<usize>> {
+    pub(super) fn take(&self, at: usize, class: Class, count: usize) -> Lookahead<Option<usize>> {
         let mut end = at;
         for _ in 0..count {
             match self.unit(end, class)? {
@@ -120,7 +120,7 @@ impl Text<'_> {
     }
 
     /// The value of that many hexadecimal digits.
-    pub(super) fn hex(&self, at: usize, digits: usize) -> Answer<Option<u32>> {
+    pub(super) fn hex(&self, at: usize, digits: usize) -> Lookahead<Option<u32>> {
         let mut value = 0;
         for index in 0..digits {
             match self.byte(at + index)?.and_then(|byte| char::from(byte).to_digit(16)) {

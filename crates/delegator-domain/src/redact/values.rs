@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Kind;
+use super::SecretKind;
 
 /// Fewer characters than this say nothing about who wrote them.
 const MIN_CHARS: usize = 8;
@@ -25,7 +25,7 @@ const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// Whether a value has to look like a secret to be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum MaskRule {
     /// Its name is a guess of ours.
     IfSecretLooking,
     /// The user named it.
@@ -33,11 +33,11 @@ pub(super) enum Rule {
 }
 
 /// Adds every needle of `value`, if it is worth masking.
-pub(super) fn needles(value: &str, rule: Rule, into: &mut BTreeSet<String>) {
+pub(super) fn needles(value: &str, rule: MaskRule, into: &mut BTreeSet<String>) {
     let core = trim(value);
     let is_masked = match rule {
-        Rule::IfSecretLooking => worth_masking(core),
-        Rule::Always => core.chars().count() >= MIN_NAMED_CHARS && settles(core),
+        MaskRule::IfSecretLooking => looks_secret(core),
+        MaskRule::Always => core.chars().count() >= MIN_NAMED_CHARS && differs_from_markers(core),
     };
     if !is_masked {
         return;
@@ -50,7 +50,7 @@ pub(super) fn needles(value: &str, rule: Rule, into: &mut BTreeSet<String>) {
     let lines: Vec<&str> = core.lines().collect();
     if lines.len() > 1 {
         let long = lines.into_iter().map(trim).filter(|line| {
-            let is_masked = rule == Rule::Always || worth_masking(line);
+            let is_masked = rule == MaskRule::Always || looks_secret(line);
             line.chars().count() >= MIN_LINE_CHARS && !line.starts_with("-----") && is_masked
         });
         into.extend(long.map(str::to_owned));
@@ -81,7 +81,7 @@ fn trim(value: &str) -> &str {
     })
 }
 
-fn worth_masking(value: &str) -> bool {
+fn looks_secret(value: &str) -> bool {
     value.chars().count() >= MIN_CHARS
         && !is_path(value)
         && !is_socket(value)
@@ -89,12 +89,12 @@ fn worth_masking(value: &str) -> bool {
         && !is_digest(value)
         && !is_uuid(value)
         && !is_flag_or_number(value)
-        && settles(value)
+        && differs_from_markers(value)
 }
 
 /// Whether a text stays as it is when it is masked again: a part of one of our own markers would be found in them.
-fn settles(value: &str) -> bool {
-    !value.contains("[REDACTED") && !Kind::ALL.iter().any(|kind| kind.marker().contains(value))
+fn differs_from_markers(value: &str) -> bool {
+    !value.contains("[REDACTED") && !SecretKind::ALL.iter().any(|kind| kind.marker().contains(value))
 }
 
 fn is_path(value: &str) -> bool {
@@ -210,7 +210,7 @@ mod tests {
             "1700000000",
             "REDACTED",
         ] {
-            assert!(!worth_masking(value), "{value}");
+            assert!(!looks_secret(value), "{value}");
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             "1234567890123456",
             "pässwörd",
         ] {
-            assert!(worth_masking(value), "{value}");
+            assert!(looks_secret(value), "{value}");
         }
     }
 

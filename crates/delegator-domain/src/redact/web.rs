@@ -1,22 +1,22 @@
 //! Credentials that are recognised by where they stand: in a URL, or behind the name of a header.
 
-use super::Kind;
-use super::shapes::{AUTHORIZATION, Found};
-use super::swallow::Swallow;
-use super::text::{Answer, Class, MAX_BACKSLASHES, Text};
+use super::SecretKind;
+use super::formats::{AUTHORIZATION, CredentialSpan};
+use super::tail::TokenTail;
+use super::text::{Class, Lookahead, MAX_BACKSLASHES, Text};
 
 const MAX_USER: usize = 256;
 const MAX_PASSWORD: usize = 1024;
 const MAX_BLANKS: usize = 16;
 /// Schemes after which even a short word is a credential.
 const SCHEMES: &[&[u8]] = &[b"bearer", b"basic", b"token", b"apikey", b"negotiate"];
-const AFTER_SCHEME: usize = 8;
-const ALONE: usize = 16;
+const MIN_AFTER_SCHEME: usize = 8;
+const MIN_ALONE: usize = 16;
 
 /// The password in `://user:password@host`, from the colon on.
 ///
 /// A password may itself contain `@`; the last one with a host behind it counts.
-pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Answer<Option<Found>> {
+pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Lookahead<Option<CredentialSpan>> {
     if !previous.is_some_and(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(None);
     }
@@ -38,7 +38,7 @@ pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Answer<Option<Found>
     let mut end = None;
     at = start;
     while at < limit {
-        at += text.run(at, limit - at, is_password)?;
+        at += text.run(at, limit - at, is_password_byte)?;
         if text.byte(at)? != Some(b'@') {
             break;
         }
@@ -51,7 +51,7 @@ pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Answer<Option<Found>
     let password = &text.bytes[start..end];
     // What was masked before stays as it is.
     let masked = password.windows(10).any(|window| window == b"[REDACTED:");
-    let found = Found { start, end, kind: Kind::Url, rest: None };
+    let found = CredentialSpan { start, end, kind: SecretKind::Url, tail: None };
     Ok((!masked && !is_placeholder(password)).then_some(found))
 }
 
@@ -71,12 +71,12 @@ fn is_placeholder(password: &[u8]) -> bool {
     password == b"%s" || password.strip_prefix(b"$").is_some_and(|rest| braced(rest) || bare(rest))
 }
 
-fn is_password(byte: u8) -> bool {
+fn is_password_byte(byte: u8) -> bool {
     (byte.is_ascii_graphic() || !byte.is_ascii()) && !b"@\"'`\\/<>?#".contains(&byte)
 }
 
 /// The credential behind `Authorization`, as a header line, an assignment, or a pair in (escaped) JSON.
-pub(super) fn authorization(text: &Text<'_>) -> Answer<Option<Found>> {
+pub(super) fn authorization(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     if !text.starts_with_ignoring_case(0, AUTHORIZATION)? {
         return Ok(None);
     }
@@ -95,34 +95,34 @@ pub(super) fn authorization(text: &Text<'_>) -> Answer<Option<Found>> {
 }
 
 /// `Scheme credential`, or a credential alone if it is long enough.
-fn credential(text: &Text<'_>, at: usize) -> Answer<Option<Found>> {
-    let found = |start, end| Found {
+fn credential(text: &Text<'_>, at: usize) -> Lookahead<Option<CredentialSpan>> {
+    let found = |start, end| CredentialSpan {
         start,
         end,
-        kind: Kind::Authorization,
-        rest: Some(Swallow::Token(Class::Header)),
+        kind: SecretKind::Authorization,
+        tail: Some(TokenTail::Token(Class::Header)),
     };
     let word = text.run(at, 25, |byte| byte.is_ascii_alphanumeric() || byte == b'-')?;
     let value = blanks(text, at + word)?;
-    let is_scheme = (1..ALONE).contains(&word) || text.starts_with_ignoring_case(at, b"AWS4-")?;
+    let is_scheme = (1..MIN_ALONE).contains(&word) || text.starts_with_ignoring_case(at, b"AWS4-")?;
     if is_scheme && value > at + word {
         let scheme = &text.bytes[at..at + word];
         let known = SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
-        let minimum = if known { AFTER_SCHEME } else { ALONE };
+        let minimum = if known { MIN_AFTER_SCHEME } else { MIN_ALONE };
         return Ok(text.take(value, Class::Bearer, minimum)?.map(|end| found(value, end)));
     }
     if matches!(text.byte(at)?, Some(b'/' | b'.')) {
         return Ok(None);
     }
-    Ok(text.take(at, Class::Bearer, ALONE)?.map(|end| found(at, end)))
+    Ok(text.take(at, Class::Bearer, MIN_ALONE)?.map(|end| found(at, end)))
 }
 
-fn blanks(text: &Text<'_>, at: usize) -> Answer<usize> {
+fn blanks(text: &Text<'_>, at: usize) -> Lookahead<usize> {
     Ok(at + text.run(at, MAX_BLANKS, |byte| byte == b' ' || byte == b'\t')?)
 }
 
 /// The position after a quote, escaped or not, if there is one.
-fn quote(text: &Text<'_>, at: usize) -> Answer<usize> {
+fn quote(text: &Text<'_>, at: usize) -> Lookahead<usize> {
     let run = text.backslashes(at)?;
     let quoted = run <= MAX_BACKSLASHES && matches!(text.byte(at + run)?, Some(b'"' | b'\''));
     Ok(if quoted { at + run + 1 } else { at })

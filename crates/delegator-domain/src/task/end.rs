@@ -104,14 +104,14 @@ impl FailureKind {
         }
     }
 
-    pub fn named(name: &str) -> Option<FailureKind> {
+    pub fn from_name(name: &str) -> Option<FailureKind> {
         FailureKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum TaskEnd {
     Completed,
     Failed {
         kind: FailureKind,
@@ -125,13 +125,13 @@ pub enum End {
     Timeout(LimitKind),
 }
 
-impl End {
+impl TaskEnd {
     pub fn state(&self) -> State {
         match self {
-            End::Completed => State::Completed,
-            End::Failed { .. } => State::Failed,
-            End::Cancelled { .. } => State::Cancelled,
-            End::Timeout(_) => State::Timeout,
+            TaskEnd::Completed => State::Completed,
+            TaskEnd::Failed { .. } => State::Failed,
+            TaskEnd::Cancelled { .. } => State::Cancelled,
+            TaskEnd::Timeout(_) => State::Timeout,
         }
     }
 }
@@ -141,16 +141,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_reads_back() {
+    fn failure_names_round_trip() {
         for kind in FailureKind::ALL {
-            assert_eq!(FailureKind::named(kind.name()), Some(kind));
+            assert_eq!(FailureKind::from_name(kind.name()), Some(kind));
         }
     }
 
     #[test]
     fn every_end_is_terminal() {
-        let failed = End::Failed { kind: FailureKind::Auth, message: String::new(), retry_at: None };
-        for end in [End::Completed, failed, End::Cancelled { reason: None }, End::Timeout(LimitKind::Idle)] {
+        let failed = TaskEnd::Failed { kind: FailureKind::Auth, message: String::new(), retry_at: None };
+        for end in [
+            TaskEnd::Completed,
+            failed,
+            TaskEnd::Cancelled { reason: None },
+            TaskEnd::Timeout(LimitKind::Idle),
+        ] {
             assert!(end.state().is_terminal());
         }
     }

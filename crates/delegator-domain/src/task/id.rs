@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 /// Where a task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum TaskLocation {
     Local,
     Cloud,
 }
 
-impl Place {
+impl TaskLocation {
     pub fn name(self) -> &'static str {
         match self {
-            Place::Local => "local",
-            Place::Cloud => "cloud",
+            TaskLocation::Local => "local",
+            TaskLocation::Cloud => "cloud",
         }
     }
 }
@@ -29,17 +29,17 @@ pub struct IdError {
 }
 
 impl TaskId {
-    pub fn from_random(place: Place, bits: [u8; 16]) -> TaskId {
+    pub fn from_random(location: TaskLocation, bits: [u8; 16]) -> TaskId {
         let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
-        TaskId(format!("T-{}-{digits}", place.name()))
+        TaskId(format!("T-{}-{digits}", location.name()))
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    pub fn place(&self) -> Place {
-        if self.0.starts_with("T-cloud-") { Place::Cloud } else { Place::Local }
+    pub fn location(&self) -> TaskLocation {
+        if self.0.starts_with("T-cloud-") { TaskLocation::Cloud } else { TaskLocation::Local }
     }
 }
 
@@ -48,10 +48,10 @@ impl FromStr for TaskId {
 
     fn from_str(given: &str) -> Result<TaskId, IdError> {
         let random = given.strip_prefix("T-local-").or_else(|| given.strip_prefix("T-cloud-"));
-        let is_ours = random.is_some_and(|random| {
+        let is_valid = random.is_some_and(|random| {
             random.len() == 32 && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         });
-        if is_ours { Ok(TaskId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
+        if is_valid { Ok(TaskId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
     }
 }
 
@@ -80,14 +80,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back() {
-        let id = TaskId::from_random(Place::Cloud, [0xab; 16]);
+    fn task_ids_round_trip() {
+        let id = TaskId::from_random(TaskLocation::Cloud, [0xab; 16]);
         assert_eq!(id.as_str().parse::<TaskId>().unwrap(), id);
-        assert_eq!(id.place(), Place::Cloud);
+        assert_eq!(id.location(), TaskLocation::Cloud);
     }
 
     #[test]
-    fn nothing_else_is_an_id() {
+    fn malformed_ids_are_rejected() {
         for given in
             ["", "T-local-", "T-local-../../x", "T-local-ABCDEF0123456789ABCDEF0123456789", "t-local-00"]
         {

@@ -44,12 +44,12 @@ impl State {
         }
     }
 
-    pub fn named(name: &str) -> Option<State> {
+    pub fn from_name(name: &str) -> Option<State> {
         State::ALL.into_iter().find(|state| state.name() == name)
     }
 
     /// The word callers see: that a supervisor is being started is nobody's business.
-    pub fn shown(self) -> &'static str {
+    pub fn public_name(self) -> &'static str {
         match self {
             State::Starting => State::Working.name(),
             other => other.name(),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_ended_stays_ended() {
+    fn terminal_states_never_change() {
         for from in State::ALL.into_iter().filter(|state| state.is_terminal()) {
             for to in State::ALL {
                 assert_eq!(transition(from, to), Err(TransitionError { from, to }));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_can_end_and_only_a_working_one_can_succeed() {
+    fn live_tasks_can_be_cancelled_and_only_working_ones_complete() {
         for from in [State::Queued, State::Starting, State::Working] {
             assert!(transition(from, State::Cancelled).is_ok());
             assert_eq!(transition(from, State::Completed).is_ok(), from == State::Working);
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn state_names_round_trip() {
         for state in State::ALL {
-            assert_eq!(State::named(state.name()), Some(state));
+            assert_eq!(State::from_name(state.name()), Some(state));
         }
-        assert_eq!(State::Starting.shown(), "working");
+        assert_eq!(State::Starting.public_name(), "working");
     }
 }

@@ -7,8 +7,8 @@ pub mod mode;
 pub mod queue;
 pub mod verification;
 
-pub use end::{End, ExitStatus, FailureKind, LimitKind};
-pub use id::{IdError, Place, TaskId};
+pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+pub use id::{IdError, TaskId, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnvPolicy, Mode};
 pub use queue::{Claimant, Obstacle, WorkTree};

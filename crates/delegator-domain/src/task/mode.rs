@@ -17,7 +17,7 @@ impl Mode {
         }
     }
 
-    pub fn named(name: &str) -> Option<Mode> {
+    pub fn from_name(name: &str) -> Option<Mode> {
         [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess]
             .into_iter()
             .find(|mode| mode.name() == name)

@@ -16,7 +16,7 @@ pub struct WorkTree {
 }
 
 /// How a linked worktree is told from a directory in text; a directory begins with `/`.
-const LINKED: &str = "linked:";
+const LINKED_PREFIX: &str = "linked:";
 
 impl WorkTree {
     pub fn directory(root: PathBuf) -> WorkTree {
@@ -29,14 +29,14 @@ impl WorkTree {
 
     /// Reads back what [`WorkTree::to_text`] gave.
     pub fn from_text(text: &str) -> WorkTree {
-        match text.strip_prefix(LINKED) {
+        match text.strip_prefix(LINKED_PREFIX) {
             Some(root) => WorkTree::linked(root.into()),
             None => WorkTree::directory(text.into()),
         }
     }
 
     pub fn to_text(&self) -> String {
-        let prefix = if self.linked { LINKED } else { "" };
+        let prefix = if self.linked { LINKED_PREFIX } else { "" };
         format!("{prefix}{}", self.root.display())
     }
 
@@ -101,7 +101,7 @@ impl Claimant {
     }
 
     /// The first of those ahead that stands in the way.
-    pub fn stopped_by<'a>(&self, ahead: &'a [Claimant]) -> Option<(&'a Claimant, Obstacle)> {
+    pub fn blocked_by<'a>(&self, ahead: &'a [Claimant]) -> Option<(&'a Claimant, Obstacle)> {
         ahead.iter().find_map(|other| Some((other, self.waits_for(other)?)))
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     fn writer(root: &str) -> Claimant {
         Claimant {
-            id: TaskId::from_random(super::super::Place::Local, [7; 16]),
+            id: TaskId::from_random(super::super::TaskLocation::Local, [7; 16]),
             mode: Mode::WorkspaceWrite,
             work_trees: vec![WorkTree::from_text(root)],
             allow_parallel_writes: false,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn writers_exclude_each_other_in_one_tree_and_below_it() {
-        for (one, other, overlap) in [
+        for (left, right, overlap) in [
             ("/a", "/a", true),
             ("/a", "/a/b", true),
             ("/a/b", "/a", true),
@@ -146,8 +146,8 @@ mod tests {
             ("linked:/a/w", "linked:/a/v", false),
         ] {
             let expected = overlap.then_some(Obstacle::WorkTree);
-            assert_eq!(writer(one).waits_for(&writer(other)), expected, "{one} beside {other}");
-            assert_eq!(WorkTree::from_text(one).to_text(), one);
+            assert_eq!(writer(left).waits_for(&writer(right)), expected, "{left} beside {right}");
+            assert_eq!(WorkTree::from_text(left).to_text(), left);
         }
     }
 
@@ -167,33 +167,37 @@ mod tests {
     }
 
     #[test]
-    fn readers_and_those_who_accept_it_do_not_wait() {
+    fn readers_and_parallel_writers_do_not_wait() {
         let reader = Claimant { mode: Mode::ReadOnly, ..writer("/a") };
-        let bold = Claimant { allow_parallel_writes: true, ..writer("/a") };
+        let parallel = Claimant { allow_parallel_writes: true, ..writer("/a") };
         assert_eq!(reader.waits_for(&writer("/a")), None);
         assert_eq!(writer("/a").waits_for(&reader), None);
-        assert_eq!(bold.waits_for(&writer("/a")), None);
-        assert_eq!(writer("/a").waits_for(&bold), Some(Obstacle::WorkTree), "the cautious one still waits");
+        assert_eq!(parallel.waits_for(&writer("/a")), None);
+        assert_eq!(
+            writer("/a").waits_for(&parallel),
+            Some(Obstacle::WorkTree),
+            "the cautious one still waits"
+        );
     }
 
     #[test]
     fn a_thread_has_one_task_at_a_time() {
-        let on = |thread: &str| Claimant {
+        let on_thread = |thread: &str| Claimant {
             mode: Mode::ReadOnly,
             threads: vec![thread.to_owned()],
             ..writer("/a")
         };
-        assert_eq!(on("t").waits_for(&on("t")), Some(Obstacle::Thread));
-        assert_eq!(on("t").waits_for(&on("u")), None);
-        let bold = Claimant { allow_parallel_writes: true, ..on("t") };
-        assert_eq!(bold.waits_for(&on("t")), Some(Obstacle::Thread));
+        assert_eq!(on_thread("t").waits_for(&on_thread("t")), Some(Obstacle::Thread));
+        assert_eq!(on_thread("t").waits_for(&on_thread("u")), None);
+        let parallel = Claimant { allow_parallel_writes: true, ..on_thread("t") };
+        assert_eq!(parallel.waits_for(&on_thread("t")), Some(Obstacle::Thread));
     }
 
     #[test]
-    fn the_first_in_the_way_is_named_and_repetitions_are_covered() {
+    fn blocked_by_names_the_first_obstacle_and_repetitions_are_covered() {
         let ahead = [writer("/x"), writer("/a/b"), writer("/a")];
-        let (first, why) = writer("/a").stopped_by(&ahead).unwrap();
-        assert_eq!((first.work_trees[0].root(), why), (Path::new("/a/b"), Obstacle::WorkTree));
+        let (first, obstacle) = writer("/a").blocked_by(&ahead).unwrap();
+        assert_eq!((first.work_trees[0].root(), obstacle), (Path::new("/a/b"), Obstacle::WorkTree));
         assert!(writer("/a").is_covered_by(&writer("/a")));
         assert!(!writer("/a").is_covered_by(&writer("/b")));
         let on_thread = Claimant { threads: vec!["t".into()], ..writer("/a") };

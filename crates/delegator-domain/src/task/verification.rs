@@ -3,7 +3,7 @@
 //! The agent's word and ours are two things: a task is completed when its agent says so, and verified when the command
 //! we ran ourselves afterwards ended with 0.
 
-use super::end::{End, FailureKind};
+use super::end::{FailureKind, TaskEnd};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verification {
@@ -41,13 +41,13 @@ impl Verification {
     ];
 
     /// Why there was none, judged by how the task ended.
-    pub fn never_begun(end: &End) -> Verification {
+    pub fn not_run(end: &TaskEnd) -> Verification {
         match end {
-            End::Cancelled { .. } => Verification::Cancelled,
-            End::Timeout(_) => Verification::AgentTimedOut,
-            End::Failed { kind: FailureKind::SupervisorLost, .. } => Verification::SupervisorLost,
-            End::Failed { .. } => Verification::AgentFailed,
-            End::Completed => Verification::Unknown,
+            TaskEnd::Cancelled { .. } => Verification::Cancelled,
+            TaskEnd::Timeout(_) => Verification::AgentTimedOut,
+            TaskEnd::Failed { kind: FailureKind::SupervisorLost, .. } => Verification::SupervisorLost,
+            TaskEnd::Failed { .. } => Verification::AgentFailed,
+            TaskEnd::Completed => Verification::Unknown,
         }
     }
 
@@ -84,8 +84,8 @@ impl Verification {
         }
     }
 
-    pub fn named(name: &str) -> Option<Verification> {
-        Verification::ALL.into_iter().find(|one| one.name() == name)
+    pub fn from_name(name: &str) -> Option<Verification> {
+        Verification::ALL.into_iter().find(|verification| verification.name() == name)
     }
 
     /// Why it is not verified, where the exit code does not say it.
@@ -103,19 +103,19 @@ mod tests {
     use crate::task::LimitKind;
 
     #[test]
-    fn every_outcome_is_found_by_its_name() {
-        for one in Verification::ALL {
-            assert_eq!(Verification::named(one.name()), Some(one));
+    fn verification_names_round_trip() {
+        for verification in Verification::ALL {
+            assert_eq!(Verification::from_name(verification.name()), Some(verification));
         }
-        assert_eq!(Verification::named("sure"), None);
+        assert_eq!(Verification::from_name("sure"), None);
     }
 
     #[test]
-    fn what_never_ran_says_why() {
-        let of = |end| Verification::never_begun(&end);
-        assert_eq!(of(End::Cancelled { reason: None }).reason(), Some("cancelled"));
-        assert_eq!(of(End::Timeout(LimitKind::Idle)).reason(), Some("agent_timed_out"));
-        assert_eq!(of(End::Completed).status(), "not_run");
+    fn a_verification_that_never_ran_has_a_reason() {
+        let not_run = |end| Verification::not_run(&end);
+        assert_eq!(not_run(TaskEnd::Cancelled { reason: None }).reason(), Some("cancelled"));
+        assert_eq!(not_run(TaskEnd::Timeout(LimitKind::Idle)).reason(), Some("agent_timed_out"));
+        assert_eq!(not_run(TaskEnd::Completed).status(), "not_run");
         assert_eq!(Verification::Verified.reason(), None);
     }
 }

@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::paths::{Viewpoint, shown};
+use super::paths::{TreePaths, display_path};
 
 /// How much is listed and read.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +72,7 @@ impl Artifacts {
     }
 
     /// Adds those of the paths, which are relative to the working directory, that lie in another tree.
-    pub(super) fn add_in_tree(&mut self, view: &Viewpoint, paths: &[PathBuf]) {
+    pub(super) fn add_in_tree(&mut self, view: &TreePaths, paths: &[PathBuf]) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(top) = open(&view.top, flags, Mode::empty()) else { return };
         for path in paths.iter().filter(|path| path.starts_with("..")) {
@@ -87,55 +87,55 @@ impl Artifacts {
             self.not_listed += 1;
             return;
         }
-        let Ok((place, size)) = regular(root, path) else { return };
+        let Ok((descriptor, size)) = open_regular(root, path) else { return };
         let digest = if size > self.budget.file_bytes {
             Err(NotHashed::TooLarge)
         } else if size > self.bytes_left {
             Err(NotHashed::TooMuch)
         } else {
             self.bytes_left -= size;
-            sha256(&place, size).map_err(|_| NotHashed::Unreadable)
+            sha256(&descriptor, size).map_err(|_| NotHashed::Unreadable)
         };
         let (sha256, not_hashed) = match digest {
             Ok(digest) => (Some(digest), None),
-            Err(why) => (None, Some(why)),
+            Err(reason) => (None, Some(reason)),
         };
-        self.found.push(Artifact { path: shown(listed_as), size, sha256, not_hashed });
+        self.found.push(Artifact { path: display_path(listed_as), size, sha256, not_hashed });
     }
 }
 
 /// A place in the file system, not yet opened, that holds a regular file.
-fn regular(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
+fn open_regular(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut place = root.try_clone()?;
+    let mut descriptor = root.try_clone()?;
     for name in path.components() {
-        place = openat(place.as_fd(), name.as_os_str(), flags, Mode::empty())?;
+        descriptor = openat(descriptor.as_fd(), name.as_os_str(), flags, Mode::empty())?;
     }
-    let found = fstat(&place)?;
+    let found = fstat(&descriptor)?;
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => Ok((place, u64::try_from(found.st_size).unwrap_or(0))),
+        FileType::RegularFile => Ok((descriptor, u64::try_from(found.st_size).unwrap_or(0))),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 
 /// Of exactly that many bytes: a file that grows meanwhile is not followed.
-fn sha256(place: &OwnedFd, size: u64) -> io::Result<String> {
-    let name = format!("/proc/self/fd/{}", place.as_raw_fd());
+fn sha256(descriptor: &OwnedFd, size: u64) -> io::Result<String> {
+    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let mut file = File::from(open(name, flags, Mode::empty())?).take(size);
     let mut digest = Sha256::new();
     let mut part = vec![0; 64 << 10];
-    let mut seen = 0;
+    let mut total = 0;
     loop {
         match file.read(&mut part)? {
             0 => break,
             count => {
-                seen += count as u64;
+                total += count as u64;
                 digest.update(&part[..count]);
             }
         }
     }
-    if seen != size {
+    if total != size {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
@@ -147,7 +147,7 @@ mod tests {
 
     const SMALL: Budget = Budget { files: 9, file_bytes: 100, total_bytes: 350 };
 
-    fn told(root: &Path, paths: &[&str]) -> (Vec<(String, u64, bool)>, u64) {
+    fn collect(root: &Path, paths: &[&str]) -> (Vec<(String, u64, bool)>, u64) {
         let workdir =
             open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_regular_files_below_are_looked_at() {
+    fn only_regular_files_below_the_root_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("root");
         std::fs::create_dir_all(root.join("dir")).unwrap();
@@ -169,7 +169,7 @@ mod tests {
         std::os::unix::fs::symlink("..", root.join("way-out")).unwrap();
         // Who opened this would wait for ever for a writer.
         rustix::fs::mkfifoat(rustix::fs::CWD, root.join("fifo"), 0o600.into()).unwrap();
-        let asked = [
+        let paths = [
             "dir/file",
             "empty",
             "dir",
@@ -180,21 +180,21 @@ mod tests {
             "fifo",
             "none",
         ];
-        let (found, _) = told(&root, &asked);
+        let (found, _) = collect(&root, &paths);
         assert_eq!(found, [("dir/file".to_owned(), 4, true), ("empty".to_owned(), 0, true)]);
     }
 
     #[test]
-    fn neither_a_giant_nor_a_crowd_is_read() {
+    fn files_beyond_the_budget_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let sparse = |name: &str, size: u64| File::create(root.join(name)).unwrap().set_len(size).unwrap();
         sparse("giant", 1 << 40);
-        assert_eq!(told(root, &["giant"]).0, [("giant".to_owned(), 1 << 40, false)]);
+        assert_eq!(collect(root, &["giant"]).0, [("giant".to_owned(), 1 << 40, false)]);
         let names: Vec<String> = (0..12).map(|n| format!("f{n:02}")).collect();
         names.iter().for_each(|name| sparse(name, 100));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let (found, not_listed) = told(root, &names);
+        let (found, not_listed) = collect(root, &names);
         let hashed: Vec<bool> = found.iter().map(|(_, _, hashed)| *hashed).collect();
         assert_eq!(hashed, [true, true, true, false, false, false, false, false, false]);
         assert_eq!(not_listed, 3);
@@ -204,9 +204,10 @@ mod tests {
     fn a_file_that_changes_its_length_has_no_digest() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("f"), "text").unwrap();
-        let place = open(folder.path().join("f"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        assert!(sha256(&place, 5).is_err(), "it is shorter by now");
-        assert_eq!(sha256(&place, 4).unwrap().len(), 64);
-        assert_eq!(sha256(&place, 2).unwrap().len(), 64, "what it grew by is not followed");
+        let descriptor =
+            open(folder.path().join("f"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        assert!(sha256(&descriptor, 5).is_err(), "it is shorter by now");
+        assert_eq!(sha256(&descriptor, 4).unwrap().len(), 64);
+        assert_eq!(sha256(&descriptor, 2).unwrap().len(), 64, "what it grew by is not followed");
     }
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use delegator_git::{ChangeKind, Comparison, FileChange, LeftOut, LeftOutReason};
 
 use super::finding::{Finding, FindingKind};
-use super::paths::shown;
-use super::tree::{TreeChanges, TreeWatch};
-use super::{Files, History, Lines, MOST_LISTED, Renamed, Source};
+use super::paths::display_path;
+use super::tree::{TreeChanges, TreeObservation};
+use super::{Files, Lines, MAX_LISTED, Renamed, RepositoryChanges, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Merged {
@@ -21,7 +21,7 @@ pub(super) struct Merged {
     /// Changed files whose lines could not be counted.
     pub(super) lines_not_counted: u64,
     /// Of the repository of the working directory.
-    pub(super) history: Option<History>,
+    pub(super) history: Option<RepositoryChanges>,
     pub(super) left_out: Vec<LeftOut>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Change {
 
 impl Merged {
     /// Trees whose changes could not be determined are passed over.
-    pub(super) fn of(trees: &[TreeWatch], changes: Vec<Result<TreeChanges, String>>) -> Merged {
+    pub(super) fn of(trees: &[TreeObservation], changes: Vec<Result<TreeChanges, String>>) -> Merged {
         let tops: BTreeSet<PathBuf> = trees.iter().map(|tree| tree.view.top.clone()).collect();
         let mut merged = Merged::default();
         for (number, (tree, changes)) in trees.iter().zip(changes).enumerate() {
@@ -65,8 +65,8 @@ impl Merged {
         merged
     }
 
-    fn add(&mut self, tree: &TreeWatch, change: FileChange) {
-        let path = tree.view.of_tree(&change.path);
+    fn add(&mut self, tree: &TreeObservation, change: FileChange) {
+        let path = tree.view.from_tree(&change.path);
         match change.lines {
             Some((added, deleted)) => {
                 self.lines.added = self.lines.added.saturating_add(added);
@@ -80,27 +80,27 @@ impl Merged {
             ChangeKind::Added | ChangeKind::Renamed { .. } => &mut files.added,
             ChangeKind::Deleted => &mut files.deleted,
         };
-        if list.len() >= MOST_LISTED {
+        if list.len() >= MAX_LISTED {
             files.not_listed += 1;
         } else {
-            list.push(shown(&path));
+            list.push(display_path(&path));
             if let ChangeKind::Renamed { from } = &change.kind {
-                let from = shown(&tree.view.of_tree(from));
+                let from = display_path(&tree.view.from_tree(from));
                 files.deleted.push(from.clone());
-                files.renamed.push(Renamed { from, to: shown(&path) });
+                files.renamed.push(Renamed { from, to: display_path(&path) });
             }
         }
         self.changes.push(Change { path, kind: change.kind });
     }
 
     /// Repositories that are trees of their own are not left out.
-    fn add_left_out(&mut self, tree: &TreeWatch, compared: &Comparison, tops: &BTreeSet<PathBuf>) {
+    fn add_left_out(&mut self, tree: &TreeObservation, compared: &Comparison, tops: &BTreeSet<PathBuf>) {
         let is_a_tree = |one: &LeftOut| {
             one.reason == LeftOutReason::Repository && tops.contains(&tree.view.absolute(one.path.as_bytes()))
         };
         for one in compared.left_out.iter().chain(&compared.not_examined).filter(|one| !is_a_tree(one)) {
             let slash = if one.path.ends_with('/') { "/" } else { "" };
-            let path = shown(&tree.view.of_tree(one.path.as_bytes())) + slash;
+            let path = display_path(&tree.view.from_tree(one.path.as_bytes())) + slash;
             self.left_out.push(LeftOut { path, ..one.clone() });
         }
     }
@@ -134,9 +134,9 @@ impl Merged {
     }
 }
 
-fn history(compared: Comparison) -> History {
+fn history(compared: Comparison) -> RepositoryChanges {
     let after = compared.head_after;
-    History {
+    RepositoryChanges {
         head_before: compared.head_before.commit,
         branch_before: compared.head_before.branch,
         repository_gone: after.is_none(),

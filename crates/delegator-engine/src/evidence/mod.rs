@@ -13,11 +13,11 @@
 mod artifacts;
 mod finding;
 mod merge;
+mod observation;
 mod paths;
 mod reconcile;
 mod scan;
 mod tree;
-mod watch;
 
 use delegator_git::LeftOut;
 use delegator_registry::TaskDir;
@@ -25,13 +25,13 @@ use serde::{Deserialize, Serialize};
 
 pub use artifacts::{Artifact, NotHashed};
 pub use finding::{Branches, Finding, FindingKind};
-pub(crate) use watch::{Circumstances, Watch, look};
+pub(crate) use observation::{Observation, ObservationContext, begin_observation};
 
 /// What was seen, if anything could be, and what is to be said of it.
-pub(crate) type Sighting = (Option<Evidence>, Vec<Finding>);
+pub(crate) type EvidenceAndFindings = (Option<Evidence>, Vec<Finding>);
 
 /// Removes what a supervisor that was lost in between had put into its task's directory for comparing.
-pub(crate) fn remove_leftovers(dir: &TaskDir) {
+pub(crate) fn remove_scratch_dirs(dir: &TaskDir) {
     for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
         // Nothing else there is a directory.
         if entry.file_type().is_ok_and(|found| found.is_dir()) {
@@ -41,8 +41,8 @@ pub(crate) fn remove_leftovers(dir: &TaskDir) {
 }
 
 /// Paths that are listed; more are counted.
-const MOST_LISTED: usize = 2_000;
-const MOST_LEFT_OUT: usize = 100;
+const MAX_LISTED: usize = 2_000;
+const MAX_LEFT_OUT: usize = 100;
 
 /// How the files were looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub struct Evidence {
     /// Changed files whose lines could not be counted.
     #[serde(default)]
     pub lines_not_counted: u64,
-    pub history: Option<History>,
+    pub history: Option<RepositoryChanges>,
     /// Changed and not read, or not examined at all.
     pub left_out: Vec<LeftOut>,
     pub left_out_count: usize,
@@ -116,7 +116,7 @@ pub struct Lines {
 
 /// What became of the repository itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
+pub struct RepositoryChanges {
     pub head_before: Option<String>,
     pub head_after: Option<String>,
     pub branch_before: Option<String>,

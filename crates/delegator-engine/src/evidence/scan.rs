@@ -40,7 +40,7 @@ fn stamp(found: &Metadata) -> Stamp {
 #[derive(Debug)]
 pub(super) struct Scan {
     root: PathBuf,
-    found: File,
+    entries: File,
     is_whole: bool,
     /// Directories below the root in which a git repository begins.
     pub(super) repositories: Vec<PathBuf>,
@@ -48,7 +48,7 @@ pub(super) struct Scan {
 
 /// What became of it.
 #[derive(Debug)]
-pub(super) struct Scanned {
+pub(super) struct ScanChanges {
     pub(super) files: Vec<FileChange>,
     pub(super) is_whole: bool,
 }
@@ -69,13 +69,13 @@ impl Scan {
             stamp.iter().try_for_each(|part| found.write_all(&part.to_le_bytes()))
         })?;
         let found = found.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Scan { root: root.to_owned(), found, is_whole, repositories })
+        Ok(Scan { root: root.to_owned(), entries: found, is_whole, repositories })
     }
 
     /// Compares with what is there now; `since` is when the scan was taken, in milliseconds since 1970.
-    pub(super) fn compare(&mut self, bounds: Bounds, since: i64) -> io::Result<Scanned> {
-        self.found.rewind()?;
-        let mut before = read_back(&self.found)?;
+    pub(super) fn compare(&mut self, bounds: Bounds, since: i64) -> io::Result<ScanChanges> {
+        self.entries.rewind()?;
+        let mut before = read_back(&self.entries)?;
         let mut files = Vec::new();
         let mut counter = LineCounter::default();
         let mut note = |kind, path: &[u8]| {
@@ -107,7 +107,7 @@ impl Scan {
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Scanned { files, is_whole: is_whole && self.is_whole })
+        Ok(ScanChanges { files, is_whole: is_whole && self.is_whole })
     }
 }
 
@@ -142,7 +142,7 @@ impl LineCounter {
 }
 
 /// Whether a path lies where a scan does not look.
-pub(super) fn is_passed_over(path: &Path) -> bool {
+pub(super) fn is_in_tool_directory(path: &Path) -> bool {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let mut folders = folders.map(|folder| folder.as_os_str());
     folders.any(|folder| TOOL_DIRECTORIES.iter().any(|name| *name == folder))
@@ -276,11 +276,11 @@ mod tests {
         world.write("old", "1\n2\n", 2_000);
         let scanned = scan.compare(Bounds::default(), LONG_AGO).unwrap();
         let lines: Vec<_> = scanned.files.iter().map(|file| file.lines).collect();
-        assert_eq!(told(&scanned), ["A binary", "A empty", "M old", "A open", "A two"]);
+        assert_eq!(describe(&scanned), ["A binary", "A empty", "M old", "A open", "A two"]);
         assert_eq!(lines, [Some((0, 0)), Some((0, 0)), None, Some((2, 0)), Some((2, 0))]);
     }
 
-    fn told(scanned: &Scanned) -> Vec<String> {
+    fn describe(scanned: &ScanChanges) -> Vec<String> {
         let letter = |kind: &ChangeKind| match kind {
             ChangeKind::Added => 'A',
             ChangeKind::Modified => 'M',
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_went_and_was_written_is_seen() {
+    fn added_deleted_and_modified_files_are_found() {
         let world = World::new();
         for (path, text) in
             [("same", "1"), ("size", "1"), ("time", "1"), ("gone/x", "1"), ("node_modules/m", "1")]
@@ -308,14 +308,14 @@ mod tests {
         std::os::unix::fs::symlink("/etc", world.root().join("link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, world.root().join("fifo"), 0o600.into()).unwrap();
         let scanned = scan.compare(Bounds::default(), LONG_AGO).unwrap();
-        assert_eq!(told(&scanned), ["D gone/x", "A link", "A new/n", "M size", "M time"]);
+        assert_eq!(describe(&scanned), ["D gone/x", "A link", "A new/n", "M size", "M time"]);
         assert!(scanned.is_whole);
         let left: Vec<_> = std::fs::read_dir(world.folder.path()).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing is left of the looking");
     }
 
     #[test]
-    fn beyond_the_bounds_nothing_is_made_up() {
+    fn a_bounded_scan_reports_no_false_changes() {
         let world = World::new();
         for n in 0..6 {
             world.write(&format!("f{n}"), "1", 1_000);
@@ -323,13 +323,13 @@ mod tests {
         let mut scan = world.take(at_most(4));
         world.write("f5", "2", 2_000);
         let scanned = scan.compare(Bounds::default(), 1_500_000).unwrap();
-        assert_eq!(told(&scanned), ["M f5"], "f4 was out of sight, and nobody wrote it");
+        assert_eq!(describe(&scanned), ["M f5"], "f4 was out of sight, and nobody wrote it");
         assert!(!scanned.is_whole);
         // A file that comes pushes others out of sight: they are not gone.
         let mut scan = world.take(at_most(6));
         world.write("a", "new", 1_000);
         let scanned = scan.compare(at_most(6), NEVER).unwrap();
-        assert_eq!(told(&scanned), ["A a"]);
+        assert_eq!(describe(&scanned), ["A a"]);
         assert!(!scanned.is_whole);
     }
 
@@ -343,8 +343,8 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_tools_are_known_by_their_names() {
-        assert!(is_passed_over(Path::new("a/node_modules/b")));
-        assert!(!is_passed_over(Path::new("node_modules")), "a file of that name is a file");
+    fn tool_directories_are_recognized_by_name() {
+        assert!(is_in_tool_directory(Path::new("a/node_modules/b")));
+        assert!(!is_in_tool_directory(Path::new("node_modules")), "a file of that name is a file");
     }
 }

@@ -9,16 +9,16 @@ use delegator_git::{Baseline, Comparison, FileChange, Limits};
 
 use super::Source;
 use super::finding::{Branches, Finding, FindingKind};
-use super::paths::{Viewpoint, shown};
-use super::scan::{Bounds, Scan, is_passed_over};
+use super::paths::{TreePaths, display_path};
+use super::scan::{Bounds, Scan, is_in_tool_directory};
 use crate::restore_point::first_line;
 
 /// How long the end of a task may wait for one tree.
-const MAY_TAKE: Duration = Duration::from_secs(10);
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(super) struct TreeWatch {
-    pub(super) view: Viewpoint,
+pub(super) struct TreeObservation {
+    pub(super) view: TreePaths,
     before: Before,
     /// Why git could not examine the tree.
     problem: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct TreeChanges {
     pub(super) compared: Option<Comparison>,
 }
 
-impl TreeWatch {
+impl TreeObservation {
     /// Records the state of the tree `directory` lies in. `take_baseline` is called in a git work tree; `scratch` is a
     /// directory for temporary files.
     pub(super) fn take(
@@ -51,7 +51,7 @@ impl TreeWatch {
         workdir: &Path,
         scratch: &Path,
         take_baseline: impl FnOnce() -> Result<Option<Baseline>, String>,
-    ) -> TreeWatch {
+    ) -> TreeObservation {
         let has_git = directory.ancestors().any(is_top_level);
         let (baseline, problem) = match if has_git { take_baseline() } else { Ok(None) } {
             Ok(baseline) => (baseline, None),
@@ -67,7 +67,7 @@ impl TreeWatch {
                 (scan.map_or(Before::Unknown, Before::Scan), directory.to_owned())
             }
         };
-        TreeWatch { view: Viewpoint { workdir: workdir.to_owned(), top }, before, problem, has_git }
+        TreeObservation { view: TreePaths { workdir: workdir.to_owned(), top }, before, problem, has_git }
     }
 
     /// Repositories inside the tree, which are trees of their own.
@@ -94,7 +94,7 @@ impl TreeWatch {
     pub(super) fn compare(&mut self, since_ms: i64) -> Result<TreeChanges, String> {
         match &mut self.before {
             Before::Git(baseline) => {
-                baseline.allow(MAY_TAKE);
+                baseline.set_time_limit(COMPARE_TIMEOUT);
                 let compared = baseline.compare(Limits::default(), since_ms.div_euclid(1000));
                 let mut compared = compared.map_err(|error| first_line(&error.to_string()))?;
                 let mut files = std::mem::take(&mut compared.files);
@@ -115,9 +115,9 @@ impl TreeWatch {
     /// A path that an agent claims to have changed, relative to the working directory, and whether changes there are
     /// examined. `None` if it lies outside of this tree.
     pub(super) fn locate(&self, claimed: &str) -> Option<(PathBuf, bool)> {
-        let path = self.view.of_claim(claimed)?;
+        let path = self.view.from_claim(claimed)?;
         let is_gits_own = path.components().any(|part| part.as_os_str() == ".git");
-        let is_examined = !is_gits_own && (self.baseline().is_some() || !is_passed_over(&path));
+        let is_examined = !is_gits_own && (self.baseline().is_some() || !is_in_tool_directory(&path));
         Some((path, is_examined))
     }
 
@@ -134,7 +134,7 @@ impl TreeWatch {
 
     /// What there is to say about the tree itself.
     pub(super) fn findings(&self, changes: &Result<TreeChanges, String>) -> Vec<Finding> {
-        let top = shown(&self.view.top);
+        let top = display_path(&self.view.top);
         let mut findings = Vec::new();
         if let Some(problem) = &self.problem {
             let message = "git could not report what the task changed";

@@ -9,28 +9,28 @@
 #![expect(clippy::disallowed_methods, reason = "developers choose which plans, and how many")]
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
-mod acts;
-mod chance;
-mod law;
-mod stage;
+mod actions;
+mod invariants;
+mod rng;
+mod simulator;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use delegator_registry::{OpenOptions, Registry, StateDir};
 
-use self::acts::Act;
-use self::law::Law;
-use self::stage::Stage;
-pub(crate) use self::stage::on_stage;
+use self::actions::Action;
+use self::invariants::Invariants;
+use self::simulator::Simulator;
+pub(crate) use self::simulator::in_simulation;
 use crate::Engine;
 
 /// More than any plan that gets somewhere.
-const STEPS_AT_MOST: usize = 6_000;
-const ROUNDS_AT_MOST: usize = 60;
+const MAX_STEPS: usize = 6_000;
+const MAX_PASSES: usize = 60;
 
 /// What one plan was, and what it came to.
-struct Played {
+struct PlanResult {
     verdict: Result<(), String>,
     trace: Vec<String>,
     steps: usize,
@@ -38,23 +38,23 @@ struct Played {
 }
 
 struct Plan {
-    stage: Arc<Stage>,
+    simulator: Arc<Simulator>,
     engine: Engine,
     observer: Registry,
-    law: Law,
+    invariants: Invariants,
     trees: Vec<PathBuf>,
-    acts_left: usize,
+    actions_left: usize,
     steps: usize,
 }
 
 impl Plan {
-    fn new(seed: u64, acts: usize, root: &Path) -> Plan {
-        let stage = Stage::new(seed);
+    fn new(seed: u64, actions: usize, root: &Path) -> Plan {
+        let simulator = Simulator::new(seed);
         let trees: Vec<PathBuf> =
             ["a", "a/below", "b"].iter().map(|name| root.join("trees").join(name)).collect();
         trees.iter().for_each(|tree| std::fs::create_dir_all(tree).unwrap());
-        let max_concurrent = 1 + usize::try_from(stage.scene().chance.below(3)).unwrap();
-        let retention_ms = stage.scene().chance.one_in(3).then_some(2_000);
+        let max_concurrent = 1 + usize::try_from(simulator.state().rng.below(3)).unwrap();
+        let retention_ms = simulator.state().rng.one_in(3).then_some(2_000);
         let state_dir = root.join("state");
         let engine = Engine {
             state_dir,
@@ -62,131 +62,140 @@ impl Plan {
             retention_ms,
             restore_point_retention_ms: None,
             program: "/nowhere".into(),
-            shelf: crate::Shelf::keeping(),
+            connections: crate::ConnectionPool::enabled(),
         };
         let dir = StateDir::open(&engine.state_dir, &OpenOptions::default()).unwrap();
         let observer = Registry::open(&dir).unwrap();
-        Plan { stage, engine, observer, law: Law::default(), trees, acts_left: acts, steps: 0 }
+        Plan {
+            simulator,
+            engine,
+            observer,
+            invariants: Invariants::default(),
+            trees,
+            actions_left: actions,
+            steps: 0,
+        }
     }
 
-    fn play(&mut self) -> Result<(), String> {
-        self.crowd()?;
+    fn run(&mut self) -> Result<(), String> {
+        self.run_actors()?;
         self.drain()?;
         self.tidy_up()
     }
 
     /// Callers come, everybody moves, and some are killed.
-    fn crowd(&mut self) -> Result<(), String> {
+    fn run_actors(&mut self) -> Result<(), String> {
         loop {
-            let next = self.stage.next();
-            if self.acts_left == 0 && next.is_none() {
+            let next = self.simulator.next();
+            if self.actions_left == 0 && next.is_none() {
                 return Ok(());
             }
-            let (comes, dies, reboots) = {
-                let chance = &mut self.stage.scene().chance;
+            let (starts, dies, reboots) = {
+                let chance = &mut self.simulator.state().rng;
                 (chance.one_in(8), chance.one_in(60), chance.one_in(400))
             };
-            if self.acts_left > 0 && (comes || next.is_none()) {
-                self.acts_left -= 1;
-                self.let_somebody_come();
+            if self.actions_left > 0 && (starts || next.is_none()) {
+                self.actions_left -= 1;
+                self.start_random_action();
             } else if reboots {
-                self.stage.reboot();
+                self.simulator.reboot();
             } else if let Some(actor) = next {
-                if dies { self.stage.kill(actor) } else { self.stage.step(actor) }
+                if dies { self.simulator.kill(actor) } else { self.simulator.step(actor) }
             }
-            self.judge()?;
+            self.check_step()?;
         }
     }
 
-    fn let_somebody_come(&self) {
-        let tasks = self.law.ids();
-        let act = {
-            let mut scene = self.stage.scene();
+    fn start_random_action(&self) {
+        let tasks = self.invariants.ids();
+        let action = {
+            let mut scene = self.simulator.state();
             let threads = scene.announced.clone();
-            Act::any(&mut scene.chance, &self.trees, &tasks, &threads)
+            Action::random(&mut scene.rng, &self.trees, &tasks, &threads)
         };
-        self.enter(act);
+        self.start_action(action);
     }
 
-    fn enter(&self, act: Act) {
-        let (engine, name) = (self.engine.clone(), act.name());
-        self.stage.scene().trace.push(format!("{name} comes"));
-        self.stage.enter(name, move |stage| act.play(&engine, stage));
+    fn start_action(&self, action: Action) {
+        let (engine, name) = (self.engine.clone(), action.name());
+        self.simulator.state().trace.push(format!("{name} comes"));
+        self.simulator.spawn(name, move |stage| action.run(&engine, stage));
     }
 
-    fn judge(&mut self) -> Result<(), String> {
+    fn check_step(&mut self) -> Result<(), String> {
         self.steps += 1;
-        let scene = self.stage.scene();
+        let scene = self.simulator.state();
         if let Some(problem) = scene.problems.first() {
             return Err(problem.clone());
         }
-        if self.steps > STEPS_AT_MOST {
+        if self.steps > MAX_STEPS {
             return Err("it does not come to an end".to_owned());
         }
-        self.law.observe(&self.observer, &scene, self.engine.max_concurrent)
+        self.invariants.observe(&self.observer, &scene, self.engine.max_concurrent)
     }
 
     /// Nobody is killed any more; somebody makes the rounds until every task has ended.
     fn drain(&mut self) -> Result<(), String> {
-        self.enter(Act::Hold(false));
-        for _ in 0..ROUNDS_AT_MOST {
-            while let Some(actor) = self.stage.next() {
-                self.stage.step(actor);
-                self.judge()?;
+        self.start_action(Action::PauseQueue(false));
+        for _ in 0..MAX_PASSES {
+            while let Some(actor) = self.simulator.next() {
+                self.simulator.step(actor);
+                self.check_step()?;
             }
-            if self.law.all_ended() {
+            if self.invariants.all_ended() {
                 return Ok(());
             }
-            self.stage.pass_time(5_000);
-            self.enter(Act::Rescue);
+            self.simulator.pass_time(5_000);
+            self.start_action(Action::Rescue);
         }
         Err("some tasks never ended".to_owned())
     }
 
     /// Nothing is left of what has ended once it is cleaned away, and the registry is in order.
     fn tidy_up(&mut self) -> Result<(), String> {
-        let say = |error: delegator_registry::RegistryError| error.to_string();
-        if !self.stage.scene().agents.is_empty() {
+        let to_text = |error: delegator_registry::RegistryError| error.to_string();
+        if !self.simulator.state().agents.is_empty() {
             return Err("an agent lives and no task does".to_owned());
         }
-        self.observer.check().map_err(say)?;
-        self.observer.forget(&self.law.ids()).map_err(say)?;
-        self.observer.finish_forgetting().map_err(say)?;
+        self.observer.check().map_err(to_text)?;
+        self.observer.prune(&self.invariants.ids()).map_err(to_text)?;
+        self.observer.finish_pruning().map_err(to_text)?;
         // A killed submit is known to be dead at once: what it left needs no time to pass.
-        self.observer.remove_dead_submits().map_err(say)?;
-        let left = self.observer.orphans(0).map_err(say)?;
-        self.observer.remove_orphans(&left).map_err(say)?;
+        self.observer.remove_dead_submits().map_err(to_text)?;
+        let left = self.observer.orphans(0).map_err(to_text)?;
+        self.observer.remove_orphans(&left).map_err(to_text)?;
         let tasks = self.engine.state_dir.join("tasks");
         let left: Vec<_> = std::fs::read_dir(tasks).unwrap().flatten().map(|entry| entry.path()).collect();
         if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
     }
 }
 
-fn play(seed: u64, acts: usize) -> Played {
+fn run_plan(seed: u64, actions: usize) -> PlanResult {
     // In memory where that can be had: the plans are about order, not about the disk.
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     let root = tempfile::tempdir_in(&place).or_else(|_| tempfile::tempdir()).unwrap();
-    let mut plan = Plan::new(seed, acts, root.path());
-    let verdict = plan.play();
-    plan.stage.close();
-    let trace = std::mem::take(&mut plan.stage.scene().trace);
-    Played { verdict, trace, steps: plan.steps, tasks: plan.law.ids().len() }
+    let mut plan = Plan::new(seed, actions, root.path());
+    let verdict = plan.run();
+    plan.simulator.close();
+    let trace = std::mem::take(&mut plan.simulator.state().trace);
+    PlanResult { verdict, trace, steps: plan.steps, tasks: plan.invariants.ids().len() }
 }
 
 /// Each seed has its own number of callers, so that short plans and long ones are played.
-fn acts_of(seed: u64) -> usize {
+fn action_count(seed: u64) -> usize {
     4 + usize::try_from(seed % 23).unwrap()
 }
 
 /// Plays one seed; tells a failure with the fewest callers that still show it.
-fn check(seed: u64) -> Played {
-    let played = play(seed, acts_of(seed));
-    if played.verdict.is_ok() {
-        return played;
+fn run_seed(seed: u64) -> PlanResult {
+    let result = run_plan(seed, action_count(seed));
+    if result.verdict.is_ok() {
+        return result;
     }
-    let fewer = (1..acts_of(seed)).map(|acts| play(seed, acts)).find(|played| played.verdict.is_err());
-    let Played { verdict, trace, .. } = fewer.unwrap_or(played);
+    let fewer =
+        (1..action_count(seed)).map(|acts| run_plan(seed, acts)).find(|played| played.verdict.is_err());
+    let PlanResult { verdict, trace, .. } = fewer.unwrap_or(result);
     panic!("MODEL_SEED={seed}: {}\n{}", verdict.unwrap_err(), trace.join("\n"));
 }
 
@@ -195,21 +204,21 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn whatever_is_killed_whenever_the_law_holds() {
+fn the_invariants_hold_whichever_actor_is_killed() {
     if let Some(seed) = number("MODEL_SEED") {
-        let played = check(seed);
+        let played = run_seed(seed);
         eprintln!("{}\nseed {seed}: {} steps, {} tasks", played.trace.join("\n"), played.steps, played.tasks);
         return;
     }
     let plans = number("MODEL_PLANS").unwrap_or(200);
     // A plan is one thing after another; two plans have nothing to do with each other.
-    let play_each = |first: u64| {
-        let played = (first..plans).step_by(2).map(check);
+    let run_each = |first: u64| {
+        let played = (first..plans).step_by(2).map(run_seed);
         played.fold((0, 0), |(steps, tasks), played| (steps + played.steps, tasks + played.tasks))
     };
     let (even, odd) = std::thread::scope(|scope| {
-        let odd = scope.spawn(|| play_each(1));
-        (play_each(0), odd.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)))
+        let odd = scope.spawn(|| run_each(1));
+        (run_each(0), odd.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)))
     });
     let (steps, tasks) = (even.0 + odd.0, even.1 + odd.1);
     eprintln!("{plans} plans, {steps} steps, {tasks} tasks at their ends, 0 laws broken");
@@ -217,9 +226,9 @@ fn whatever_is_killed_whenever_the_law_holds() {
 }
 
 #[test]
-fn a_seed_is_played_the_same_way_every_time() {
+fn a_seed_always_gives_the_same_run() {
     for seed in [3, 17, 20] {
-        let (one, other) = (play(seed, acts_of(seed)), play(seed, acts_of(seed)));
+        let (one, other) = (run_plan(seed, action_count(seed)), run_plan(seed, action_count(seed)));
         assert!(one.steps > 20, "seed {seed} has no story");
         assert_eq!(one.trace, other.trace, "seed {seed}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use delegator_git::{Baseline, ChangeKind, Comparison, Head, LeftOutReason, Limits, keep_restore_point};
+use delegator_git::{Baseline, ChangeKind, Comparison, Head, LeftOutReason, Limits, create_restore_point};
 
 use crate::world::{REFERENCE, World};
 
@@ -11,17 +11,17 @@ use crate::world::{REFERENCE, World};
 pub(crate) const ALWAYS: i64 = 0;
 
 pub(crate) fn baseline(world: &World) -> Baseline {
-    Baseline::take(&world.runner(), &world.tree, &world.place(), Limits::default()).unwrap().unwrap()
+    Baseline::take(&world.runner(), &world.tree, &world.temp_dir(), Limits::default()).unwrap().unwrap()
 }
 
-pub(crate) fn compared(baseline: &Baseline) -> Comparison {
+pub(crate) fn compare(baseline: &Baseline) -> Comparison {
     baseline.compare(Limits::default(), ALWAYS).unwrap()
 }
 
 /// `A path`, `M path`, `D path`, `R from > to`, with lines.
-pub(crate) fn told(comparison: &Comparison) -> BTreeSet<String> {
+pub(crate) fn describe(comparison: &Comparison) -> BTreeSet<String> {
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-    let one = |file: &delegator_git::FileChange| {
+    let describe_file = |file: &delegator_git::FileChange| {
         let lines = file.lines.map(|(added, deleted)| format!(" +{added} -{deleted}")).unwrap_or_default();
         let path = name(&file.path);
         match &file.kind {
@@ -31,7 +31,7 @@ pub(crate) fn told(comparison: &Comparison) -> BTreeSet<String> {
             ChangeKind::Renamed { from } => format!("R {} > {path}{lines}", name(from)),
         }
     };
-    comparison.files.iter().map(one).collect()
+    comparison.files.iter().map(describe_file).collect()
 }
 
 pub(crate) fn set<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
@@ -39,7 +39,7 @@ pub(crate) fn set<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
 }
 
 #[test]
-fn only_what_was_done_since_is_told() {
+fn only_changes_since_the_baseline_are_reported() {
     let world = World::new();
     world.write("b", "dirty before\n");
     world.write("untracked", "before\n");
@@ -48,8 +48,8 @@ fn only_what_was_done_since_is_told() {
     world.remove("gone before");
     let (index, status) = (world.index(), world.status());
     let objects = world.git(&["count-objects", "-v"]);
-    let nothing = baseline(&world);
-    assert_eq!(told(&compared(&nothing)), set([]));
+    let unchanged = baseline(&world);
+    assert_eq!(describe(&compare(&unchanged)), set([]));
     let before = baseline(&world);
     assert_eq!((world.index(), world.status()), (index, status));
     world.write("a", "a1\na2\n");
@@ -57,30 +57,31 @@ fn only_what_was_done_since_is_told() {
     world.write("new", "1\n2\n");
     world.write("x.o", "ignored");
     world.write("build/y", "ignored");
-    let comparison = compared(&before);
-    assert_eq!(told(&comparison), set(["M a +1 -0", "M untracked +1 -1", "A new +2 -0"]));
+    let comparison = compare(&before);
+    assert_eq!(describe(&comparison), set(["M a +1 -0", "M untracked +1 -1", "A new +2 -0"]));
     assert!(!comparison.index_changed && comparison.names_only.is_none());
     assert_eq!(world.git(&["count-objects", "-v"]), objects, "nothing is added to the repository");
-    drop((nothing, before));
-    assert_eq!(std::fs::read_dir(world.place()).unwrap().count(), 0, "nothing is left of the work");
+    drop((unchanged, before));
+    assert_eq!(std::fs::read_dir(world.temp_dir()).unwrap().count(), 0, "nothing is left of the work");
 }
 
 #[test]
-fn a_restore_point_is_a_baseline_too() {
+fn a_restore_point_also_serves_as_baseline() {
     let world = World::new();
     world.write("a", "dirty\n");
-    let kept = keep_restore_point(&world.runner(), &world.tree, &world.place(), REFERENCE, Limits::default());
-    let mut before = kept.unwrap().unwrap().baseline.unwrap();
-    before.allow(Duration::from_secs(60));
+    let created =
+        create_restore_point(&world.runner(), &world.tree, &world.temp_dir(), REFERENCE, Limits::default());
+    let mut before = created.unwrap().unwrap().baseline.unwrap();
+    before.set_time_limit(Duration::from_secs(60));
     let objects = world.git(&["count-objects", "-v"]);
     world.write("a", "dirtier\n");
     world.write("new", "n\n");
-    assert_eq!(told(&compared(&before)), set(["M a +1 -1", "A new +1 -0"]));
+    assert_eq!(describe(&compare(&before)), set(["M a +1 -1", "A new +1 -0"]));
     assert_eq!(world.git(&["count-objects", "-v"]), objects);
 }
 
 #[test]
-fn what_was_committed_staged_or_hidden_in_the_index_is_a_change_all_the_same() {
+fn committed_staged_and_hidden_changes_are_reported() {
     let world = World::new();
     let before = baseline(&world);
     world.write("a", "committed\n");
@@ -89,15 +90,15 @@ fn what_was_committed_staged_or_hidden_in_the_index_is_a_change_all_the_same() {
     world.write("b", "hidden\n");
     world.git(&["update-index", "--assume-unchanged", "b"]);
     assert_eq!(world.status(), "");
-    let comparison = compared(&before);
-    assert_eq!(told(&comparison), set(["M a +1 -1", "M b +1 -1"]));
+    let comparison = compare(&before);
+    assert_eq!(describe(&comparison), set(["M a +1 -1", "M b +1 -1"]));
     assert!(comparison.index_changed);
     assert_eq!(comparison.commits.count, 1);
     assert_eq!(comparison.commits.subjects, ["by the agent"]);
 }
 
 #[test]
-fn renames_modes_links_and_binaries() {
+fn renames_modes_links_and_binaries_are_reported() {
     let world = World::new();
     world.write("long", "1\n2\n3\n4\n5\n6\n7\n8\n");
     world.git(&["add", "."]);
@@ -112,13 +113,13 @@ fn renames_modes_links_and_binaries() {
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(world.tree.join("b"), executable).unwrap();
     assert_eq!(
-        told(&compared(&before)),
+        describe(&compare(&before)),
         set(["R long > dir/longer +1 -0", "M a +1 -1", "A picture +0 -0", "M b +0 -0"])
     );
 }
 
 #[test]
-fn files_become_folders_and_names_are_any_bytes() {
+fn a_file_replaced_by_a_directory_and_non_utf8_names_are_reported() {
     use std::os::unix::ffi::OsStrExt;
     let world = World::new();
     let before = baseline(&world);
@@ -126,15 +127,15 @@ fn files_become_folders_and_names_are_any_bytes() {
     world.write("a/inside", "x\n");
     world.write(":odd\tname\n", "x\n");
     std::fs::write(world.tree.join(std::ffi::OsStr::from_bytes(b"caf\xe9")), "x\n").unwrap();
-    let comparison = compared(&before);
+    let comparison = compare(&before);
     assert!(comparison.files.iter().any(|file| file.path == b"caf\xe9"), "{comparison:?}");
-    let told = told(&comparison);
-    assert!(told.contains("A :odd\tname\n +1 -0") && told.contains("D a +0 -1"), "{told:?}");
-    assert!(told.contains("A a/inside +1 -0"), "{told:?}");
+    let changes = describe(&comparison);
+    assert!(changes.contains("A :odd\tname\n +1 -0") && changes.contains("D a +0 -1"), "{changes:?}");
+    assert!(changes.contains("A a/inside +1 -0"), "{changes:?}");
 }
 
 #[test]
-fn what_is_large_or_odd_is_named_without_being_read() {
+fn large_and_special_files_are_named_but_not_read() {
     let world = World::new();
     let large = |name: &str, size: u64| {
         let file = std::fs::File::options().create(true).append(true).open(world.tree.join(name)).unwrap();
@@ -144,7 +145,7 @@ fn what_is_large_or_odd_is_named_without_being_read() {
         large(name, 30 << 30);
     }
     std::fs::create_dir(world.tree.join("nested")).unwrap();
-    world.in_tree(&["init", "--quiet"], &world.tree.join("nested"));
+    world.run_git_in(&["init", "--quiet"], &world.tree.join("nested"));
     let before = baseline(&world);
     large("grows", 40 << 30);
     large("comes", 30 << 30);
@@ -154,18 +155,18 @@ fn what_is_large_or_odd_is_named_without_being_read() {
     world.remove("a");
     rustix::fs::mkfifoat(rustix::fs::CWD, world.tree.join("a"), 0o600.into()).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, world.tree.join("fifo"), 0o600.into()).unwrap();
-    let comparison = compared(&before);
-    assert_eq!(told(&comparison), set(["M a", "M grows", "A comes", "D goes", "M shrinks"]));
-    let left: BTreeSet<_> = comparison
+    let comparison = compare(&before);
+    assert_eq!(describe(&comparison), set(["M a", "M grows", "A comes", "D goes", "M shrinks"]));
+    let left_out: BTreeSet<_> = comparison
         .left_out
         .iter()
-        .map(|one| (one.path.as_str(), one.reason == LeftOutReason::TooLarge))
+        .map(|entry| (entry.path.as_str(), entry.reason == LeftOutReason::TooLarge))
         .collect();
-    assert_eq!(left, [("a", false), ("comes", true), ("grows", true)].into());
+    assert_eq!(left_out, [("a", false), ("comes", true), ("grows", true)].into());
 }
 
 #[test]
-fn too_much_is_left_out_and_still_named() {
+fn files_beyond_the_total_limit_are_named_but_not_read() {
     let world = World::new();
     let before = baseline(&world);
     for n in 0..4 {
@@ -173,12 +174,12 @@ fn too_much_is_left_out_and_still_named() {
     }
     let limits = Limits { total_bytes: 250, ..Limits::default() };
     let comparison = before.compare(limits, ALWAYS).unwrap();
-    assert_eq!(told(&comparison), set(["A f0 +1 -0", "A f1 +1 -0", "A f2", "A f3"]));
+    assert_eq!(describe(&comparison), set(["A f0 +1 -0", "A f1 +1 -0", "A f2", "A f3"]));
     assert_eq!(comparison.left_out.len(), 2);
 }
 
 #[test]
-fn head_branch_and_commits() {
+fn moved_head_branch_and_commits_are_reported() {
     let world = World::new();
     let first = world.git(&["rev-parse", "HEAD"]).trim().to_owned();
     let before = baseline(&world);
@@ -186,27 +187,27 @@ fn head_branch_and_commits() {
     for n in 0..25 {
         world.commit(&format!("commit {n}"));
     }
-    let comparison = compared(&before);
+    let comparison = compare(&before);
     let branch = |head: &Head| head.branch.clone().unwrap();
     assert_eq!(comparison.head_before.commit.as_ref(), Some(&first));
     assert_eq!(branch(&comparison.head_before), "refs/heads/main");
     assert_eq!(branch(comparison.head_after.as_ref().unwrap()), "refs/heads/other");
     assert_eq!((comparison.commits.count, comparison.commits.subjects.len()), (25, 20));
     assert_eq!(comparison.commits.subjects[0], "commit 24");
-    assert_eq!(told(&comparison), set([]));
+    assert_eq!(describe(&comparison), set([]));
     let later = before.compare(Limits::default(), i64::from(i32::MAX)).unwrap();
     assert_eq!(later.commits.count, 0, "what is older was only checked out");
 }
 
 #[test]
-fn unborn_detached_conflicted_and_linked() {
+fn unborn_detached_conflicted_and_linked_work_trees_are_compared() {
     let unborn = World::unborn();
     let before = baseline(&unborn);
     unborn.write("first", "x\n");
     unborn.git(&["add", "."]);
     unborn.commit("first");
-    let comparison = compared(&before);
-    assert_eq!((told(&comparison), comparison.commits.count), (set(["A first +1 -0"]), 1));
+    let comparison = compare(&before);
+    assert_eq!((describe(&comparison), comparison.commits.count), (set(["A first +1 -0"]), 1));
 
     let world = World::new();
     world.git(&["switch", "--quiet", "--detach"]);
@@ -216,26 +217,26 @@ fn unborn_detached_conflicted_and_linked() {
     world.git(&["switch", "--quiet", "--detach", "main"]);
     world.write("a", "here\n");
     world.git(&["commit", "--quiet", "-am", "here"]);
-    assert!(!world.in_tree(&["merge", "side"], &world.tree).0, "a conflict is wanted");
+    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "a conflict is wanted");
     let conflicted = baseline(&world);
-    assert_eq!(told(&compared(&conflicted)), set([]));
+    assert_eq!(describe(&compare(&conflicted)), set([]));
     let conflicted = baseline(&world);
     world.write("a", "solved\n");
     world.git(&["add", "a"]);
-    let comparison = compared(&conflicted);
-    assert!(told(&comparison).iter().all(|line| line.starts_with("M a ")), "{comparison:?}");
+    let comparison = compare(&conflicted);
+    assert!(describe(&comparison).iter().all(|line| line.starts_with("M a ")), "{comparison:?}");
     assert!(comparison.index_changed && comparison.head_after.unwrap().branch.is_none());
 
     world.git(&["worktree", "add", "--quiet", "--force", "../linked", "side"]);
     let linked = world.root.path().canonicalize().unwrap().join("linked");
     let before =
-        Baseline::take(&world.runner(), &linked, &world.place(), Limits::default()).unwrap().unwrap();
+        Baseline::take(&world.runner(), &linked, &world.temp_dir(), Limits::default()).unwrap().unwrap();
     std::fs::write(linked.join("b"), "linked\n").unwrap();
-    assert_eq!(told(&compared(&before)), set(["M b +1 -1"]));
+    assert_eq!(describe(&compare(&before)), set(["M b +1 -1"]));
 }
 
 #[test]
-fn a_sparse_checkout_and_a_submodule_are_left_alone() {
+fn files_outside_a_sparse_checkout_and_in_submodules_are_skipped() {
     let world = World::new();
     world.write("in/x", "x\n");
     world.write("out/y", "y\n");
@@ -243,19 +244,19 @@ fn a_sparse_checkout_and_a_submodule_are_left_alone() {
     world.commit("folders");
     let library = world.root.path().join("library");
     std::fs::create_dir(&library).unwrap();
-    world.in_tree(&["init", "--quiet"], &library);
-    world.in_tree(&["commit", "--quiet", "--allow-empty", "-m", "library"], &library);
+    world.run_git_in(&["init", "--quiet"], &library);
+    world.run_git_in(&["commit", "--quiet", "--allow-empty", "-m", "library"], &library);
     world.git(&["submodule", "--quiet", "add", library.to_str().unwrap(), "in/sub"]);
     world.commit("submodule");
     world.git(&["sparse-checkout", "set", "in"]);
     let before = baseline(&world);
     world.write("in/x", "changed\n");
     world.write("in/sub/file", "not ours to look at\n");
-    assert_eq!(told(&compared(&before)), set(["M in/x +1 -1"]));
+    assert_eq!(describe(&compare(&before)), set(["M in/x +1 -1"]));
 }
 
 #[test]
-fn without_its_repository_names_remain() {
+fn without_the_repository_only_names_are_reported() {
     let world = World::new();
     world.write("dirty", "before\n");
     let before = baseline(&world);
@@ -263,23 +264,23 @@ fn without_its_repository_names_remain() {
     world.write("a", "changed\n");
     world.write("new", "new\n");
     world.remove("b");
-    let comparison = compared(&before);
-    assert_eq!(told(&comparison), set(["M a", "A new", "D b"]));
+    let comparison = compare(&before);
+    assert_eq!(describe(&comparison), set(["M a", "A new", "D b"]));
     assert!(comparison.names_only.is_some() && comparison.head_after.is_none());
 }
 
 #[test]
-fn ignored_paths_are_known_by_the_rules_of_now() {
+fn ignored_paths_follow_the_current_ignore_rules() {
     let world = World::new();
     let before = baseline(&world);
     world.write(".gitignore", "*.tmp\n");
-    let asked: [&[u8]; 3] = [b"x.tmp", b"x.o", b":(top)a.tmp"];
-    let ignored = before.ignored(&asked).unwrap();
+    let paths: [&[u8]; 3] = [b"x.tmp", b"x.o", b":(top)a.tmp"];
+    let ignored = before.ignored(&paths).unwrap();
     assert_eq!(ignored, [b"x.tmp".to_vec(), b":(top)a.tmp".to_vec()].into());
 }
 
 #[test]
-fn a_crowd_is_named_and_not_read() {
+fn more_than_ten_thousand_files_are_named_but_not_read() {
     let world = World::new();
     let before = baseline(&world);
     std::fs::create_dir(world.tree.join("crowd")).unwrap();
@@ -287,7 +288,7 @@ fn a_crowd_is_named_and_not_read() {
         std::fs::write(world.tree.join(format!("crowd/{n}")), "").unwrap();
     }
     world.write("a", "changed\n");
-    let comparison = compared(&before);
+    let comparison = compare(&before);
     assert_eq!(comparison.files.len(), 10_002);
     assert!(comparison.names_only.is_some() && comparison.left_out.is_empty());
 }

@@ -138,19 +138,19 @@ fn copied() -> World {
     for folder in ["home", "place", "tree"] {
         fs::create_dir(path.join(folder)).unwrap();
     }
-    copy(&template().tree, &path.join("tree"));
+    copy_dir(&template().tree, &path.join("tree"));
     World { root, tree: path.join("tree") }
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_dir(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        let place = to.join(entry.file_name());
+        let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            fs::create_dir(&place).unwrap();
-            copy(&entry.path(), &place);
+            fs::create_dir(&target).unwrap();
+            copy_dir(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), place).unwrap();
+            fs::copy(entry.path(), target).unwrap();
         }
     }
 }
@@ -160,7 +160,7 @@ fn take(world: &World, step: &Step) {
     let at = |path: &[u8]| world.tree.join(OsStr::from_bytes(path));
     match step {
         Step::Write(path, text) => {
-            make_room(world, path);
+            clear_path(world, path);
             let _ = fs::write(at(path), format!("text {text}\n"));
         }
         Step::Intend(path, text) => {
@@ -168,7 +168,7 @@ fn take(world: &World, step: &Step) {
             take(world, &Step::GitPath(&["add", "--intent-to-add", "--force", "--"], path));
         }
         Step::Link(path, target) => {
-            make_room(world, path);
+            clear_path(world, path);
             let _ = symlink(OsStr::from_bytes(target), at(path));
         }
         Step::Remove(path) => remove(&at(path)),
@@ -182,7 +182,7 @@ fn take(world: &World, step: &Step) {
         }
         Step::Mode(..) | Step::DirectoryMode(..) => {}
         Step::MakeDirectory(path) => {
-            make_room(world, path);
+            clear_path(world, path);
             let _ = fs::create_dir_all(at(path));
         }
         Step::RemoveDirectory(path) => {
@@ -192,25 +192,25 @@ fn take(world: &World, step: &Step) {
             let args = args.iter().map(OsStr::new).chain([OsStr::from_bytes(path)]);
             world.try_git(args);
         }
-        Step::Git(args) => drop(world.in_tree(args, &world.tree)),
+        Step::Git(args) => drop(world.run_git_in(args, &world.tree)),
     }
 }
 
-fn make_room(world: &World, path: &[u8]) {
-    let place = world.tree.join(OsStr::from_bytes(path));
-    for above in place.ancestors().skip(1).take_while(|above| *above != world.tree) {
+fn clear_path(world: &World, path: &[u8]) {
+    let target = world.tree.join(OsStr::from_bytes(path));
+    for above in target.ancestors().skip(1).take_while(|above| *above != world.tree) {
         if fs::symlink_metadata(above).is_ok_and(|found| !found.is_dir()) {
             fs::remove_file(above).unwrap();
         }
     }
-    remove(&place);
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    remove(&target);
+    fs::create_dir_all(target.parent().unwrap()).unwrap();
 }
 
-fn remove(place: &Path) {
-    match fs::symlink_metadata(place) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(place).unwrap(),
-        Ok(_) => fs::remove_file(place).unwrap(),
+fn remove(path: &Path) {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path).unwrap(),
+        Ok(_) => fs::remove_file(path).unwrap(),
         Err(_) => {}
     }
 }
@@ -250,14 +250,14 @@ fn walk(top: &Path, below: &Path, tree: &mut BTreeMap<PathBuf, (char, u32, Vec<u
 
 /// Every entry with mode, object, stage and flags, read by git itself.
 fn index(world: &World) -> Vec<String> {
-    let told = world.git(&["ls-files", "--stage", "--debug", "--sparse"]);
-    let lasting = 0x8000 | 0x3000 | 1 << 29 | 1 << 30;
+    let output = world.git(&["ls-files", "--stage", "--debug", "--sparse"]);
+    let persistent_flags = 0x8000 | 0x3000 | 1 << 29 | 1 << 30;
     let mut entries: Vec<String> = Vec::new();
-    for line in told.lines() {
+    for line in output.lines() {
         match (line.strip_prefix("  "), line.rsplit_once("flags: ")) {
             (None, _) => entries.push(line.to_owned()),
             (Some(_), Some((_, flags))) => {
-                let flags = u32::from_str_radix(flags, 16).unwrap() & lasting;
+                let flags = u32::from_str_radix(flags, 16).unwrap() & persistent_flags;
                 entries.last_mut().unwrap().push_str(&format!(" {flags:x}"));
             }
             _ => {}
@@ -267,8 +267,8 @@ fn index(world: &World) -> Vec<String> {
 }
 
 fn heads(world: &World) -> (String, String) {
-    let ask = |args: &[&str]| world.in_tree(args, &world.tree).1;
-    (ask(&["rev-parse", "--verify", "--quiet", "HEAD"]), ask(&["symbolic-ref", "--quiet", "HEAD"]))
+    let output = |args: &[&str]| world.run_git_in(args, &world.tree).1;
+    (output(&["rev-parse", "--verify", "--quiet", "HEAD"]), output(&["symbolic-ref", "--quiet", "HEAD"]))
 }
 
 #[expect(clippy::disallowed_methods, reason = "proptest is set up by variables")]

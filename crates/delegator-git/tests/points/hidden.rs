@@ -2,37 +2,38 @@
 
 use std::collections::BTreeSet;
 
-use delegator_git::{Baseline, Comparison, LeftOutReason, Limits, keep_restore_point};
+use delegator_git::{Baseline, Comparison, LeftOutReason, Limits, create_restore_point};
 
-use crate::comparing::{ALWAYS, baseline, compared, set, told};
+use crate::comparing::{ALWAYS, baseline, compare, describe, set};
 use crate::world::{REFERENCE, World};
 
 /// The state that a restore point keeps for a later comparison.
-fn kept(world: &World) -> Baseline {
-    let kept = keep_restore_point(&world.runner(), &world.tree, &world.place(), REFERENCE, Limits::default())
-        .unwrap();
-    kept.unwrap().baseline.unwrap()
+fn baseline_of_restore_point(world: &World) -> Baseline {
+    let created =
+        create_restore_point(&world.runner(), &world.tree, &world.temp_dir(), REFERENCE, Limits::default())
+            .unwrap();
+    created.unwrap().baseline.unwrap()
 }
 
 /// Both ways of looking at a work tree, before a task that reads and before one that writes.
-fn in_both_ways(prepare: impl Fn(&World), change: impl Fn(&World), check: impl Fn(&Comparison)) {
-    for look in [baseline, kept] {
+fn with_both_baselines(prepare: impl Fn(&World), change: impl Fn(&World), check: impl Fn(&Comparison)) {
+    for take_baseline in [baseline, baseline_of_restore_point] {
         let world = World::new();
         prepare(&world);
-        assert_eq!(told(&compared(&baseline(&world))), set([]));
-        let before = look(&world);
+        assert_eq!(describe(&compare(&baseline(&world))), set([]));
+        let before = take_baseline(&world);
         change(&world);
         check(&before.compare(Limits::default(), ALWAYS).unwrap());
     }
 }
 
 fn paths(comparison: &Comparison) -> BTreeSet<String> {
-    told(comparison).iter().map(|line| line.split(" +").next().unwrap().to_owned()).collect()
+    describe(comparison).iter().map(|line| line.split(" +").next().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn files_marked_as_unchanged_are_examined() {
-    in_both_ways(
+    with_both_baselines(
         |world| {
             world.git(&["update-index", "--assume-unchanged", "a"]);
             world.git(&["update-index", "--skip-worktree", "b"]);
@@ -47,14 +48,14 @@ fn files_marked_as_unchanged_are_examined() {
 }
 
 #[test]
-fn a_file_marked_as_unchanged_comes_back_with_its_mark() {
+fn a_file_marked_as_unchanged_is_restored_with_its_flag() {
     let world = World::new();
     world.git(&["update-index", "--skip-worktree", "a"]);
     world.git(&["update-index", "--assume-unchanged", "b"]);
     world.write("a", "the user's local settings\n");
     world.write("b", "the user's, too\n");
     let marks = world.git(&["ls-files", "-v"]);
-    let point = world.keep();
+    let point = world.create_point();
     world.write("a", "agent\n");
     world.remove("b");
     world.restore(&point, false).unwrap();
@@ -64,8 +65,8 @@ fn a_file_marked_as_unchanged_comes_back_with_its_mark() {
 }
 
 #[test]
-fn files_written_outside_the_sparse_checkout_are_seen() {
-    in_both_ways(
+fn files_written_outside_the_sparse_checkout_are_reported() {
+    with_both_baselines(
         |world| {
             world.write("kept/k", "k1\n");
             world.write("far/x", "x1\n");
@@ -84,8 +85,8 @@ fn files_written_outside_the_sparse_checkout_are_seen() {
 }
 
 #[test]
-fn ignored_files_that_were_there_are_examined() {
-    in_both_ways(
+fn existing_ignored_files_are_examined() {
+    with_both_baselines(
         |world| {
             world.write("secret.o", "the user's key\n");
             world.write("build/data/table", "the user's table\n");
@@ -107,11 +108,11 @@ fn ignored_files_that_were_there_are_examined() {
 }
 
 #[test]
-fn ignored_files_come_back() {
+fn ignored_files_are_restored() {
     let world = World::new();
     world.write("secret.o", "the user's key\n");
     world.write("build/data/table", "the user's table\n");
-    let point = world.keep();
+    let point = world.create_point();
     assert_eq!(point.left_out, []);
     world.write("secret.o", "agent\n");
     world.write("new.o", "agent\n");
@@ -123,8 +124,8 @@ fn ignored_files_come_back() {
 }
 
 #[test]
-fn ignored_directories_beyond_the_bounds_are_named() {
-    in_both_ways(
+fn ignored_directories_beyond_the_limits_are_reported_as_not_examined() {
+    with_both_baselines(
         |world| {
             for number in 0..2_001 {
                 world.write(&format!("build/{number}"), "");
@@ -138,17 +139,17 @@ fn ignored_directories_beyond_the_bounds_are_named() {
         |comparison| {
             assert_eq!(paths(comparison), set(["M settings.o"]));
             let named: Vec<_> =
-                comparison.not_examined.iter().map(|one| (one.path.as_str(), one.reason)).collect();
+                comparison.not_examined.iter().map(|entry| (entry.path.as_str(), entry.reason)).collect();
             assert_eq!(named, [("build/", LeftOutReason::Ignored)]);
         },
     );
 }
 
 #[test]
-fn large_ignored_files_are_left_out_of_the_point_and_still_watched() {
+fn large_ignored_files_are_left_out_of_the_point_but_still_compared() {
     let world = World::new();
     world.write("image.o", vec![7; (1 << 20) + 1]);
-    let point = world.keep();
+    let point = world.create_point();
     assert_eq!(point.left_out.len(), 1);
     assert_eq!(
         (point.left_out[0].path.as_str(), point.left_out[0].reason),
@@ -156,13 +157,13 @@ fn large_ignored_files_are_left_out_of_the_point_and_still_watched() {
     );
     let world = World::new();
     world.write("image.o", vec![7; (1 << 20) + 1]);
-    let before = kept(&world);
+    let before = baseline_of_restore_point(&world);
     world.write("image.o", "agent");
-    assert_eq!(paths(&compared(&before)), set(["M image.o"]));
+    assert_eq!(paths(&compare(&before)), set(["M image.o"]));
 }
 
 #[test]
-fn repositories_inside_the_tree_are_named() {
+fn nested_repositories_are_reported() {
     let world = World::new();
     world.repository("untracked");
     world.repository("build/ignored");
@@ -175,10 +176,10 @@ fn repositories_inside_the_tree_are_named() {
     let mut inner = before.inner_repositories();
     inner.sort();
     assert_eq!(inner, ["build/ignored", "module", "untracked"].map(|path| world.tree.join(path)));
-    assert_eq!(compared(&before).left_out, []);
+    assert_eq!(compare(&before).left_out, []);
     let before = baseline(&world);
     world.git(&["submodule", "--quiet", "update", "--init", "absent"]);
-    let left_out = compared(&before).left_out;
+    let left_out = compare(&before).left_out;
     assert_eq!(left_out.len(), 1, "{left_out:?}");
     assert_eq!((left_out[0].path.as_str(), left_out[0].reason), ("absent/", LeftOutReason::Repository));
 }

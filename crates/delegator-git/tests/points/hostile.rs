@@ -7,7 +7,7 @@ use delegator_git::{Baseline, Limits};
 use crate::world::World;
 
 /// Everything that git has been known to run.
-fn planted(world: &World) {
+fn plant_commands(world: &World) {
     let canaries = world.root.path().join("canaries");
     std::fs::create_dir(&canaries).unwrap();
     let program = |name: &str| -> String {
@@ -27,9 +27,9 @@ fn planted(world: &World) {
         "fsmonitor-watchman",
     ] {
         world.write(&format!(".git/hooks/{hook}"), "");
-        let place = world.tree.join(".git/hooks").join(hook);
-        std::fs::copy(program(hook), &place).unwrap();
-        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let hook_path = world.tree.join(".git/hooks").join(hook);
+        std::fs::copy(program(hook), &hook_path).unwrap();
+        std::fs::set_permissions(&hook_path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let included = format!(
         "[core]\n\tfsmonitor = {fsmonitor}\n\tpager = {pager}\n\teditor = {editor}\n\tsshCommand = {ssh}\n\
@@ -78,18 +78,18 @@ fn canaries(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_run_by_comparing_whoever_planted_it_and_when() {
+fn comparing_runs_no_command_planted_before_or_after_the_baseline() {
     let world = World::new();
     world.write("x.evil", "1\n");
     world.write("x.long", "1\n");
     world.git(&["add", "."]);
     world.commit("bait");
     let take = || {
-        let taken = Baseline::take(&world.runner(), &world.tree, &world.place(), Limits::default());
+        let taken = Baseline::take(&world.runner(), &world.tree, &world.temp_dir(), Limits::default());
         taken.unwrap().unwrap()
     };
     let clean = take();
-    planted(&world);
+    plant_commands(&world);
     let hostile = take();
     world.write("x.evil", "2\n");
     world.write("x.long", "2\n");
@@ -101,18 +101,18 @@ fn nothing_is_run_by_comparing_whoever_planted_it_and_when() {
         assert_eq!(baseline.ignored(&[b"new.evil"]).unwrap().len(), 0);
     }
     assert_eq!(canaries(&world), Vec::<String>::new());
-    world.in_tree(&["add", "-A"], &world.tree);
+    world.run_git_in(&["add", "-A"], &world.tree);
     assert_ne!(canaries(&world), Vec::<String>::new(), "the bait is good");
 }
 
 #[test]
-fn nothing_a_repository_configures_is_run() {
+fn no_command_configured_by_a_repository_is_run() {
     let world = World::new();
     world.write("x.evil", "1\n");
     world.write("x.long", "1\n");
     world.git(&["add", "."]);
     world.commit("bait");
-    planted(&world);
+    plant_commands(&world);
     // The same length, the same moment: git has to look at the content.
     world.write("x.evil", "2\n");
     world.write("x.long", "2\n");
@@ -142,7 +142,7 @@ fn nothing_a_repository_configures_is_run() {
         &["checkout", "HEAD", "--", "."],
         &["update-ref", "refs/heads/x", "HEAD"],
     ] {
-        world.in_tree(args, &world.tree);
+        world.run_git_in(args, &world.tree);
     }
     let caught = canaries(&world);
     for name in

@@ -6,7 +6,7 @@ mod comparing;
 mod exact;
 mod hidden;
 mod hostile;
-mod kinds;
 mod private;
+mod repository_kinds;
 mod restoring;
 mod world;

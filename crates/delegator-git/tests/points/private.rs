@@ -20,26 +20,28 @@ fn with_secrets() -> (World, [String; 2]) {
     (world, ids)
 }
 
-fn has(world: &World, repository: &str, id: &str) -> bool {
-    world.in_tree(&[&format!("--git-dir={repository}"), "cat-file", "-e", id], &world.tree).0
+fn has_object(world: &World, repository: &str, id: &str) -> bool {
+    world.run_git_in(&[&format!("--git-dir={repository}"), "cat-file", "-e", id], &world.tree).0
 }
 
 #[test]
 fn mirrors_do_not_carry_private_content() {
     let (world, ids) = with_secrets();
-    let point = world.keep();
+    let point = world.create_point();
     world.git(&["init", "--quiet", "--bare", "../pushed.git"]);
     world.git(&["push", "--quiet", "--mirror", "../pushed.git"]);
     world.git(&["clone", "--quiet", "--mirror", "--no-local", ".", "../cloned.git"]);
     world.git(&["clone", "--quiet", "--mirror", ".", "../local.git"]);
     for repository in ["../pushed.git", "../cloned.git"] {
-        assert!(has(&world, repository, point.head.as_ref().unwrap()), "the mirror has the commits");
+        assert!(has_object(&world, repository, point.head.as_ref().unwrap()), "the mirror has the commits");
         for id in ids.iter().chain([&point.commit, &point.tree]) {
-            assert!(!has(&world, repository, id), "{repository} has {id}");
+            assert!(!has_object(&world, repository, id), "{repository} has {id}");
         }
     }
     // A local clone takes all objects of the repository, and so what the user staged; the rest is not among them.
-    assert!(!has(&world, "../local.git", &ids[0]) && !has(&world, "../local.git", &point.commit));
+    assert!(
+        !has_object(&world, "../local.git", &ids[0]) && !has_object(&world, "../local.git", &point.commit)
+    );
     world.write("secret.txt", "agent\n");
     world.git(&["reset", "--quiet", "--hard"]);
     world.restore(&point, false).unwrap();
@@ -50,25 +52,25 @@ fn mirrors_do_not_carry_private_content() {
 #[test]
 fn only_the_user_may_read_the_store() {
     let (world, _) = with_secrets();
-    world.keep();
+    world.create_point();
     let mode = std::fs::metadata(world.tree.join(".git/mcp-delegator")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     assert_eq!(world.git(&["fsck", "--strict"]), "", "the user's repository is sound");
-    assert!(!world.in_store(&["fsck", "--strict"]).contains("error"));
+    assert!(!world.git_in_store(&["fsck", "--strict"]).contains("error"));
 }
 
 #[test]
-fn garbage_collection_after_an_amended_commit_loses_nothing() {
+fn a_restore_point_survives_gc_after_an_amended_commit() {
     let (world, ids) = with_secrets();
     let index = world.index();
-    let point = world.keep();
+    let point = world.create_point();
     world.git(&["reset", "--quiet", "--hard"]);
     world.remove("secret.txt");
     world.write("b", "agent\n");
     world.git(&["commit", "--quiet", "--amend", "-am", "agent"]);
     world.git(&["reflog", "expire", "--expire=now", "--all"]);
     world.git(&["gc", "--quiet", "--prune=now"]);
-    assert!(!has(&world, ".git", &ids[1]), "the staged content is not in the repository any more");
+    assert!(!has_object(&world, ".git", &ids[1]), "the staged content is not in the repository any more");
     let (_, undo) = world.restore(&point, true).unwrap();
     assert_eq!(world.index(), index);
     assert_eq!(world.git(&["show", ":a"]), "staged and private\n", "the user's git can read what is staged");
@@ -82,10 +84,10 @@ fn garbage_collection_after_an_amended_commit_loses_nothing() {
 }
 
 #[test]
-fn the_ref_alone_is_enough() {
+fn a_restore_point_is_readable_from_its_ref_alone() {
     let (world, _) = with_secrets();
     std::fs::set_permissions(world.tree.join("b"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    let (point, status) = (world.keep(), world.status());
+    let (point, status) = (world.create_point(), world.status());
     world.write("secret.txt", "agent\n");
     world.write("sub/x", "agent\n");
     let stored = stored_points(&world.runner(), &world.tree.join("sub")).unwrap().unwrap();
@@ -100,20 +102,20 @@ fn the_ref_alone_is_enough() {
 #[test]
 fn dropping_deletes_the_objects_and_leaves_other_points_alone() {
     let (world, ids) = with_secrets();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("secret.txt", "agent\n");
     let (_, undo) = world.restore(&point, false).unwrap();
-    assert!(world.in_store(&["cat-file", "-t", &ids[0]]).contains("blob"));
+    assert!(world.git_in_store(&["cat-file", "-t", &ids[0]]).contains("blob"));
     assert!(drop_point(&world.runner(), &point).unwrap());
     assert!(!drop_point(&world.runner(), &point).unwrap());
     let store = world.tree.join(".git/mcp-delegator").display().to_string();
-    assert!(!has(&world, &store, &ids[0]), "the private content is gone");
+    assert!(!has_object(&world, &store, &ids[0]), "the private content is gone");
     assert_eq!(
         world.git(&["for-each-ref", "--format=%(refname)", "refs/mcp-delegator"]).trim(),
         undo.reference
     );
     let refused = world.restore(&point, false);
-    assert!(matches!(refused, Err(RestoreError::Gone { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(RestoreError::PointMissing { .. })), "{refused:?}");
     world.restore(&undo, false).unwrap();
     assert_eq!(world.read("secret.txt").as_deref(), Some("agent\n"));
 }
@@ -144,14 +146,14 @@ fn restore_points_share_the_space_of_large_files() {
 }
 
 #[test]
-fn what_a_commit_of_the_user_holds_is_not_unique() {
+fn content_reachable_from_a_user_commit_is_not_unique() {
     let world = World::new();
     let clean = world.try_keep(&world.tree, "refs/mcp-delegator/clean").unwrap().unwrap();
     let is_unique = |point: &RestorePoint| holds_unique_content(&world.runner(), point).unwrap();
     assert!(!is_unique(&clean));
     world.write("a", "mine\n");
     world.write("new", "mine, too\n");
-    let dirty = world.keep();
+    let dirty = world.create_point();
     assert!(is_unique(&dirty));
     world.git(&["add", "a"]);
     world.commit("half of it");
@@ -200,20 +202,20 @@ fn points_of_older_versions_are_restored_and_dropped() {
     world.remove("notes");
     world.write("added/deep", "agent\n");
     world.git(&["add", "-A"]);
-    let agents = (world.status(), world.index());
+    let agent_state = (world.status(), world.index());
     let (_, undo) = world.restore(&point, false).unwrap();
     assert_eq!((world.status(), world.read("notes").as_deref()), (status, Some("mine\n")));
     assert!(!world.tree.join("added").exists());
     world.restore(&undo, false).unwrap();
-    assert_eq!((world.status(), world.index()), agents);
+    assert_eq!((world.status(), world.index()), agent_state);
     assert!(drop_point(&world.runner(), &point).unwrap());
-    assert!(!world.in_tree(&["rev-parse", "--verify", "--quiet", REFERENCE], &world.tree).0);
+    assert!(!world.run_git_in(&["rev-parse", "--verify", "--quiet", REFERENCE], &world.tree).0);
 }
 
 #[test]
 fn a_store_in_a_moved_repository_is_found() {
     let (world, _) = with_secrets();
-    world.keep();
+    world.create_point();
     let moved: PathBuf = world.tree.with_file_name("moved");
     std::fs::rename(&world.tree, &moved).unwrap();
     let stored = stored_points(&world.runner(), &moved).unwrap().unwrap();
@@ -221,13 +223,13 @@ fn a_store_in_a_moved_repository_is_found() {
 }
 
 #[test]
-fn a_second_attempt_at_a_task_keeps_the_first_restore_point() {
+fn a_second_attempt_reuses_the_first_restore_point() {
     let (world, _) = with_secrets();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("secret.txt", "changed since\n");
     assert_eq!(world.try_keep(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
     // A crash between the two refs.
     assert!(drop_point(&world.runner(), &point).unwrap());
     world.git(&["update-ref", REFERENCE, "HEAD"]);
-    assert_ne!(world.keep().tree, point.tree);
+    assert_ne!(world.create_point().tree, point.tree);
 }

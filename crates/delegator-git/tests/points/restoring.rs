@@ -1,6 +1,6 @@
 //! What comes back, what goes, and what is never touched.
 
-use delegator_git::{LeftOutReason, RestoreError, drop_point, look};
+use delegator_git::{LeftOutReason, RestoreError, drop_point, prepare_restore};
 
 use crate::world::{REFERENCE, World};
 
@@ -17,13 +17,13 @@ fn dirty() -> World {
 }
 
 #[test]
-fn index_and_work_tree_come_back_as_they_were() {
+fn index_and_work_tree_are_restored() {
     let world = dirty();
     let (status, index) = (world.status(), world.index());
-    let point = world.keep();
+    let point = world.create_point();
     assert!(point.staged && point.is_dirty());
     assert_eq!((point.modified, point.untracked, point.branch.as_deref()), (2, 1, Some("refs/heads/main")));
-    assert_eq!(world.in_store(&["show", &format!("{REFERENCE}:index-tree/a")]), "a2\n");
+    assert_eq!(world.git_in_store(&["show", &format!("{REFERENCE}:index-tree/a")]), "a2\n");
     // What a task might do.
     world.write("a", "agent\n");
     world.remove("b");
@@ -45,23 +45,23 @@ fn index_and_work_tree_come_back_as_they_were() {
 }
 
 #[test]
-fn nothing_differs_when_nothing_was_done() {
+fn the_plan_is_empty_when_nothing_changed() {
     let world = dirty();
-    let point = world.keep();
-    let prospect = look(&world.runner(), &point, &world.place()).unwrap();
-    assert!(prospect.plan.is_empty() && !prospect.plan.head_moved, "{:?}", prospect.plan);
+    let point = world.create_point();
+    let prepared = prepare_restore(&world.runner(), &point, &world.temp_dir()).unwrap();
+    assert!(prepared.plan.is_empty() && !prepared.plan.head_moved, "{:?}", prepared.plan);
 }
 
 #[test]
-fn looking_adds_nothing_to_the_repository() {
+fn preparing_a_restore_adds_nothing_to_the_repository() {
     let world = dirty();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("a", "agent\n");
     world.write("other", "agent\n");
     let before = world.git(&["count-objects"]);
-    let prospect = look(&world.runner(), &point, &world.place()).unwrap();
+    let prepared = prepare_restore(&world.runner(), &point, &world.temp_dir()).unwrap();
     assert_eq!(
-        (prospect.plan.write.as_slice(), prospect.plan.remove.as_slice()),
+        (prepared.plan.write.as_slice(), prepared.plan.remove.as_slice()),
         (["a".to_owned()].as_slice(), ["other".to_owned()].as_slice())
     );
     assert_eq!(world.git(&["count-objects"]), before);
@@ -69,28 +69,28 @@ fn looking_adds_nothing_to_the_repository() {
 }
 
 #[test]
-fn a_branch_moves_back_only_on_request_and_its_commits_stay_reachable() {
+fn the_branch_is_moved_only_on_request_and_its_commits_stay_reachable() {
     let world = dirty();
-    let point = world.keep();
+    let point = world.create_point();
     let first = world.git(&["rev-parse", "HEAD"]);
     world.git(&["add", "-A"]);
     world.commit("agent");
-    let agents = world.git(&["rev-parse", "HEAD"]);
+    let agent_head = world.git(&["rev-parse", "HEAD"]);
     let (plan, undo) = world.restore(&point, false).unwrap();
     assert!(plan.head_moved);
-    assert_eq!(world.git(&["rev-parse", "HEAD"]), agents);
+    assert_eq!(world.git(&["rev-parse", "HEAD"]), agent_head);
     assert_eq!(world.read("a").as_deref(), Some("a3\n"));
     drop_point(&world.runner(), &undo).unwrap();
     let (_, undo) = world.restore(&point, true).unwrap();
     assert_eq!(world.git(&["rev-parse", "HEAD"]), first);
-    assert_eq!(world.git(&["rev-parse", &undo.reference]), agents);
+    assert_eq!(world.git(&["rev-parse", &undo.reference]), agent_head);
     assert!(world.status().starts_with("MM a\n"), "{}", world.status());
 }
 
 #[test]
-fn a_switched_branch_and_a_detached_head_come_back() {
+fn a_switched_branch_and_a_detached_head_are_restored() {
     let world = World::new();
-    let on_main = world.keep();
+    let on_main = world.create_point();
     world.git(&["checkout", "--quiet", "-b", "agent"]);
     world.commit("agent");
     let (_, undo) = world.restore(&on_main, true).unwrap();
@@ -98,19 +98,19 @@ fn a_switched_branch_and_a_detached_head_come_back() {
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/main");
     assert!(world.git(&["branch", "--list"]).contains("agent"), "nobody's branch is deleted");
     world.git(&["checkout", "--quiet", "--detach"]);
-    let detached = world.keep();
+    let detached = world.create_point();
     assert_eq!(detached.branch, None);
     world.git(&["checkout", "--quiet", "agent"]);
     world.restore(&detached, true).unwrap();
-    assert!(!world.in_tree(&["symbolic-ref", "-q", "HEAD"], &world.tree).0);
+    assert!(!world.run_git_in(&["symbolic-ref", "-q", "HEAD"], &world.tree).0);
 }
 
 #[test]
-fn what_is_large_is_left_out_named_and_never_touched() {
+fn large_files_are_left_out_reported_and_never_touched() {
     let world = World::new();
     let large = vec![b'x'; 11 << 20];
     world.write("large.bin", &large);
-    let point = world.keep();
+    let point = world.create_point();
     assert_eq!(point.left_out.len(), 1);
     assert_eq!(
         (point.left_out[0].path.as_str(), point.left_out[0].reason),
@@ -129,10 +129,10 @@ fn what_is_large_is_left_out_named_and_never_touched() {
 }
 
 #[test]
-fn a_file_that_grew_is_kept_whole_before_it_is_overwritten() {
+fn a_file_that_grew_is_in_the_undo_point() {
     let world = World::new();
     world.write("notes", "mine\n");
-    let point = world.keep();
+    let point = world.create_point();
     let large = vec![b'x'; 11 << 20];
     world.write("notes", &large);
     let (_, undo) = world.restore(&point, false).unwrap();
@@ -142,10 +142,10 @@ fn a_file_that_grew_is_kept_whole_before_it_is_overwritten() {
 }
 
 #[test]
-fn what_was_ignored_before_is_not_removed_because_the_rules_changed() {
+fn previously_ignored_files_stay_when_the_ignore_rules_change() {
     let world = World::new();
     world.write("build/out", "built\n");
-    let point = world.keep();
+    let point = world.create_point();
     world.write(".gitignore", "");
     world.write(":(top)*.txt", "x");
     let (plan, _) = world.restore(&point, false).unwrap();
@@ -155,10 +155,10 @@ fn what_was_ignored_before_is_not_removed_because_the_rules_changed() {
 }
 
 #[test]
-fn a_file_that_is_ignored_by_now_is_kept_before_it_is_overwritten() {
+fn a_newly_ignored_file_is_in_the_undo_point() {
     let world = World::new();
     world.write("notes.txt", "mine\n");
-    let point = world.keep();
+    let point = world.create_point();
     world.write(".gitignore", "*.txt\n");
     world.write("notes.txt", "agent\n");
     let (_, undo) = world.restore(&point, false).unwrap();
@@ -168,13 +168,13 @@ fn a_file_that_is_ignored_by_now_is_kept_before_it_is_overwritten() {
 }
 
 #[test]
-fn files_become_folders_and_folders_files() {
+fn swapped_files_and_directories_are_restored() {
     let world = World::new();
     world.write("d/inner", "inner\n");
     world.git(&["add", "."]);
     world.commit("folder");
     std::os::unix::fs::symlink("b", world.tree.join("link")).unwrap();
-    let point = world.keep();
+    let point = world.create_point();
     world.remove("a");
     world.write("a/file", "agent\n");
     std::fs::remove_dir_all(world.tree.join("d")).unwrap();
@@ -188,10 +188,10 @@ fn files_become_folders_and_folders_files() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_folder_is_not_followed() {
+fn a_symlink_in_place_of_a_directory_is_not_followed() {
     let world = World::new();
     world.write("d/inner", "inner\n");
-    let point = world.keep();
+    let point = world.create_point();
     let outside = world.root.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::remove_dir_all(world.tree.join("d")).unwrap();
@@ -202,65 +202,65 @@ fn a_link_in_the_place_of_a_folder_is_not_followed() {
 }
 
 #[test]
-fn what_must_stay_and_stands_in_the_way_stops_everything() {
+fn a_blocking_ignored_file_refuses_the_whole_restore() {
     let world = World::new();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("b", "agent\n");
     world.remove("a");
     world.write("a/kept.o", "ignored\n");
     let refused = world.restore(&point, false);
-    assert!(matches!(&refused, Err(RestoreError::InTheWay { path, .. }) if path == "a"), "{refused:?}");
+    assert!(matches!(&refused, Err(RestoreError::PathBlocked { path, .. }) if path == "a"), "{refused:?}");
     assert_eq!(world.read("b").as_deref(), Some("agent\n"), "nothing was changed");
 }
 
 #[test]
-fn a_lock_another_repository_and_a_changed_ref_are_refused() {
+fn an_index_lock_a_different_repository_and_a_changed_ref_are_refused() {
     let world = dirty();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("a", "agent\n");
     world.write(".git/index.lock", "");
-    assert!(matches!(world.restore(&point, false), Err(RestoreError::Locked { .. })));
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::IndexLocked { .. })));
     world.remove(".git/index.lock");
-    world.in_store(&["update-ref", REFERENCE, &point.tree]);
-    assert!(matches!(world.restore(&point, false), Err(RestoreError::Gone { .. })));
+    world.git_in_store(&["update-ref", REFERENCE, &point.tree]);
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::PointMissing { .. })));
     assert!(!drop_point(&world.runner(), &point).unwrap());
     std::fs::rename(world.tree.join(".git"), world.root.path().join("gone")).unwrap();
-    assert!(matches!(world.restore(&point, false), Err(RestoreError::OtherRepository { .. })));
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::DifferentRepository { .. })));
     world.git(&["init", "--quiet"]);
-    assert!(matches!(world.restore(&point, false), Err(RestoreError::Gone { .. })));
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::PointMissing { .. })));
     assert_eq!(world.read("a").as_deref(), Some("agent\n"));
 }
 
 #[test]
-fn what_changes_between_looking_and_doing_is_not_overwritten() {
+fn changes_after_planning_are_not_overwritten() {
     let world = World::new();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("a", "agent\n");
-    let mut prospect = look(&world.runner(), &point, &world.place()).unwrap();
-    let undo = prospect.keep_undo("refs/mcp-delegator/undo").unwrap();
+    let mut prepared = prepare_restore(&world.runner(), &point, &world.temp_dir()).unwrap();
+    let undo = prepared.create_undo_point("refs/mcp-delegator/undo").unwrap();
     world.write("a", "typed just now\n");
-    let refused = prospect.apply(&undo, false);
-    assert!(matches!(refused, Err(RestoreError::Changed { .. })), "{refused:?}");
+    let refused = prepared.apply(&undo, false);
+    assert!(matches!(refused, Err(RestoreError::ConcurrentChange { .. })), "{refused:?}");
     assert_eq!(world.read("a").as_deref(), Some("typed just now\n"));
     assert!(!world.tree.join(".git/index.lock").exists());
 }
 
 #[test]
-fn only_our_own_ref_is_dropped() {
+fn a_restore_point_is_dropped_once() {
     let world = World::new();
-    let point = world.keep();
+    let point = world.create_point();
     assert!(drop_point(&world.runner(), &point).unwrap());
     assert_eq!(world.git(&["for-each-ref", "refs/mcp-delegator"]), "");
     assert!(!drop_point(&world.runner(), &point).unwrap());
 }
 
 #[test]
-fn a_link_in_the_place_of_a_known_folder_comes_back_by_undo() {
+fn undo_restores_a_symlink_that_replaced_a_tracked_directory() {
     let world = World::new();
     world.write("d/inner", "inner\n");
     world.git(&["add", "."]);
     world.commit("folder");
-    let point = world.keep();
+    let point = world.create_point();
     std::fs::remove_dir_all(world.tree.join("d")).unwrap();
     std::os::unix::fs::symlink("a", world.tree.join("d")).unwrap();
     let (plan, undo) = world.restore(&point, false).unwrap();
@@ -271,7 +271,7 @@ fn a_link_in_the_place_of_a_known_folder_comes_back_by_undo() {
 }
 
 #[test]
-fn permissions_and_empty_directories_come_back() {
+fn permissions_and_empty_directories_are_restored() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     let set = |path: &str, mode| {
@@ -283,7 +283,7 @@ fn permissions_and_empty_directories_come_back() {
     for (path, bits) in [("a", 0o600), ("b", 0o664), ("tight", 0o700), ("empty", 0o750)] {
         set(path, bits);
     }
-    let point = world.keep();
+    let point = world.create_point();
     set("a", 0o644);
     world.remove("b");
     std::fs::remove_dir_all(world.tree.join("empty")).unwrap();
@@ -305,12 +305,12 @@ fn permissions_and_empty_directories_come_back() {
 }
 
 #[test]
-fn a_directory_that_existed_stays_when_its_last_file_goes() {
+fn an_existing_directory_stays_when_its_last_file_is_removed() {
     let world = World::new();
     std::fs::create_dir(world.tree.join("inbox")).unwrap();
     world.write("cache/x.o", "ignored\n");
     std::fs::create_dir(world.tree.join("cache/sub")).unwrap();
-    let point = world.keep();
+    let point = world.create_point();
     world.write("inbox/file", "agent\n");
     world.write("cache/sub/file", "agent\n");
     world.restore(&point, false).unwrap();
@@ -319,10 +319,10 @@ fn a_directory_that_existed_stays_when_its_last_file_goes() {
 }
 
 #[test]
-fn undoing_removes_an_ignored_file_that_the_restore_brought_back() {
+fn undo_removes_an_ignored_file_that_the_restore_wrote() {
     let world = World::new();
     world.write("secret.o", "mine\n");
-    let point = world.keep();
+    let point = world.create_point();
     world.remove("secret.o");
     let (_, undo) = world.restore(&point, false).unwrap();
     assert_eq!(world.read("secret.o").as_deref(), Some("mine\n"));
@@ -331,14 +331,14 @@ fn undoing_removes_an_ignored_file_that_the_restore_brought_back() {
 }
 
 #[test]
-fn a_directory_replaced_by_a_link_comes_back() {
+fn a_directory_replaced_by_a_symlink_is_restored() {
     let world = World::new();
     world.write("d/known", "1\n");
     world.git(&["add", "d"]);
     world.commit("a directory");
     world.write("d/known", "mine\n");
     world.write("d/new", "mine\n");
-    let point = world.keep();
+    let point = world.create_point();
     std::fs::rename(world.tree.join("d"), world.tree.join("e")).unwrap();
     std::os::unix::fs::symlink("e", world.tree.join("d")).unwrap();
     let (_, undo) = world.restore(&point, false).unwrap();

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use delegator_git::{Git, GitError, Limits, Plan, RestoreError, RestorePoint, keep_restore_point, look};
+use delegator_git::{
+    Git, GitError, Limits, Plan, RestoreError, RestorePoint, create_restore_point, prepare_restore,
+};
 use tempfile::TempDir;
 
 pub(crate) const GIT: &str = "/usr/bin/git";
@@ -42,7 +44,7 @@ impl World {
         world
     }
 
-    pub(crate) fn in_tree(&self, args: &[&str], dir: &Path) -> (bool, String) {
+    pub(crate) fn run_git_in(&self, args: &[&str], dir: &Path) -> (bool, String) {
         let output = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"])
             .args(args)
@@ -52,8 +54,8 @@ impl World {
             .env("HOME", self.home())
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), told + &String::from_utf8_lossy(&output.stderr))
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), stdout + &String::from_utf8_lossy(&output.stderr))
     }
 
     /// git, whether it likes it or not.
@@ -66,14 +68,14 @@ impl World {
 
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
-        let (good, told) = self.in_tree(args, &self.tree);
-        assert!(good, "git {args:?}: {told}");
-        told
+        let (success, output) = self.run_git_in(args, &self.tree);
+        assert!(success, "git {args:?}: {output}");
+        output
     }
 
     /// git in our own store of restore points.
     #[track_caller]
-    pub(crate) fn in_store(&self, args: &[&str]) -> String {
+    pub(crate) fn git_in_store(&self, args: &[&str]) -> String {
         let common = self.git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
         let store = format!("--git-dir={}/mcp-delegator", common.trim());
         self.git(&[&[store.as_str()], args].concat())
@@ -87,7 +89,7 @@ impl World {
         self.root.path().join("home")
     }
 
-    pub(crate) fn place(&self) -> PathBuf {
+    pub(crate) fn temp_dir(&self) -> PathBuf {
         self.root.path().join("place")
     }
 
@@ -105,8 +107,8 @@ impl World {
         for args in
             [["init", "--quiet", "."].as_slice(), &["add", "."], &["commit", "--quiet", "-m", "first"]]
         {
-            let (good, output) = self.in_tree(args, &dir);
-            assert!(good, "git {args:?}: {output}");
+            let (success, output) = self.run_git_in(args, &dir);
+            assert!(success, "git {args:?}: {output}");
         }
     }
 
@@ -125,28 +127,30 @@ impl World {
 
     pub(crate) fn runner(&self) -> Git {
         let home = self.home();
-        let given = [(OsStr::new("HOME"), home.as_os_str()), (OsStr::new("GIT_DIR"), OsStr::new("/nowhere"))];
-        Git::new(PathBuf::from(GIT), given, Duration::from_secs(120))
+        let environment =
+            [(OsStr::new("HOME"), home.as_os_str()), (OsStr::new("GIT_DIR"), OsStr::new("/nowhere"))];
+        Git::new(PathBuf::from(GIT), environment, Duration::from_secs(120))
     }
 
     pub(crate) fn try_keep(&self, dir: &Path, reference: &str) -> Result<Option<RestorePoint>, GitError> {
-        let kept = keep_restore_point(&self.runner(), dir, &self.place(), reference, Limits::default())?;
-        Ok(kept.map(|kept| kept.point))
+        let created =
+            create_restore_point(&self.runner(), dir, &self.temp_dir(), reference, Limits::default())?;
+        Ok(created.map(|kept| kept.point))
     }
 
     /// Keeps a restore point, and holds that neither index nor work tree noticed.
     #[track_caller]
-    pub(crate) fn keep(&self) -> RestorePoint {
+    pub(crate) fn create_point(&self) -> RestorePoint {
         let before = (self.index(), self.status());
         let point = self.try_keep(&self.tree, REFERENCE).unwrap().unwrap();
         assert_eq!((self.index(), self.status()), before);
-        let head = self.in_tree(&["rev-parse", "--verify", "--quiet", REFERENCE], &self.tree);
+        let head = self.run_git_in(&["rev-parse", "--verify", "--quiet", REFERENCE], &self.tree);
         assert_eq!(
             (head.0, head.1.trim()),
             (point.head.is_some(), point.head.as_deref().unwrap_or_default())
         );
-        assert_eq!(self.in_store(&["rev-parse", REFERENCE]).trim(), point.commit);
-        assert_eq!(std::fs::read_dir(self.place()).unwrap().count(), 0, "nothing is left of the work");
+        assert_eq!(self.git_in_store(&["rev-parse", REFERENCE]).trim(), point.commit);
+        assert_eq!(std::fs::read_dir(self.temp_dir()).unwrap().count(), 0, "nothing is left of the work");
         point
     }
 
@@ -160,13 +164,13 @@ impl World {
         point: &RestorePoint,
         and_head: bool,
     ) -> Result<(Plan, RestorePoint), RestoreError> {
-        let mut prospect = look(&self.runner(), point, &self.place())?;
-        let plan = prospect.plan.clone();
+        let mut prepared = prepare_restore(&self.runner(), point, &self.temp_dir())?;
+        let plan = prepared.plan.clone();
         if and_head {
-            prospect.check_head()?;
+            prepared.check_head()?;
         }
-        let undo = prospect.keep_undo(&format!("{}.undo", point.reference))?;
-        prospect.apply(&undo, and_head)?;
+        let undo = prepared.create_undo_point(&format!("{}.undo", point.reference))?;
+        prepared.apply(&undo, and_head)?;
         Ok((plan, undo))
     }
 }

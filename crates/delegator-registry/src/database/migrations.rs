@@ -34,7 +34,7 @@ pub(crate) struct Versions {
     pub(crate) application_id: i64,
     pub(crate) schema: i64,
     /// The schema as `meta` has it; a newer program writes both.
-    vouched_schema: i64,
+    meta_schema: i64,
     min_writer: i64,
     pub(crate) program: Option<String>,
 }
@@ -44,7 +44,7 @@ impl Versions {
         let application_id = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let schema = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if application_id != APPLICATION_ID || schema < 1 {
-            let none = Versions { application_id, schema, vouched_schema: 0, min_writer: 0, program: None };
+            let none = Versions { application_id, schema, meta_schema: 0, min_writer: 0, program: None };
             return Ok(none);
         }
         let number = |key| -> rusqlite::Result<i64> { Ok(meta(db, key)?.unwrap_or(0)) };
@@ -53,15 +53,15 @@ impl Versions {
         Ok(Versions {
             application_id,
             schema,
-            vouched_schema: number("schema_version")?,
+            meta_schema: number("schema_version")?,
             min_writer: number("min_writer_version")?,
             program: text("written_by")?,
         })
     }
 
     /// How new a program must be to write this file. A version its `meta` does not vouch for is taken at its worst.
-    pub(crate) fn needs(&self) -> i64 {
-        if self.vouched_schema == self.schema { self.min_writer } else { self.schema.max(self.min_writer) }
+    pub(crate) fn required_writer(&self) -> i64 {
+        if self.meta_schema == self.schema { self.min_writer } else { self.schema.max(self.min_writer) }
     }
 }
 
@@ -71,8 +71,8 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<i64>> {
 
 /// Applies what is missing. The caller holds the write lock of a transaction and has read `from` inside it.
 pub(crate) fn migrate(db: &Connection, from: i64) -> rusqlite::Result<()> {
-    let done = usize::try_from(from).unwrap_or_default();
-    for migration in MIGRATIONS.iter().skip(done) {
+    let applied = usize::try_from(from).unwrap_or_default();
+    for migration in MIGRATIONS.iter().skip(applied) {
         db.execute_batch(migration.sql)?;
     }
     let min_writer = MIGRATIONS.iter().map(|migration| migration.min_writer).max().unwrap_or(1);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_any_age_is_brought_up_to_date() {
+    fn a_file_of_every_older_schema_is_migrated() {
         for age in 1..=MIGRATIONS.len() {
             let db = Connection::open_in_memory().unwrap();
             for migration in &MIGRATIONS[..age] {
@@ -117,27 +117,33 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.needs()), (LATEST, 1), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 1), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
             db.execute_batch("SELECT more_work_trees FROM tasks").unwrap();
         }
     }
 
     #[test]
-    fn no_migration_asks_for_more_than_itself() {
+    fn min_writer_is_at_most_the_migration_number() {
         for (number, migration) in (1..).zip(MIGRATIONS) {
             assert!((1..=number).contains(&migration.min_writer), "migration {number}");
         }
     }
 
     #[test]
-    fn an_unvouched_version_is_taken_at_its_worst() {
-        let told = |schema, vouched_schema, min_writer| {
-            Versions { application_id: APPLICATION_ID, schema, vouched_schema, min_writer, program: None }
-                .needs()
+    fn a_user_version_that_meta_does_not_confirm_requires_that_version() {
+        let required = |schema, vouched_schema, min_writer| {
+            Versions {
+                application_id: APPLICATION_ID,
+                schema,
+                meta_schema: vouched_schema,
+                min_writer,
+                program: None,
+            }
+            .required_writer()
         };
-        assert_eq!(told(99, 99, 1), 1, "a newer file that older programs may write");
-        assert_eq!(told(99, 99, 98), 98);
-        assert_eq!(told(99, 1, 1), 99, "somebody changed user_version only");
+        assert_eq!(required(99, 99, 1), 1, "a newer file that older programs may write");
+        assert_eq!(required(99, 99, 98), 98);
+        assert_eq!(required(99, 1, 1), 99, "somebody changed user_version only");
     }
 }

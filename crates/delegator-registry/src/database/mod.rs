@@ -1,6 +1,6 @@
 //! The database file: how it is opened, created, brought up to date and, when asked, set aside.
 
-pub(crate) mod aside;
+mod busy_handler;
 pub(crate) mod migrations;
 pub(crate) mod open;
-mod patience;
+pub(crate) mod set_aside;

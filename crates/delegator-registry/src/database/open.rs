@@ -12,28 +12,28 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rustix::fs::FlockOperation;
 
+use super::busy_handler::busy_handler;
 use super::migrations::{self, APPLICATION_ID, LATEST, Versions};
-use super::patience::patience;
-use crate::error::{RegistryError, explain, wants_space};
+use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
 use crate::files::durable;
-use crate::state_dir::{Check, StateDir};
+use crate::state_dir::{IntegrityCheck, StateDir};
 
 /// Pages after which the log is written back: 4 MiB.
 const CHECKPOINT_PAGES: u32 = 1000;
 /// What is kept of the log's file once it was longer. Kept, not cut to nothing: blocks that are there need not be found
 /// on a full disk.
-const LOG_KEPT_BYTES: u32 = 8 * 1024 * 1024;
-const CHEAP_TO_CHECK: u64 = 256 * 1024;
+const WAL_SIZE_LIMIT: u32 = 8 * 1024 * 1024;
+const SMALL_FILE_BYTES: u64 = 256 * 1024;
 
 /// Opens the registry for reading and writing, creating it where there never was one.
 pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
-    if !is_there(&dir.database())? {
+    if !exists(&dir.database())? {
         create(dir)?;
     }
     open_existing(dir)
 }
 
-pub(crate) fn is_there(path: &Path) -> Result<bool, RegistryError> {
+pub(crate) fn exists(path: &Path) -> Result<bool, RegistryError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -53,20 +53,20 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), Re
     // Only looked at until it is known to be ours and in order: SQLite would make a registry of anything.
     let (mut db, versions) = loop {
         match connect(&file).and_then(|db| Versions::read(&db).map(|versions| (db, versions))) {
-            Err(error) if wants_space(&error) && dir.ballast().release_slice().unwrap_or(false) => {}
+            Err(error) if is_disk_full(&error) && dir.reserve_file().release_slice().unwrap_or(false) => {}
             other => break other.map_err(|error| explain_version(&file, error))?,
         }
     };
-    judge(&file, &versions)?;
-    settle(&db, dir.options().cache_kib).map_err(|error| explain(&file, error))?;
-    bring_up_to_date(&file, &mut db, &versions)?;
+    check_versions(&file, &versions)?;
+    configure(&db, dir.options().cache_kib).map_err(|error| map_sqlite_error(&file, error))?;
+    migrate_if_needed(&file, &mut db, &versions)?;
     match dir.options().check {
-        Check::Full => quick_check(&file, &db)?,
-        Check::IfCheap if size <= CHEAP_TO_CHECK => quick_check(&file, &db)?,
-        Check::IfCheap | Check::Header => {}
+        IntegrityCheck::Full => quick_check(&file, &db)?,
+        IntegrityCheck::IfCheap if size <= SMALL_FILE_BYTES => quick_check(&file, &db)?,
+        IntegrityCheck::IfCheap | IntegrityCheck::Header => {}
     }
     // The file as it was before: if another one has taken its place since, the mark does not fit, and that is right.
-    let mark = FileMark::new(&found, &db).map_err(|error| explain(&file, error))?;
+    let mark = FileMark::new(&found, &db).map_err(|error| map_sqlite_error(&file, error))?;
     Ok((db, mark))
 }
 
@@ -87,7 +87,7 @@ impl FileMark {
     /// The file under this name now, in the version an open connection sees.
     pub(crate) fn of(file: &Path, db: &Connection) -> Result<FileMark, RegistryError> {
         let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "look at"))?;
-        FileMark::new(&found, db).map_err(|error| explain(file, error))
+        FileMark::new(&found, db).map_err(|error| map_sqlite_error(file, error))
     }
 }
 
@@ -95,16 +95,16 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
     // Neither CREATE, which would make an empty registry of a missing one, nor URI: a path is a path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(file, flags)?;
-    db.busy_handler(Some(patience()))?;
+    db.busy_handler(Some(busy_handler()))?;
     db.pragma_update(None, "cell_size_check", "ON")?;
     Ok(db)
 }
 
-fn settle(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
+fn configure(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
-    let mut told = change.query(())?;
+    let mut rows = change.query(())?;
     // To its end: a disk that fails is told only after the answer.
-    while told.next()?.is_some() {}
+    while rows.next()?.is_some() {}
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", "ON")?;
     db.pragma_update(None, "trusted_schema", "OFF")?;
@@ -112,27 +112,27 @@ fn settle(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     db.pragma_update(None, "temp_store", "MEMORY")?;
     db.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     db.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
-    db.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))
+    db.pragma_update_and_check(None, "journal_size_limit", WAL_SIZE_LIMIT, |_| Ok(()))
 }
 
-fn bring_up_to_date(file: &Path, db: &mut Connection, versions: &Versions) -> Result<(), RegistryError> {
+fn migrate_if_needed(file: &Path, db: &mut Connection, versions: &Versions) -> Result<(), RegistryError> {
     if versions.schema >= LATEST {
         return Ok(());
     }
-    let fail = |error| explain(file, error);
-    let step = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    let fail = |error| map_sqlite_error(file, error);
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     // Somebody may have been faster.
-    let versions = Versions::read(&step).map_err(fail)?;
-    judge(file, &versions)?;
+    let versions = Versions::read(&transaction).map_err(fail)?;
+    check_versions(file, &versions)?;
     if versions.schema < LATEST {
-        migrations::migrate(&step, versions.schema).map_err(fail)?;
+        migrations::migrate(&transaction, versions.schema).map_err(fail)?;
     }
-    step.commit().map_err(fail)
+    transaction.commit().map_err(fail)
 }
 
 /// A file that says it is a registry and has no `meta` is none.
 fn explain_version(file: &Path, error: rusqlite::Error) -> RegistryError {
-    match explain(file, error) {
+    match map_sqlite_error(file, error) {
         RegistryError::Database { file, code: Some(rusqlite::ffi::SQLITE_ERROR), detail } => {
             RegistryError::Damaged { file, detail }
         }
@@ -140,12 +140,12 @@ fn explain_version(file: &Path, error: rusqlite::Error) -> RegistryError {
     }
 }
 
-fn judge(file: &Path, versions: &Versions) -> Result<(), RegistryError> {
+fn check_versions(file: &Path, versions: &Versions) -> Result<(), RegistryError> {
     if versions.application_id != APPLICATION_ID || versions.schema < 1 {
         let detail = "it is a database, but not a registry of mcp-delegator".to_owned();
         return Err(RegistryError::Damaged { file: file.to_owned(), detail });
     }
-    let needs = versions.needs();
+    let needs = versions.required_writer();
     if needs > LATEST {
         let program = versions.program.clone();
         return Err(RegistryError::NeedsNewerWriter { file: file.to_owned(), needs, knows: LATEST, program });
@@ -154,7 +154,7 @@ fn judge(file: &Path, versions: &Versions) -> Result<(), RegistryError> {
 }
 
 pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryError> {
-    let fail = |error| explain(file, error);
+    let fail = |error| map_sqlite_error(file, error);
     let mut statement = db.prepare("PRAGMA quick_check(5)").map_err(fail)?;
     let found = statement.query_map((), |row| row.get::<_, String>(0)).map_err(fail)?;
     let problems: Vec<String> = found.collect::<rusqlite::Result<_>>().map_err(fail)?;
@@ -166,17 +166,17 @@ pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryEr
 
 /// Creates the registry. Fails with `Damaged` where one must have been.
 fn create(dir: &StateDir) -> Result<(), RegistryError> {
-    let _alone = setup_lock(dir)?;
-    if was_never_there(dir)? { create_alone(dir) } else { Ok(()) }
+    let _lock = setup_lock(dir)?;
+    if never_existed(dir)? { create_locked(dir) } else { Ok(()) }
 }
 
 /// Whether there is no registry because nobody made one yet. `Damaged` if it is missing and must have been there.
-pub(crate) fn was_never_there(dir: &StateDir) -> Result<bool, RegistryError> {
+pub(crate) fn never_existed(dir: &StateDir) -> Result<bool, RegistryError> {
     let file = dir.database();
-    if is_there(&file)? {
+    if exists(&file)? {
         return Ok(false);
     }
-    let detail = if is_there(&dir.beside_database("-wal"))? {
+    let detail = if exists(&dir.beside_database("-wal"))? {
         "it is missing, but its log is there"
     } else if has_tasks(dir)? {
         "it is missing, but there are tasks"
@@ -184,7 +184,7 @@ pub(crate) fn was_never_there(dir: &StateDir) -> Result<bool, RegistryError> {
         return Ok(true);
     };
     // A registry comes before its log and its tasks: whoever made those since we looked has made it, too.
-    if is_there(&file)? {
+    if exists(&file)? {
         return Ok(false);
     }
     Err(RegistryError::Damaged { file, detail: detail.to_owned() })
@@ -224,23 +224,23 @@ pub(crate) fn try_lock_pruning(dir: &StateDir) -> Result<Option<File>, RegistryE
 }
 
 /// Creates the registry under the setup lock, when it is known that there is none.
-pub(crate) fn create_alone(dir: &StateDir) -> Result<(), RegistryError> {
+pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
     let new = dir.beside_database(".new");
-    for left in [".new", ".new-wal", ".new-shm", ".new-journal"] {
-        let left = dir.beside_database(left);
-        durable::remove_if_there(&left).map_err(RegistryError::file(&left, "remove"))?;
+    for suffix in [".new", ".new-wal", ".new-shm", ".new-journal"] {
+        let leftover = dir.beside_database(suffix);
+        durable::remove_if_exists(&leftover).map_err(RegistryError::file(&leftover, "remove"))?;
     }
-    let fail = |error| explain(&new, error);
+    let fail = |error| map_sqlite_error(&new, error);
     durable::write_new(&new, b"").map_err(RegistryError::file(&new, "create"))?;
     let mut db = connect(&new).map_err(fail)?;
-    settle(&db, dir.options().cache_kib).map_err(fail)?;
-    let step = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    migrations::migrate(&step, 0).map_err(fail)?;
-    step.commit().map_err(fail)?;
+    configure(&db, dir.options().cache_kib).map_err(fail)?;
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    migrations::migrate(&transaction, 0).map_err(fail)?;
+    transaction.commit().map_err(fail)?;
     // The file must be whole without its log, which keeps the other name. Closing would write it back as well, but say
     // nothing of a disk that fails.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(())).map_err(fail)?;
-    db.close().map_err(|(_, error)| explain(&new, error))?;
+    db.close().map_err(|(_, error)| map_sqlite_error(&new, error))?;
     crash_point(CrashPoint::RegistryBuilt);
     fs::rename(&new, dir.database()).map_err(RegistryError::file(&new, "rename"))?;
     crash_point(CrashPoint::RegistryNamed);

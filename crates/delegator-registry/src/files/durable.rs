@@ -25,7 +25,7 @@ pub(crate) fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Re
 
 /// Opens a file for reading without noting when it was read. The note would be a write, and where many tasks make the disk
 /// busy, a status would wait for it, once for each of the tasks it looks at.
-pub(crate) fn open_unnoticed(path: &Path) -> io::Result<File> {
+pub(crate) fn open_noatime(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
         // Only the owner may ask for that.
@@ -109,7 +109,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::
 }
 
 /// Removes a file that may be gone already.
-pub(crate) fn remove_if_there(path: &Path) -> io::Result<bool> {
+pub(crate) fn remove_if_exists(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_is_whole_and_leaves_nothing_beside_it() {
+    fn replacing_a_file_leaves_no_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("report.json");
         for durability in [Durability::Atomic, Durability::Synced] {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_new_is_refused_when_it_is_there() {
+    fn write_new_refuses_an_existing_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("launch");
         write_new(&path, b"one").unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parents_are_made_private() {
+    fn missing_parents_are_created_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/c");
         make_private_path(&path).unwrap();

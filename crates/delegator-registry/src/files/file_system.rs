@@ -54,7 +54,7 @@ const SHARED_OVER_FUSE: [&str; 20] = [
 ];
 
 /// The name of the file system, if it is one shared between machines.
-pub(crate) fn shared_between_machines(magic: u64, mounted_as: Option<&str>) -> Option<String> {
+pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> Option<String> {
     if let Some((_, name)) = SHARED.iter().find(|(known, _)| *known == magic) {
         return Some((*name).to_owned());
     }
@@ -67,7 +67,7 @@ pub(crate) fn shared_between_machines(magic: u64, mounted_as: Option<&str>) -> O
 pub(crate) fn network_file_system_at(path: &Path) -> io::Result<Option<String>> {
     let magic = magic_of(path)?;
     let mounted_as = if magic == FUSE { mounted_as(path)? } else { None };
-    Ok(shared_between_machines(magic, mounted_as.as_deref()))
+    Ok(shared_file_system_name(magic, mounted_as.as_deref()))
 }
 
 #[cfg(target_os = "linux")]
@@ -100,23 +100,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_known_by_their_magic() {
+    fn network_file_systems_are_recognised_by_magic_number() {
         for (magic, name) in
             [(0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0x0102_1997, "9p"), (0x00C3_6400, "ceph")]
         {
-            assert_eq!(shared_between_machines(magic, None).as_deref(), Some(name));
+            assert_eq!(shared_file_system_name(magic, None).as_deref(), Some(name));
         }
         let (ext4, tmpfs, btrfs, overlay) = (0xEF53, 0x0102_1994, 0x9123_683E, 0x794C_7630);
         for local in [ext4, tmpfs, btrfs, overlay] {
-            assert_eq!(shared_between_machines(local, Some("fuse.sshfs")), None, "{local:x}");
+            assert_eq!(shared_file_system_name(local, Some("fuse.sshfs")), None, "{local:x}");
         }
     }
 
     #[test]
-    fn fuse_is_judged_by_what_is_mounted() {
-        assert_eq!(shared_between_machines(FUSE, Some("fuse.sshfs")).as_deref(), Some("fuse.sshfs"));
+    fn fuse_is_classified_by_its_mount_type() {
+        assert_eq!(shared_file_system_name(FUSE, Some("fuse.sshfs")).as_deref(), Some("fuse.sshfs"));
         for local in [Some("fuse.fuse-overlayfs"), Some("fuse.gocryptfs"), Some("virtiofs"), None] {
-            assert_eq!(shared_between_machines(FUSE, local), None, "{local:?}");
+            assert_eq!(shared_file_system_name(FUSE, local), None, "{local:?}");
         }
     }
 

@@ -34,7 +34,7 @@ impl LockGuard {
     }
 
     pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        self.file.as_ref().map_or(Ok(false), |file| names(path, file))
+        self.file.as_ref().map_or(Ok(false), |file| is_file_at(path, file))
     }
 
     /// The open file, for a process that is to hold the lock from now on. It is held as long as any copy is open.
@@ -85,13 +85,13 @@ fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> i
 /// Goes on holding a lock that was handed over. A file that is not this lock is none.
 pub(crate) fn adopt(path: &Path, task: &TaskId, file: OwnedFd) -> io::Result<LockAttempt> {
     let file = File::from(file);
-    if names(path, &file)? { lock(path, task, file) } else { try_lock(path, task) }
+    if is_file_at(path, &file)? { lock(path, task, file) } else { try_lock(path, task) }
 }
 
 /// Locking what is locked through the same open file succeeds.
 fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) if names(path, &file)? => {
+        Ok(()) if is_file_at(path, &file)? => {
             Ok(LockAttempt::Locked(LockGuard { task: task.clone(), file: Some(file) }))
         }
         Ok(()) => Ok(LockAttempt::Gone),
@@ -101,10 +101,10 @@ fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
 }
 
 /// Whether `path` still names this very file.
-fn names(path: &Path, file: &File) -> io::Result<bool> {
+fn is_file_at(path: &Path, file: &File) -> io::Result<bool> {
     let open = file.metadata()?;
     match fs::symlink_metadata(path) {
-        Ok(named) => Ok(named.dev() == open.dev() && named.ino() == open.ino()),
+        Ok(current) => Ok(current.dev() == open.dev() && current.ino() == open.ino()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

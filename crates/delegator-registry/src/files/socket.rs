@@ -30,16 +30,16 @@ pub fn socket_path(
     user: u32,
     candidates: &[PathBuf],
 ) -> Result<PathBuf, SocketPathError> {
-    let beside = task_dir.join("control.sock");
+    let in_task_dir = task_dir.join("control.sock");
     let random = task.as_str().rsplit('-').next().unwrap_or_default();
     // Two state directories of one user must not meet, and every version has to give the same name.
     let digest = Sha256::digest(task_dir.parent().unwrap_or(task_dir).as_os_str().as_bytes());
-    let which: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let dir_hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let elsewhere = candidates.iter().map(|candidate| {
-        candidate.join(format!("mcp-delegator-{user}-{which}")).join(format!("{random}.sock"))
+        candidate.join(format!("mcp-delegator-{user}-{dir_hash}")).join(format!("{random}.sock"))
     });
-    let mut shortest = beside.clone();
-    for path in std::iter::once(beside).chain(elsewhere) {
+    let mut shortest = in_task_dir.clone();
+    for path in std::iter::once(in_task_dir).chain(elsewhere) {
         if path.as_os_str().len() < SOCKET_PATH_LIMIT {
             return Ok(path);
         }
@@ -56,15 +56,15 @@ pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     durable::make_private_dir(dir).map_err(StateDirError::io(dir, "create"))?;
     let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "look at"))?;
-    let we = rustix::process::geteuid().as_raw();
+    let uid = rustix::process::geteuid().as_raw();
     if found.is_symlink() {
         return Err(StateDirError::Symlink { path: dir.to_owned() });
     }
     if !found.is_dir() {
         return Err(StateDirError::NotADirectory { path: dir.to_owned() });
     }
-    if found.uid() != we {
-        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), we });
+    if found.uid() != uid {
+        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), we: uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
@@ -78,7 +78,7 @@ pub(crate) fn publish(file: &Path, socket: &Path) -> io::Result<()> {
     durable::replace(file, socket.as_os_str().as_bytes(), durable::Durability::Atomic)
 }
 
-pub(crate) fn published(file: &Path) -> io::Result<Option<PathBuf>> {
+pub(crate) fn read_published(file: &Path) -> io::Result<Option<PathBuf>> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -88,22 +88,22 @@ pub(crate) fn published(file: &Path) -> io::Result<Option<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use delegator_domain::task::Place;
+    use delegator_domain::task::TaskLocation;
 
     use super::*;
 
     fn task() -> TaskId {
-        TaskId::from_random(Place::Local, [7; 16])
+        TaskId::from_random(TaskLocation::Local, [7; 16])
     }
 
     #[test]
-    fn it_is_beside_the_files_when_that_fits() {
+    fn the_socket_is_in_the_task_directory_when_the_path_fits() {
         let dir = Path::new("/home/me/.local/state/mcp-delegator/tasks").join(task().as_str());
         assert_eq!(socket_path(&dir, &task(), 1000, &[]).unwrap(), dir.join("control.sock"));
     }
 
     #[test]
-    fn a_long_state_directory_moves_it_to_the_first_candidate_that_fits() {
+    fn a_long_state_directory_selects_the_first_candidate_that_fits() {
         let dir = PathBuf::from(format!("/{}/tasks/{}", "d".repeat(80), task()));
         let candidates = [PathBuf::from(format!("/{}", "r".repeat(90))), PathBuf::from("/run/user/1000")];
         let chosen = socket_path(&dir, &task(), 1000, &candidates).unwrap();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_is_under_the_limit_or_refused() {
+    fn every_socket_path_is_under_the_limit() {
         for length in 1..200 {
             let dir = PathBuf::from(format!("/{}/tasks/{}", "d".repeat(length), task()));
             let path = socket_path(&dir, &task(), u32::MAX, &[PathBuf::from("/tmp")]).unwrap();
@@ -124,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_runtime_directory_is_refused_and_a_loose_one_tightened() {
+    fn a_symlinked_runtime_directory_is_refused_and_open_permissions_are_tightened() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
-        let planted = private_runtime_dir(&dir.path().join("link/x.sock"));
-        assert!(matches!(planted, Err(StateDirError::Symlink { .. })), "{planted:?}");
+        let refused = private_runtime_dir(&dir.path().join("link/x.sock"));
+        assert!(matches!(refused, Err(StateDirError::Symlink { .. })), "{refused:?}");
         fs::create_dir(dir.path().join("loose")).unwrap();
         fs::set_permissions(dir.path().join("loose"), fs::Permissions::from_mode(0o777)).unwrap();
         private_runtime_dir(&dir.path().join("loose/x.sock")).unwrap();

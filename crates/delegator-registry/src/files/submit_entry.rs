@@ -17,7 +17,7 @@ use super::durable;
 use super::lock::{self, LockAttempt, LockGuard};
 
 /// A sweep that meets a new entry holds it for a moment.
-const TRIES: u32 = 1_000;
+const MAX_TRIES: u32 = 1_000;
 
 /// The entry of a submit of this process. Dropped, it only loses its lock, as it does when the process is killed.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ pub(crate) enum SubmitState {
 
 impl SubmitEntry {
     /// Makes the entry of a task in `folder`, which is made if it is missing.
-    pub(crate) fn make(folder: &Path, id: &TaskId) -> io::Result<SubmitEntry> {
+    pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<SubmitEntry> {
         let path = folder.join(id.as_str());
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             match lock::try_lock(&path, id)? {
                 LockAttempt::Locked(lock) => return Ok(SubmitEntry { path, _lock: lock }),
                 LockAttempt::Gone => durable::make_private_dir(folder)?,
@@ -51,7 +51,7 @@ impl SubmitEntry {
     }
 
     /// What the entry of a task says.
-    pub(crate) fn look(folder: &Path, id: &TaskId) -> io::Result<SubmitState> {
+    pub(crate) fn state(folder: &Path, id: &TaskId) -> io::Result<SubmitState> {
         let path = folder.join(id.as_str());
         Ok(match lock::try_lock_existing(&path, id)? {
             LockAttempt::Locked(lock) => SubmitState::Dead(SubmitEntry { path, _lock: lock }),
@@ -72,6 +72,6 @@ impl SubmitEntry {
 
     /// Removes the entry, and only then releases its lock.
     pub(crate) fn remove(self) -> io::Result<()> {
-        durable::remove_if_there(&self.path).map(drop)
+        durable::remove_if_exists(&self.path).map(drop)
     }
 }

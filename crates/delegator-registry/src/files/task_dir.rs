@@ -14,7 +14,7 @@ use delegator_domain::task::TaskId;
 
 use super::durable::{self, Durability};
 use super::lock::{self, LockAttempt, LockGuard};
-use super::{ballast::Ballast, socket};
+use super::{reserve_file::ReserveFile, socket};
 use crate::error::RegistryError;
 
 /// What lies in the directory of a task.
@@ -38,7 +38,7 @@ pub enum TaskFile {
     /// The schema the agent's answer has to follow.
     OutputSchema,
     /// Where the control socket is, when it is not here.
-    SocketPlace,
+    SocketPath,
     /// The state of the work tree before the task, and how to bring it back.
     RestorePoint,
     /// What hosts were told about handles of this task, append-only.
@@ -57,7 +57,7 @@ impl TaskFile {
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
             TaskFile::OutputSchema => "output-schema.json",
-            TaskFile::SocketPlace => "control.path",
+            TaskFile::SocketPath => "control.path",
             TaskFile::RestorePoint => "restore-point.json",
             TaskFile::Handles => "handles.jsonl",
         }
@@ -69,12 +69,12 @@ impl TaskFile {
 pub struct TaskDir {
     id: TaskId,
     path: PathBuf,
-    ballast: Ballast,
+    reserve_file: ReserveFile,
 }
 
 impl TaskDir {
-    pub(crate) fn new(tasks: &Path, id: TaskId, ballast: Ballast) -> TaskDir {
-        TaskDir { path: tasks.join(id.as_str()), id, ballast }
+    pub(crate) fn new(tasks: &Path, id: TaskId, reserve_file: ReserveFile) -> TaskDir {
+        TaskDir { path: tasks.join(id.as_str()), id, reserve_file }
     }
 
     pub fn id(&self) -> &TaskId {
@@ -122,7 +122,7 @@ impl TaskDir {
     /// Removes what the submitter left; true if it was there. Durable: it holds secrets.
     pub fn remove_launch(&self) -> Result<bool, RegistryError> {
         let path = self.file(TaskFile::Launch);
-        let removed = durable::remove_if_there(&path).map_err(RegistryError::file(&path, "remove"))?;
+        let removed = durable::remove_if_exists(&path).map_err(RegistryError::file(&path, "remove"))?;
         if removed {
             durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
         }
@@ -133,7 +133,7 @@ impl TaskDir {
     pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
         self.remove_launch()?;
         let path = self.file(TaskFile::OutputSchema);
-        durable::remove_if_there(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
+        durable::remove_if_exists(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
     }
 
     pub(crate) fn has_inputs(&self) -> bool {
@@ -149,9 +149,9 @@ impl TaskDir {
 
     /// Cuts what a power cut left of a last line, and says how many bytes that were. The lock proves that no
     /// supervisor is writing.
-    pub fn cut_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64, RegistryError> {
+    pub fn truncate_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64, RegistryError> {
         let path = self.file(which);
-        cut_after_last_newline(&path).map_err(RegistryError::file(&path, "cut the torn end of"))
+        truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "cut the torn end of"))
     }
 
     /// Replaces the snapshot. Not synced: it is written every second, and the events are the truth.
@@ -170,7 +170,8 @@ impl TaskDir {
         loop {
             match durable::replace(&path, bytes, Durability::Synced) {
                 Err(error)
-                    if durable::is_out_of_space(&error) && self.ballast.release_slice().unwrap_or(false) => {}
+                    if durable::is_out_of_space(&error)
+                        && self.reserve_file.release_slice().unwrap_or(false) => {}
                 other => return other.map_err(RegistryError::file(&path, "write")),
             }
         }
@@ -194,12 +195,12 @@ impl TaskDir {
 
     pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {
         let path = self.file(which);
-        let whole = |mut file: File| -> io::Result<Vec<u8>> {
+        let read_all = |mut file: File| -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        match durable::open_unnoticed(&path).and_then(whole) {
+        match durable::open_noatime(&path).and_then(read_all) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RegistryError::file(&path, "read")(error)),
@@ -207,16 +208,16 @@ impl TaskDir {
     }
 
     /// The end of a file, at most so many bytes of it.
-    pub fn read_tail(&self, which: TaskFile, at_most: u64) -> Result<Option<Vec<u8>>, RegistryError> {
+    pub fn read_tail(&self, which: TaskFile, max_bytes: u64) -> Result<Option<Vec<u8>>, RegistryError> {
         let path = self.file(which);
         let read = |mut file: File| -> io::Result<Vec<u8>> {
-            let from = file.metadata()?.len().saturating_sub(at_most);
+            let from = file.metadata()?.len().saturating_sub(max_bytes);
             file.seek(SeekFrom::Start(from))?;
             let mut bytes = Vec::new();
-            file.take(at_most).read_to_end(&mut bytes)?;
+            file.take(max_bytes).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        match durable::open_unnoticed(&path).and_then(read) {
+        match durable::open_noatime(&path).and_then(read) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RegistryError::file(&path, "read")(error)),
@@ -237,14 +238,14 @@ impl TaskDir {
 
     /// Says where the control socket is; the supervisor does so once it listens.
     pub fn publish_socket(&self, socket: &Path) -> Result<(), RegistryError> {
-        let path = self.file(TaskFile::SocketPlace);
+        let path = self.file(TaskFile::SocketPath);
         socket::publish(&path, socket).map_err(RegistryError::file(&path, "write"))
     }
 
     /// Where the control socket is, if a supervisor ever listened.
     pub fn published_socket(&self) -> Result<Option<PathBuf>, RegistryError> {
-        let path = self.file(TaskFile::SocketPlace);
-        socket::published(&path).map_err(RegistryError::file(&path, "read"))
+        let path = self.file(TaskFile::SocketPath);
+        socket::read_published(&path).map_err(RegistryError::file(&path, "read"))
     }
 
     /// Removes the directory with everything in it. The lock proves that no supervisor lives in it; its file goes last,
@@ -254,7 +255,7 @@ impl TaskDir {
             if !lock.is_at(&self.file(TaskFile::Lock))? {
                 return Ok(());
             }
-            self.remove_socket_elsewhere();
+            self.remove_leftover_socket();
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;
                 if entry.file_name() == TaskFile::Lock.name() {
@@ -264,7 +265,7 @@ impl TaskDir {
                 if entry.file_type()?.is_dir() {
                     fs::remove_dir_all(entry.path())?;
                 } else {
-                    durable::remove_if_there(&entry.path())?;
+                    durable::remove_if_exists(&entry.path())?;
                 }
             }
             crash_point(CrashPoint::DirectoryHalfRemoved);
@@ -285,7 +286,7 @@ impl TaskDir {
 
 impl TaskDir {
     /// A supervisor that was killed has left its socket.
-    fn remove_socket_elsewhere(&self) {
+    fn remove_leftover_socket(&self) {
         let Ok(Some(socket)) = self.published_socket() else { return };
         if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
             let _ = fs::remove_file(&socket);
@@ -293,9 +294,9 @@ impl TaskDir {
     }
 }
 
-fn cut_after_last_newline(path: &Path) -> io::Result<u64> {
+fn truncate_after_last_newline(path: &Path) -> io::Result<u64> {
     use std::os::unix::fs::FileExt;
-    const STEP: u64 = 64 * 1024;
+    const CHUNK_BYTES: u64 = 64 * 1024;
     let file = match fs::OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -303,20 +304,20 @@ fn cut_after_last_newline(path: &Path) -> io::Result<u64> {
     };
     let length = file.metadata()?.len();
     let mut end = length;
-    let mut whole = 0;
+    let mut complete = 0;
     while end > 0 {
-        let start = end.saturating_sub(STEP);
-        let mut piece = vec![0; usize::try_from(end - start).unwrap_or_default()];
-        file.read_exact_at(&mut piece, start)?;
-        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
-            whole = start + at as u64 + 1;
+        let start = end.saturating_sub(CHUNK_BYTES);
+        let mut chunk = vec![0; usize::try_from(end - start).unwrap_or_default()];
+        file.read_exact_at(&mut chunk, start)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            complete = start + at as u64 + 1;
             break;
         }
         end = start;
     }
-    if whole < length {
-        file.set_len(whole)?;
+    if complete < length {
+        file.set_len(complete)?;
         file.sync_all()?;
     }
-    Ok(length - whole)
+    Ok(length - complete)
 }

@@ -2,22 +2,22 @@
 //! one finds that it has lost.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{End, ExitStatus, FailureKind, State, TaskId, transition};
+use delegator_domain::task::{ExitStatus, FailureKind, State, TaskEnd, TaskId, transition};
 use rusqlite::{Connection, named_params};
 
-use super::claim::{self, Claimed, Promotion};
+use super::claim::{self, Claim, Promotion};
 use super::usage;
 use crate::error::RegistryError;
 use crate::registry::Registry;
-use crate::row::{self, Seen};
+use crate::row::{self, StoredState};
 use crate::task::{Attempt, CancelRequest, Cas, Finish, Identity, Lost, Nonce};
 
 /// Starts that never came to life before a task is given up.
-const STARTS_AT_MOST: u32 = 3;
+const MAX_STARTS: u32 = 3;
 
 /// What a supervisor that wanted to begin is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Began {
+pub enum BeginOutcome {
     /// The task is its own: it may start the agent.
     Working,
     /// It must not start the agent, but record the end (`Attempt::starting`, `End::Cancelled`).
@@ -27,7 +27,7 @@ pub enum Began {
 
 /// What became of an attempt whose supervisor never ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GivenBack {
+pub enum GiveBackOutcome {
     /// Back in its old place.
     Queued {
         starts: u32,
@@ -51,17 +51,17 @@ impl Registry {
         supervisor: &Identity,
         containment: Option<&str>,
         now_ms: i64,
-    ) -> Result<Began, RegistryError> {
+    ) -> Result<BeginOutcome, RegistryError> {
         let expected = Attempt::starting(nonce.clone());
-        let began = self.write(|db| {
-            let seen = match expect(db, id, &expected)? {
-                Ok(seen) => seen,
-                Err(lost) => return Ok(Began::Lost(lost)),
+        let outcome = self.write(|db| {
+            let stored = match load_attempt(db, id, &expected)? {
+                Ok(stored) => stored,
+                Err(lost) => return Ok(BeginOutcome::Lost(lost)),
             };
-            if let Some(cancel) = seen.cancel {
-                return Ok(Began::CancelRequested(cancel));
+            if let Some(cancel) = stored.cancel {
+                return Ok(BeginOutcome::CancelRequested(cancel));
             }
-            row::apply(db, seen.seq, row::lawful(State::Starting, State::Working)?, "supervisor began", now_ms)?;
+            row::apply_transition(db, stored.seq, row::checked_transition(State::Starting, State::Working)?, "supervisor began", now_ms)?;
             let sql = "UPDATE tasks SET started_at_ms = :now, boot_id = :boot_id, pid = :pid, \
                        start_time = :start_time, pid_ns = :pid_ns, containment = :containment WHERE seq = :seq";
             db.execute(
@@ -73,45 +73,50 @@ impl Registry {
                     ":start_time": signed(supervisor.start_time),
                     ":pid_ns": signed(supervisor.pid_ns),
                     ":containment": containment,
-                    ":seq": seen.seq,
+                    ":seq": stored.seq,
                 },
             )?;
-            Ok(Began::Working)
+            Ok(BeginOutcome::Working)
         })?;
         crash_point(CrashPoint::WorkBegun);
-        Ok(began)
+        Ok(outcome)
     }
 
     /// Takes back an attempt whose supervisor provably never ran: the caller holds the task's lock, or never spawned one.
-    pub fn give_back(&mut self, id: &TaskId, nonce: &Nonce, now_ms: i64) -> Result<GivenBack, RegistryError> {
+    pub fn give_back(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        now_ms: i64,
+    ) -> Result<GiveBackOutcome, RegistryError> {
         let expected = Attempt::starting(nonce.clone());
-        let given = self.write_end(|db| {
-            let seen = match expect(db, id, &expected)? {
-                Ok(seen) => seen,
-                Err(lost) => return Ok(GivenBack::Lost(lost)),
+        let outcome = self.write_with_reserve(|db| {
+            let stored = match load_attempt(db, id, &expected)? {
+                Ok(stored) => stored,
+                Err(lost) => return Ok(GiveBackOutcome::Lost(lost)),
             };
-            if let Some(cancel) = &seen.cancel {
-                let end = End::Cancelled { reason: cancel.reason.clone() };
-                end_task(db, &seen, &Finish::bare(end), "cancelled before the start", now_ms)?;
-                return Ok(GivenBack::Cancelled);
+            if let Some(cancel) = &stored.cancel {
+                let end = TaskEnd::Cancelled { reason: cancel.reason.clone() };
+                end_task(db, &stored, &Finish::bare(end), "cancelled before the start", now_ms)?;
+                return Ok(GiveBackOutcome::Cancelled);
             }
-            if seen.starts >= STARTS_AT_MOST {
-                let message = format!("{} supervisors were started and none came to life", seen.starts);
+            if stored.starts >= MAX_STARTS {
+                let message = format!("{} supervisors were started and none came to life", stored.starts);
                 let kind = FailureKind::SupervisorStartFailed;
-                let end = End::Failed { kind, message, retry_at: None };
-                end_task(db, &seen, &Finish::bare(end), kind.name(), now_ms)?;
-                return Ok(GivenBack::Failed { starts: seen.starts });
+                let end = TaskEnd::Failed { kind, message, retry_at: None };
+                end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
+                return Ok(GiveBackOutcome::Failed { starts: stored.starts });
             }
-            let back = row::lawful(State::Starting, State::Queued)?;
-            row::apply(db, seen.seq, back, "supervisor never ran", now_ms)?;
-            db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [seen.seq])?;
-            Ok(GivenBack::Queued { starts: seen.starts })
+            let requeue = row::checked_transition(State::Starting, State::Queued)?;
+            row::apply_transition(db, stored.seq, requeue, "supervisor never ran", now_ms)?;
+            db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [stored.seq])?;
+            Ok(GiveBackOutcome::Queued { starts: stored.starts })
         })?;
         crash_point(CrashPoint::AttemptGivenBack);
-        if matches!(given, GivenBack::Cancelled | GivenBack::Failed { .. }) {
-            self.drop_launch(id);
+        if matches!(outcome, GiveBackOutcome::Cancelled | GiveBackOutcome::Failed { .. }) {
+            self.remove_inputs_best_effort(id);
         }
-        Ok(given)
+        Ok(outcome)
     }
 
     /// Records the end of an attempt and claims its successors, in one transaction; the caller starts them. Succeeds on
@@ -123,63 +128,73 @@ impl Registry {
         finish: &Finish,
         promotion: &Promotion<'_>,
         now_ms: i64,
-    ) -> Result<Cas<Vec<Claimed>>, RegistryError> {
+    ) -> Result<Cas<Vec<Claim>>, RegistryError> {
         transition(attempt.state, finish.end.state())?;
         let finish = &self.sink.finish(finish);
-        let done = self.write_end(|db| {
-            let seen = match expect(db, id, attempt)? {
-                Ok(seen) => seen,
+        let outcome = self.write_with_reserve(|db| {
+            let stored = match load_attempt(db, id, attempt)? {
+                Ok(stored) => stored,
                 Err(lost) => return Ok(Cas::Lost(lost)),
             };
-            end_task(db, &seen, finish, &cause(&finish.end), now_ms)?;
-            Ok(Cas::Applied(claim::claim(db, promotion, claim::CLAIMED_AT_ONCE, now_ms)?))
+            end_task(db, &stored, finish, &cause(&finish.end), now_ms)?;
+            Ok(Cas::Applied(claim::claim(db, promotion, claim::MAX_CLAIMS_PER_CALL, now_ms)?))
         })?;
         crash_point(CrashPoint::EndCommitted);
-        if matches!(done, Cas::Applied(_)) {
-            self.drop_launch(id);
+        if matches!(outcome, Cas::Applied(_)) {
+            self.remove_inputs_best_effort(id);
             crash_point(CrashPoint::LaunchDropped);
         }
-        Ok(done)
+        Ok(outcome)
     }
 
     /// What is left of the inputs at the end. The end is recorded; should this fail, `leftovers` finds it.
-    pub(crate) fn drop_launch(&self, id: &TaskId) {
+    pub(crate) fn remove_inputs_best_effort(&self, id: &TaskId) {
         let _ = self.dir.task(id).remove_inputs();
     }
 }
 
 /// The task, if it is in the attempt the caller saw.
-fn expect(db: &Connection, id: &TaskId, attempt: &Attempt) -> rusqlite::Result<Result<Seen, Lost>> {
-    Ok(match row::seen(db, id)? {
-        Some(seen) if seen.is(attempt) => Ok(seen),
-        Some(seen) => Err(Lost { actual: Some(seen.state) }),
+fn load_attempt(
+    db: &Connection,
+    id: &TaskId,
+    attempt: &Attempt,
+) -> rusqlite::Result<Result<StoredState, Lost>> {
+    Ok(match row::load_state(db, id)? {
+        Some(stored) if stored.is_attempt(attempt) => Ok(stored),
+        Some(stored) => Err(Lost { actual: Some(stored.state) }),
         None => Err(Lost { actual: None }),
     })
 }
 
-fn cause(end: &End) -> String {
+fn cause(end: &TaskEnd) -> String {
     match end {
-        End::Completed => "completed".to_owned(),
-        End::Failed { kind, .. } => kind.name().to_owned(),
-        End::Cancelled { .. } => "cancelled".to_owned(),
-        End::Timeout(kind) => format!("{} limit", kind.name()),
+        TaskEnd::Completed => "completed".to_owned(),
+        TaskEnd::Failed { kind, .. } => kind.name().to_owned(),
+        TaskEnd::Cancelled { .. } => "cancelled".to_owned(),
+        TaskEnd::Timeout(kind) => format!("{} limit", kind.name()),
     }
 }
 
 /// Writes the end of a task whose state was read in the same transaction.
 pub(crate) fn end_task(
     db: &Connection,
-    seen: &Seen,
+    stored: &StoredState,
     finish: &Finish,
     cause: &str,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
-    let order = row::apply(db, seen.seq, row::lawful(seen.state, finish.end.state())?, cause, now_ms)?;
+    let order = row::apply_transition(
+        db,
+        stored.seq,
+        row::checked_transition(stored.state, finish.end.state())?,
+        cause,
+        now_ms,
+    )?;
     let (failure, limit, reason) = match &finish.end {
-        End::Failed { kind, message, retry_at } => (Some((kind.name(), message, retry_at)), None, None),
-        End::Timeout(kind) => (None, Some(kind.name()), None),
-        End::Cancelled { reason } => (None, None, reason.as_ref()),
-        End::Completed => (None, None, None),
+        TaskEnd::Failed { kind, message, retry_at } => (Some((kind.name(), message, retry_at)), None, None),
+        TaskEnd::Timeout(kind) => (None, Some(kind.name()), None),
+        TaskEnd::Cancelled { reason } => (None, None, reason.as_ref()),
+        TaskEnd::Completed => (None, None, None),
     };
     let (code, signal) = match finish.exit {
         Some(ExitStatus::Code(code)) => (Some(code), None),
@@ -205,10 +220,10 @@ pub(crate) fn end_task(
             ":ran_ms": finish.ran_ms.map(signed),
             ":summary": finish.summary,
             ":kill_incomplete": finish.kill_incomplete.as_ref().map(ToString::to_string),
-            ":seq": seen.seq,
+            ":seq": stored.seq,
         },
     )?;
-    finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::remember(db, seen.seq, tokens))
+    finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))
 }
 
 /// SQLite's numbers have a sign. No boot lasts long enough to notice.

@@ -1,7 +1,7 @@
 //! Asking for a task's end. A waiting task ends at once; for a running one the wish is kept, and its supervisor obeys.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{End, State, TaskId};
+use delegator_domain::task::{State, TaskEnd, TaskId};
 
 use super::attempt;
 use crate::error::RegistryError;
@@ -35,29 +35,29 @@ impl Registry {
         now_ms: i64,
     ) -> Result<CancelOutcome, RegistryError> {
         let reason = self.sink.optional(reason);
-        let outcome = self.write_end(|db| {
-            let Some(seen) = row::seen(db, id)? else { return Ok(CancelOutcome::Unknown) };
-            if seen.state.is_terminal() {
-                return Ok(CancelOutcome::AlreadyEnded { state: seen.state });
+        let outcome = self.write_with_reserve(|db| {
+            let Some(stored) = row::load_state(db, id)? else { return Ok(CancelOutcome::Unknown) };
+            if stored.state.is_terminal() {
+                return Ok(CancelOutcome::AlreadyEnded { state: stored.state });
             }
-            if let Some(request) = seen.cancel {
-                return Ok(CancelOutcome::Requested { state: seen.state, request, first: false });
+            if let Some(request) = stored.cancel {
+                return Ok(CancelOutcome::Requested { state: stored.state, request, first: false });
             }
             let sql = "UPDATE tasks SET cancel_requested_at_ms = ?1, cancel_reason = ?2, updated_at_ms = ?1 \
                        WHERE seq = ?3";
-            db.execute(sql, (now_ms, &reason, seen.seq))?;
+            db.execute(sql, (now_ms, &reason, stored.seq))?;
             let reason = reason.clone();
-            if seen.state == State::Queued {
-                let finish = Finish::bare(End::Cancelled { reason });
-                attempt::end_task(db, &seen, &finish, "cancelled while queued", now_ms)?;
+            if stored.state == State::Queued {
+                let finish = Finish::bare(TaskEnd::Cancelled { reason });
+                attempt::end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
                 return Ok(CancelOutcome::Cancelled);
             }
             let request = CancelRequest { at_ms: now_ms, reason };
-            Ok(CancelOutcome::Requested { state: seen.state, request, first: true })
+            Ok(CancelOutcome::Requested { state: stored.state, request, first: true })
         })?;
         crash_point(CrashPoint::CancelCommitted);
         if outcome == CancelOutcome::Cancelled {
-            self.drop_launch(id);
+            self.remove_inputs_best_effort(id);
         }
         Ok(outcome)
     }

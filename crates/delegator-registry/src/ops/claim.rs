@@ -9,7 +9,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{Claimant, Obstacle, State, TaskId};
 use rusqlite::{Connection, Row};
 
-use super::queries::all;
+use super::queries::query_all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -21,7 +21,7 @@ pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, more_work_tre
      resumed_thread, thread_id FROM tasks WHERE state = 'queued' ORDER BY seq";
 
 /// Each claim is locked and started by whoever made it, one after the other, and until it is locked it looks abandoned.
-pub const CLAIMED_AT_ONCE: usize = 32;
+pub const MAX_CLAIMS_PER_CALL: usize = 32;
 
 /// What a claimer brings along.
 pub struct Promotion<'a> {
@@ -38,16 +38,16 @@ impl fmt::Debug for Promotion<'_> {
 
 /// A task that is to be started by whoever got this.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claimed {
+pub struct Claim {
     pub task: Task,
     pub nonce: Nonce,
 }
 
 /// What a queued task waits for beyond a free slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitsFor {
+pub struct BlockedBy {
     pub task: TaskId,
-    pub why: Obstacle,
+    pub obstacle: Obstacle,
 }
 
 impl Registry {
@@ -56,9 +56,9 @@ impl Registry {
         &mut self,
         promotion: &Promotion<'_>,
         now_ms: i64,
-    ) -> Result<Option<Claimed>, RegistryError> {
+    ) -> Result<Option<Claim>, RegistryError> {
         // One cheap look first: most of the time there is nothing to do, and the write lock is everybody's.
-        if !self.has_room(promotion)? {
+        if !self.can_claim(promotion)? {
             return Ok(None);
         }
         self.write(|db| Ok(claim(db, promotion, 1, now_ms)?.pop()))
@@ -66,22 +66,18 @@ impl Registry {
 
     /// Claims as many as there are free slots, but no more than [`CLAIMED_AT_ONCE`]: whoever got that many should come
     /// back for more.
-    pub fn claim_all(
-        &mut self,
-        promotion: &Promotion<'_>,
-        now_ms: i64,
-    ) -> Result<Vec<Claimed>, RegistryError> {
-        if !self.has_room(promotion)? {
+    pub fn claim_all(&mut self, promotion: &Promotion<'_>, now_ms: i64) -> Result<Vec<Claim>, RegistryError> {
+        if !self.can_claim(promotion)? {
             return Ok(Vec::new());
         }
-        let claimed = self.write(|db| claim(db, promotion, CLAIMED_AT_ONCE, now_ms))?;
+        let claimed = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
         crash_point(CrashPoint::ClaimCommitted);
         Ok(claimed)
     }
 
     /// Whether claiming could give something: somebody waits, a slot is free, and the queue is not held.
-    pub fn has_room(&self, promotion: &Promotion<'_>) -> Result<bool, RegistryError> {
-        self.read(is_worth_trying(promotion))
+    pub fn can_claim(&self, promotion: &Promotion<'_>) -> Result<bool, RegistryError> {
+        self.read(may_claim(promotion))
     }
 
     /// Stops or resumes claiming. What runs goes on.
@@ -100,17 +96,17 @@ impl Registry {
     }
 
     /// The queue, next first, with what keeps each task from starting; `None`: only a free slot.
-    pub fn queue_waits(&self) -> Result<Vec<(TaskId, Option<WaitsFor>)>, RegistryError> {
+    pub fn queue_with_blockers(&self) -> Result<Vec<(TaskId, Option<BlockedBy>)>, RegistryError> {
         self.read(|db| {
-            let mut line = Line::of(db)?;
-            let waiting = all(db, WAITING, (), claimant_from)?;
-            let placed = |(_, claimant): (i64, Claimant)| (claimant.id.clone(), line.join(claimant));
-            Ok(waiting.into_iter().map(placed).collect())
+            let mut scan = QueueScan::of(db)?;
+            let waiting = query_all(db, WAITING, (), claimant_from)?;
+            let check = |(_, claimant): (i64, Claimant)| (claimant.id.clone(), scan.check_and_add(claimant));
+            Ok(waiting.into_iter().map(check).collect())
         })
     }
 
     /// The running task that keeps one from starting, if one does.
-    pub fn stopped_by_running(&self, task: &Task) -> Result<Option<WaitsFor>, RegistryError> {
+    pub fn blocked_by_running(&self, task: &Task) -> Result<Option<BlockedBy>, RegistryError> {
         let claimant = Claimant {
             id: task.id.clone(),
             mode: task.mode,
@@ -118,34 +114,34 @@ impl Registry {
             allow_parallel_writes: task.allow_parallel_writes,
             threads: task.resumed_thread.iter().chain(&task.thread_id).cloned().collect(),
         };
-        self.read(|db| Ok(Line::of(db)?.stops(&claimant)))
+        self.read(|db| Ok(QueueScan::of(db)?.blocker_of(&claimant)))
     }
 }
 
 /// Those who stand before a waiting task: the running ones, and waiting ones that were passed over.
-struct Line {
+struct QueueScan {
     ahead: Vec<Claimant>,
 }
 
-impl Line {
-    fn of(db: &Connection) -> rusqlite::Result<Line> {
-        let running = all(db, RUNNING, (), claimant_from)?;
-        Ok(Line { ahead: running.into_iter().map(|(_, claimant)| claimant).collect() })
+impl QueueScan {
+    fn of(db: &Connection) -> rusqlite::Result<QueueScan> {
+        let running = query_all(db, RUNNING, (), claimant_from)?;
+        Ok(QueueScan { ahead: running.into_iter().map(|(_, claimant)| claimant).collect() })
     }
 
-    fn stops(&self, claimant: &Claimant) -> Option<WaitsFor> {
-        let (other, why) = claimant.stopped_by(&self.ahead)?;
-        Some(WaitsFor { task: other.id.clone(), why })
+    fn blocker_of(&self, claimant: &Claimant) -> Option<BlockedBy> {
+        let (other, obstacle) = claimant.blocked_by(&self.ahead)?;
+        Some(BlockedBy { task: other.id.clone(), obstacle })
     }
 
     /// Whether it may start; either way those behind it have to mind it. A thousand tasks that wait for one tree are
     /// remembered as one.
-    fn join(&mut self, claimant: Claimant) -> Option<WaitsFor> {
-        let stopped = self.stops(&claimant);
+    fn check_and_add(&mut self, claimant: Claimant) -> Option<BlockedBy> {
+        let blocked_by = self.blocker_of(&claimant);
         if !self.ahead.iter().any(|other| claimant.is_covered_by(other)) {
             self.ahead.push(claimant);
         }
-        stopped
+        blocked_by
     }
 }
 
@@ -154,7 +150,7 @@ fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached(sql)?.query_row((), |row| row.get(0))
 }
 
-fn is_worth_trying(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlite::Result<bool> {
+fn may_claim(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlite::Result<bool> {
     let slots = i64::try_from(promotion.max_concurrent).unwrap_or(i64::MAX);
     move |db| {
         let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'queued') \
@@ -167,14 +163,14 @@ fn is_worth_trying(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlit
 pub(crate) fn claim(
     db: &Connection,
     promotion: &Promotion<'_>,
-    at_most: usize,
+    max_claims: usize,
     now_ms: i64,
-) -> rusqlite::Result<Vec<Claimed>> {
-    if !is_worth_trying(promotion)(db)? {
+) -> rusqlite::Result<Vec<Claim>> {
+    if !may_claim(promotion)(db)? {
         return Ok(Vec::new());
     }
-    let mut line = Line::of(db)?;
-    let free = promotion.max_concurrent.saturating_sub(line.ahead.len()).min(at_most);
+    let mut scan = QueueScan::of(db)?;
+    let free = promotion.max_concurrent.saturating_sub(scan.ahead.len()).min(max_claims);
     let mut chosen = Vec::new();
     {
         let mut statement = db.prepare(WAITING)?;
@@ -182,19 +178,25 @@ pub(crate) fn claim(
         while chosen.len() < free {
             let Some(row) = rows.next()? else { break };
             let (seq, claimant) = claimant_from(row)?;
-            if line.join(claimant).is_none() {
+            if scan.check_and_add(claimant).is_none() {
                 chosen.push(seq);
             }
         }
     }
-    chosen.into_iter().map(|seq| start(db, seq, (promotion.fresh_nonce)(), now_ms)).collect()
+    chosen.into_iter().map(|seq| mark_claimed(db, seq, (promotion.fresh_nonce)(), now_ms)).collect()
 }
 
-fn start(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Result<Claimed> {
-    row::apply(db, seq, row::lawful(State::Queued, State::Starting)?, "claimed", now_ms)?;
+fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Result<Claim> {
+    row::apply_transition(
+        db,
+        seq,
+        row::checked_transition(State::Queued, State::Starting)?,
+        "claimed",
+        now_ms,
+    )?;
     let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
     db.execute(sql, (nonce.as_str(), now_ms, seq))?;
-    Ok(Claimed { task: row::task_at(db, seq)?, nonce })
+    Ok(Claim { task: row::task_at(db, seq)?, nonce })
 }
 
 fn claimant_from(row: &Row<'_>) -> rusqlite::Result<(i64, Claimant)> {

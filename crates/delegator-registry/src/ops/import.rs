@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::Connection;
 
 use super::attempt::end_task;
-use super::submit::{Submitted, Taken, answer, before, end_submit, insert};
+use super::submit::{InsertOutcome, Submission, end_submit, find_by_key, insert, into_submission};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
@@ -16,7 +16,7 @@ use crate::task::{Finish, NewTask};
 
 /// What is known of a session that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Past {
+pub struct ImportedSession {
     pub thread_id: String,
     pub started_at_ms: i64,
     pub ended_at_ms: i64,
@@ -29,47 +29,58 @@ impl Registry {
     pub fn import(
         &mut self,
         task: &NewTask,
-        past: &Past,
+        session: &ImportedSession,
         finish: &Finish,
         files: &[(TaskFile, &[u8])],
-    ) -> Result<Submitted, RegistryError> {
+    ) -> Result<Submission, RegistryError> {
         if let Some(key) = &task.idempotency
-            && let Some(taken) = before(&self.db, key).map_err(|error| self.explain(error))?
+            && let Some(existing) = find_by_key(&self.db, key).map_err(|error| self.map_error(error))?
         {
-            return answer(taken, task);
+            return into_submission(existing, task);
         }
-        let (asked, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
-        let past = &Past { thread_id: self.sink.text(&past.thread_id), ..past.clone() };
+        let (request, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
+        let session = &ImportedSession { thread_id: self.sink.text(&session.thread_id), ..session.clone() };
         let dir = self.dir.task(&task.id);
         let entry = self.begin_submit(task, b"")?;
         let filled = files.iter().try_for_each(|(which, bytes)| dir.write(*which, bytes));
         crash_point(CrashPoint::ImportFilled);
-        let made = filled.and_then(|()| self.write(|db| take_in(db, task, past, finish)));
+        let inserted = filled.and_then(|()| self.write(|db| insert_session(db, task, session, finish)));
         crash_point(CrashPoint::ImportCommitted);
-        if matches!(made, Ok(Taken::New(_))) {
-            self.drop_launch(&task.id);
+        if matches!(inserted, Ok(InsertOutcome::New(_))) {
+            self.remove_inputs_best_effort(&task.id);
         } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
             let _ = dir.remove(lock);
         }
         end_submit(entry);
-        answer(made?, asked)
+        into_submission(inserted?, request)
     }
 }
 
-fn take_in(db: &Connection, task: &NewTask, past: &Past, finish: &Finish) -> rusqlite::Result<Taken> {
-    let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
-    if let Some(taken) = before {
-        return Ok(taken);
+fn insert_session(
+    db: &Connection,
+    task: &NewTask,
+    session: &ImportedSession,
+    finish: &Finish,
+) -> rusqlite::Result<InsertOutcome> {
+    let existing = task.idempotency.as_ref().map(|key| find_by_key(db, key)).transpose()?.flatten();
+    if let Some(existing) = existing {
+        return Ok(existing);
     }
-    let seq = insert(db, task, past.started_at_ms)?.seq;
+    let seq = insert(db, task, session.started_at_ms)?.seq;
     for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
-        row::apply(db, seq, row::lawful(from, to)?, "imported", past.started_at_ms)?;
+        row::apply_transition(
+            db,
+            seq,
+            row::checked_transition(from, to)?,
+            "imported",
+            session.started_at_ms,
+        )?;
     }
     let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2, imported_at_ms = ?3 WHERE seq = ?4";
-    db.execute(sql, (&past.thread_id, past.started_at_ms, past.imported_at_ms, seq))?;
-    let seen = row::seen(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    end_task(db, &seen, finish, "imported", past.ended_at_ms)?;
+    db.execute(sql, (&session.thread_id, session.started_at_ms, session.imported_at_ms, seq))?;
+    let stored = row::load_state(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    end_task(db, &stored, finish, "imported", session.ended_at_ms)?;
     // Whoever imports a session knows of it.
-    db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (past.ended_at_ms, seq))?;
-    Ok(Taken::New(Box::new(row::task_at(db, seq)?)))
+    db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (session.ended_at_ms, seq))?;
+    Ok(InsertOutcome::New(Box::new(row::task_at(db, seq)?)))
 }

@@ -20,11 +20,11 @@ pub enum LeftoverKind {
     /// A submit or an import ended between its files and the row; nobody was told of a task.
     NeverSubmitted,
     /// The row is gone on purpose.
-    Forgotten,
+    Pruned,
     /// The task has ended, but what started it (secrets included) is still there.
     LaunchOfEnded,
     /// Results without a row: the registry was set aside or lost. Reported, never removed.
-    Unclaimed,
+    WithoutRow,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,29 +69,29 @@ impl Registry {
             }
             // Before the row is looked for: a submit that commits in between is then seen by its row.
             let modified = entry.metadata().and_then(|metadata| metadata.modified());
-            if let Some(kind) = self.judge(&id, modified.is_ok_and(|at| is_before(at, before_ms)))? {
+            if let Some(kind) = self.classify(&id, modified.is_ok_and(|at| is_before(at, before_ms)))? {
                 found.push(Leftover { id, kind });
             }
         }
-        found.sort_by(|one, other| one.id.cmp(&other.id));
+        found.sort_by(|left, right| left.id.cmp(&right.id));
         Ok(found)
     }
 
     /// The submit is looked at before the row: one that commits in between is then seen by its row.
-    fn judge(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>, RegistryError> {
+    fn classify(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>, RegistryError> {
         let is_over = self.is_submit_over(id, is_old)?;
-        let has_no_row = |kind| matches!(kind, LeftoverKind::NeverSubmitted | LeftoverKind::Unclaimed);
-        Ok(self.kind_of(id)?.filter(|kind| is_over || !has_no_row(*kind)))
+        let has_no_row = |kind| matches!(kind, LeftoverKind::NeverSubmitted | LeftoverKind::WithoutRow);
+        Ok(self.classify_directory(id)?.filter(|kind| is_over || !has_no_row(*kind)))
     }
 
     /// What a directory is, if no submit is under way in it.
-    fn kind_of(&self, id: &TaskId) -> Result<Option<LeftoverKind>, RegistryError> {
+    fn classify_directory(&self, id: &TaskId) -> Result<Option<LeftoverKind>, RegistryError> {
         let dir = self.dir.task(id);
-        let (state, forgotten) = self.read(|db| Ok((state_of(db, id)?, is_forgotten(db, id)?)))?;
+        let (state, forgotten) = self.read(|db| Ok((state_of(db, id)?, is_pruned(db, id)?)))?;
         Ok(match state {
             Some(state) if state.is_terminal() && dir.has_inputs() => Some(LeftoverKind::LaunchOfEnded),
             Some(_) => None,
-            None if forgotten => Some(LeftoverKind::Forgotten),
+            None if forgotten => Some(LeftoverKind::Pruned),
             None => {
                 let has_results = [TaskFile::Events, TaskFile::Stderr, TaskFile::Snapshot, TaskFile::Report]
                     .into_iter()
@@ -100,7 +100,7 @@ impl Registry {
                 let is_import =
                     fs::metadata(dir.file(TaskFile::Launch)).is_ok_and(|launch| launch.len() == 0);
                 let is_lost = has_results && !is_import;
-                Some(if is_lost { LeftoverKind::Unclaimed } else { LeftoverKind::NeverSubmitted })
+                Some(if is_lost { LeftoverKind::WithoutRow } else { LeftoverKind::NeverSubmitted })
             }
         })
     }
@@ -116,7 +116,7 @@ impl Registry {
 
     fn submit_state(&self, id: &TaskId) -> Result<SubmitState, RegistryError> {
         let folder = self.dir.submitting();
-        SubmitEntry::look(&folder, id).map_err(RegistryError::file(&folder, "read an entry in"))
+        SubmitEntry::state(&folder, id).map_err(RegistryError::file(&folder, "read an entry in"))
     }
 
     /// Removes what submits left that were killed before they had a row, and gives their ids. Cheap where no submit is
@@ -137,7 +137,7 @@ impl Registry {
 
     /// Removes the directory of a task without a row. Results are kept: they are those of a task whose row was lost.
     fn remove_unsubmitted(&mut self, id: &TaskId) -> Result<bool, RegistryError> {
-        if self.kind_of(id)? != Some(LeftoverKind::NeverSubmitted) {
+        if self.classify_directory(id)? != Some(LeftoverKind::NeverSubmitted) {
             return Ok(false);
         }
         let dir = self.dir.task(id);
@@ -153,18 +153,18 @@ impl Registry {
         for leftover in found {
             let dir = self.dir.task(&leftover.id);
             let LockAttempt::Locked(lock) = dir.try_lock()? else { continue };
-            if self.judge(&leftover.id, true)? != Some(leftover.kind) {
+            if self.classify(&leftover.id, true)? != Some(leftover.kind) {
                 continue;
             }
             match leftover.kind {
                 LeftoverKind::NeverSubmitted => dir.remove(lock)?,
                 LeftoverKind::LaunchOfEnded => dir.remove_inputs()?,
-                LeftoverKind::Forgotten => {
+                LeftoverKind::Pruned => {
                     dir.remove(lock)?;
                     let id = leftover.id.as_str();
                     self.write(|db| db.execute("DELETE FROM forgotten WHERE id = ?1", [id]).map(drop))?;
                 }
-                LeftoverKind::Unclaimed => continue,
+                LeftoverKind::WithoutRow => continue,
             }
             crash_point(CrashPoint::LeftoverRemoved);
             removed.push(leftover.clone());
@@ -174,15 +174,15 @@ impl Registry {
 }
 
 fn state_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<State>> {
-    Ok(row::seen(db, id)?.map(|seen| seen.state))
+    Ok(row::load_state(db, id)?.map(|seen| seen.state))
 }
 
-fn is_forgotten(db: &Connection, id: &TaskId) -> rusqlite::Result<bool> {
+fn is_pruned(db: &Connection, id: &TaskId) -> rusqlite::Result<bool> {
     db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten WHERE id = ?1)", [id.as_str()], |row| row.get(0))
 }
 
-fn is_before(at: SystemTime, before_ms: i64) -> bool {
-    let at_ms = match at.duration_since(SystemTime::UNIX_EPOCH) {
+fn is_before(modified: SystemTime, before_ms: i64) -> bool {
+    let at_ms = match modified.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
         Err(_) => 0,
     };

@@ -10,11 +10,11 @@ use std::str::FromStr;
 use delegator_domain::task::State;
 use rusqlite::types::Value;
 
-use super::queries::all;
+use super::queries::query_all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
-use crate::task::{Brief, Task};
+use crate::task::{Task, TaskSummary};
 
 /// What to list; everything given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Filter {
 
 impl Filter {
     /// Whether nothing that has ended can pass.
-    pub(crate) fn wants_only_living(&self) -> bool {
+    pub(crate) fn is_live_only(&self) -> bool {
         !self.states.is_empty() && self.states.iter().all(|state| !state.is_terminal())
     }
 }
@@ -64,23 +64,24 @@ pub struct Page {
 
 impl Registry {
     /// How many tasks pass, and the first of them in the order they were submitted.
-    pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<Brief>), RegistryError> {
+    pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<TaskSummary>), RegistryError> {
         self.read(|db| {
             let (sql, values) = count(filter);
             let total: u32 =
                 db.prepare_cached(&sql)?.query_row(rusqlite::params_from_iter(values), |row| row.get(0))?;
             let (sql, values) = oldest(filter, limit);
-            Ok((total.into(), all(db, &sql, rusqlite::params_from_iter(values), row::brief_from)?))
+            Ok((total.into(), query_all(db, &sql, rusqlite::params_from_iter(values), row::summary_from)?))
         })
     }
 
     pub fn list(&self, filter: &Filter, limit: u32, from: Option<Cursor>) -> Result<Page, RegistryError> {
         let (sql, values) = select(filter, limit.saturating_add(1), from);
-        let mut tasks = self.read(|db| all(db, &sql, rusqlite::params_from_iter(values), row::task_from))?;
-        let shown = usize::try_from(limit).unwrap_or(usize::MAX);
-        let more = tasks.len() > shown;
-        tasks.truncate(shown);
-        let next = tasks.last().filter(|_| more).map(|last| Cursor { before: last.seq });
+        let mut tasks =
+            self.read(|db| query_all(db, &sql, rusqlite::params_from_iter(values), row::task_from))?;
+        let page_size = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = tasks.len() > page_size;
+        tasks.truncate(page_size);
+        let next = tasks.last().filter(|_| has_more).map(|last| Cursor { before: last.seq });
         Ok(Page { tasks, next })
     }
 }
@@ -88,38 +89,38 @@ impl Registry {
 /// The statement of a filter. Rows are wide, so the inner select finds numbers from indexes, and the outer reads no more
 /// rows than are shown.
 pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (String, Vec<Value>) {
-    let mut terms = Terms::of(filter);
+    let mut terms = WhereTerms::of(filter);
     if let Some(Cursor { before }) = from {
         terms.add("seq < ?", [before]);
     }
-    let (wanted, mut values) = terms.wanted();
+    let (where_clause, mut values) = terms.into_where_clause();
     values.push(Value::Integer(limit.into()));
-    let index = index(filter);
+    let index = index_clause(filter);
     let sql = format!(
-        "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq DESC LIMIT ?) \
+        "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq DESC LIMIT ?) \
          ORDER BY seq DESC"
     );
     (sql, values)
 }
 
 pub(crate) fn oldest(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
-    let (wanted, mut values) = Terms::of(filter).wanted();
+    let (where_clause, mut values) = WhereTerms::of(filter).into_where_clause();
     values.push(Value::Integer(limit.into()));
-    let (index, columns) = (index(filter), row::BRIEF);
+    let (index, columns) = (index_clause(filter), row::SUMMARY_COLUMNS);
     let sql = format!(
-        "SELECT {columns} FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {wanted} ORDER BY seq LIMIT ?) \
+        "SELECT {columns} FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq LIMIT ?) \
          ORDER BY seq"
     );
     (sql, values)
 }
 
 pub(crate) fn count(filter: &Filter) -> (String, Vec<Value>) {
-    let (wanted, values) = Terms::of(filter).wanted();
-    (format!("SELECT count(*) FROM tasks {} {wanted}", index(filter)), values)
+    let (where_clause, values) = WhereTerms::of(filter).into_where_clause();
+    (format!("SELECT count(*) FROM tasks {} {where_clause}", index_clause(filter)), values)
 }
 
-fn index(filter: &Filter) -> &'static str {
-    if filter.wants_only_living() {
+fn index_clause(filter: &Filter) -> &'static str {
+    if filter.is_live_only() {
         // Few live, however many there are.
         "INDEXED BY tasks_state"
     } else if filter.working_dir.is_some() {
@@ -137,19 +138,19 @@ fn index(filter: &Filter) -> &'static str {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct WhereTerms {
     sql: Vec<String>,
     values: Vec<Value>,
 }
 
-impl Terms {
-    pub(crate) fn of(filter: &Filter) -> Terms {
-        let mut terms = Terms::default();
+impl WhereTerms {
+    pub(crate) fn of(filter: &Filter) -> WhereTerms {
+        let mut terms = WhereTerms::default();
         if let Some(dir) = &filter.working_dir {
-            let below = Below::new(dir);
-            terms.add("working_dir >= ?", [below.dir()]);
-            terms.add("working_dir < ?", [below.until()]);
-            terms.add("(working_dir = ? OR working_dir >= ?)", [below.dir(), below.inside()]);
+            let range = DirectoryRange::new(dir);
+            terms.add("working_dir >= ?", [range.dir()]);
+            terms.add("working_dir < ?", [range.until()]);
+            terms.add("(working_dir = ? OR working_dir >= ?)", [range.dir(), range.inside()]);
         }
         if !filter.states.is_empty() {
             let marks = vec!["?"; filter.states.len()].join(", ");
@@ -165,10 +166,11 @@ impl Terms {
         terms
     }
 
-    pub(crate) fn wanted(self) -> (String, Vec<Value>) {
-        let Terms { sql, values } = self;
-        let wanted = if sql.is_empty() { String::new() } else { format!("WHERE {}", sql.join(" AND ")) };
-        (wanted, values)
+    pub(crate) fn into_where_clause(self) -> (String, Vec<Value>) {
+        let WhereTerms { sql, values } = self;
+        let where_clause =
+            if sql.is_empty() { String::new() } else { format!("WHERE {}", sql.join(" AND ")) };
+        (where_clause, values)
     }
 
     pub(crate) fn add<V: TermValue>(&mut self, term: &str, values: impl IntoIterator<Item = V>) {
@@ -196,20 +198,20 @@ impl TermValue for i64 {
 /// The range of paths that are a directory or below it: one range of an index, from which the neighbours that only
 /// begin alike (`/a-b` beside `/a`) are dropped.
 #[derive(Debug)]
-pub(crate) struct Below {
+pub(crate) struct DirectoryRange {
     dir: String,
     inside: String,
     until: String,
 }
 
-impl Below {
-    pub(crate) fn new(dir: &str) -> Below {
+impl DirectoryRange {
+    pub(crate) fn new(dir: &str) -> DirectoryRange {
         let dir = dir.trim_end_matches('/');
         // `0` is the character after `/`. Of the root everything is inside, and nothing is the root itself.
         let until = if dir.is_empty() { "0".to_owned() } else { format!("{dir}0") };
         let inside = format!("{dir}/");
         let dir = if dir.is_empty() { "/".to_owned() } else { dir.to_owned() };
-        Below { dir, inside, until }
+        DirectoryRange { dir, inside, until }
     }
 
     pub(crate) fn dir(&self) -> &str {

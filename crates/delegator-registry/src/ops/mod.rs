@@ -3,17 +3,17 @@
 pub(crate) mod attempt;
 pub(crate) mod cancel;
 pub(crate) mod claim;
-pub(crate) mod ended;
-pub(crate) mod forget;
+pub(crate) mod concurrent_writers;
 pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;
-pub(crate) mod meanwhile;
+pub(crate) mod list_ended;
 pub(crate) mod notes;
-#[cfg(test)]
-mod plans;
+pub(crate) mod periodic;
+pub(crate) mod prune;
 pub(crate) mod queries;
+#[cfg(test)]
+mod query_plans;
 pub(crate) mod restore_points;
 pub(crate) mod submit;
-pub(crate) mod turns;
 pub(crate) mod usage;

@@ -18,19 +18,19 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
         let thread_id = self.sink.text(thread_id);
-        let noted = self.write(|db| {
-            let actual = match row::seen(db, id)? {
-                Some(seen) if seen.state == State::Working && seen.nonce.as_ref() == Some(nonce) => {
+        let outcome = self.write(|db| {
+            let actual = match row::load_state(db, id)? {
+                Some(stored) if stored.state == State::Working && stored.nonce.as_ref() == Some(nonce) => {
                     let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
-                    db.execute(sql, (&thread_id, now_ms, seen.seq))?;
+                    db.execute(sql, (&thread_id, now_ms, stored.seq))?;
                     return Ok(Cas::Applied(()));
                 }
-                seen => seen.map(|seen| seen.state),
+                stored => stored.map(|seen| seen.state),
             };
             Ok(Cas::Lost(Lost { actual }))
         })?;
         crash_point(CrashPoint::ThreadNoted);
-        Ok(noted)
+        Ok(outcome)
     }
 
     /// Notes that somebody has seen the result; true the first time.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use delegator_domain::task::{State, TaskId};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
-use super::list::Below;
+use super::list::DirectoryRange;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -13,11 +13,11 @@ use crate::task::{CancelRequest, Identity, Nonce, Task};
 
 /// How much of an id's random part must be given to find it.
 pub const PREFIX_MIN: usize = 8;
-const AMBIGUOUS_AT_MOST: u32 = 10;
+const MAX_AMBIGUOUS: u32 = 10;
 
 /// What the beginning of an id leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum PrefixMatch {
     One(TaskId),
     /// Some of those that begin so.
     Several(Vec<TaskId>),
@@ -28,9 +28,9 @@ pub enum Found {
 
 /// Tasks by state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts(BTreeMap<State, u64>);
+pub struct StateCounts(BTreeMap<State, u64>);
 
-impl Counts {
+impl StateCounts {
     pub fn of(&self, state: State) -> u64 {
         self.0.get(&state).copied().unwrap_or(0)
     }
@@ -42,7 +42,7 @@ impl Counts {
 
 /// A starting or working task, with what a rescuer needs to judge it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Active {
+pub struct ActiveTask {
     pub seq: i64,
     pub id: TaskId,
     pub state: State,
@@ -67,7 +67,7 @@ pub struct HistoryEntry {
 
 /// Ended tasks nobody has looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
+pub struct UnreadResults {
     pub count: u64,
     pub ids: Vec<TaskId>,
 }
@@ -76,10 +76,10 @@ pub(crate) const COUNTS: &str = "SELECT state, count(*) AS number FROM tasks GRO
 pub(crate) const ACTIVE: &str = "SELECT * FROM tasks WHERE state IN ('starting', 'working') ORDER BY seq";
 pub(crate) const BY_THREAD: &str =
     "SELECT * FROM tasks WHERE thread_id = ?1 OR resumed_thread = ?1 ORDER BY seq DESC LIMIT ?2";
-pub(crate) const OLD: &str = "SELECT id FROM tasks INDEXED BY tasks_retention \
+pub(crate) const ENDED_BEFORE: &str = "SELECT id FROM tasks INDEXED BY tasks_retention \
      WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1 \
      ORDER BY coalesce(imported_at_ms, ended_at_ms) LIMIT ?2";
-pub(crate) const COUNT_OLD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_retention \
+pub(crate) const COUNT_ENDED_BEFORE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_retention \
      WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1";
 pub(crate) const QUEUE: &str = "SELECT * FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT ?1";
 pub(crate) const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND seq < ?1";
@@ -101,57 +101,61 @@ impl Registry {
     }
 
     /// Finds a task by how its id begins, with or without `T-local-`.
-    pub fn find_by_prefix(&self, given: &str) -> Result<Found, RegistryError> {
-        let places = ["T-local-", "T-cloud-"];
-        let named = places.iter().find_map(|place| given.strip_prefix(place).map(|digits| (*place, digits)));
-        let digits = named.map_or(given, |(_, digits)| digits);
+    pub fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, RegistryError> {
+        let id_prefixes = ["T-local-", "T-cloud-"];
+        let named = id_prefixes
+            .iter()
+            .find_map(|id_prefix| prefix.strip_prefix(id_prefix).map(|digits| (*id_prefix, digits)));
+        let digits = named.map_or(prefix, |(_, digits)| digits);
         let is_prefix = (PREFIX_MIN..=32).contains(&digits.len())
             && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !is_prefix {
-            return Ok(Found::NotAPrefix);
+            return Ok(PrefixMatch::NotAPrefix);
         }
         let mut found: Vec<TaskId> = self.read(|db| {
             let mut found = Vec::new();
-            for place in places.iter().filter(|place| named.is_none_or(|(named, _)| named == **place)) {
-                let from = format!("{place}{digits}");
+            for id_prefix in
+                id_prefixes.iter().filter(|place| named.is_none_or(|(named, _)| named == **place))
+            {
+                let from = format!("{id_prefix}{digits}");
                 // The first text after everything that begins so: no digit comes after `g`.
                 let until = format!("{from}g");
-                found.extend(all(db, PREFIX, (&from, &until, AMBIGUOUS_AT_MOST), row::id_from)?);
+                found.extend(query_all(db, PREFIX, (&from, &until, MAX_AMBIGUOUS), row::id_from)?);
             }
             Ok(found)
         })?;
         Ok(match found.len() {
-            0 => Found::None,
-            1 => found.pop().map_or(Found::None, Found::One),
-            _ => Found::Several(found),
+            0 => PrefixMatch::None,
+            1 => found.pop().map_or(PrefixMatch::None, PrefixMatch::One),
+            _ => PrefixMatch::Several(found),
         })
     }
 
     /// Tasks that worked on a thread, newest first.
     pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| all(db, BY_THREAD, (thread_id, limit), row::task_from))
+        self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), row::task_from))
     }
 
     /// All tasks by state.
-    pub fn counts(&self) -> Result<Counts, RegistryError> {
-        self.read(|db| Ok(Counts(all(db, COUNTS, (), count_from)?.into_iter().collect())))
+    pub fn counts(&self) -> Result<StateCounts, RegistryError> {
+        self.read(|db| Ok(StateCounts(query_all(db, COUNTS, (), count_from)?.into_iter().collect())))
     }
 
     /// Every starting or working task.
-    pub fn active(&self) -> Result<Vec<Active>, RegistryError> {
-        self.read(|db| all(db, ACTIVE, (), active_from))
+    pub fn active(&self) -> Result<Vec<ActiveTask>, RegistryError> {
+        self.read(|db| query_all(db, ACTIVE, (), active_from))
     }
 
     /// The queue, next first.
     pub fn queue(&self, limit: u32) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| all(db, QUEUE, [limit], row::task_from))
+        self.read(|db| query_all(db, QUEUE, [limit], row::task_from))
     }
 
     /// How many tasks wait before this one; `None` if it does not wait.
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
-        self.read(|db| match row::seen(db, id)? {
-            Some(seen) if seen.state == State::Queued => {
-                db.query_row(POSITION, [seen.seq], |row| row.get::<_, u32>(0)).map(|n| Some(n.into()))
+        self.read(|db| match row::load_state(db, id)? {
+            Some(stored) if stored.state == State::Queued => {
+                db.query_row(POSITION, [stored.seq], |row| row.get::<_, u32>(0)).map(|n| Some(n.into()))
             }
             _ => Ok(None),
         })
@@ -161,32 +165,34 @@ impl Registry {
     pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>, RegistryError> {
         let sql = "SELECT n, from_state, to_state, at_ms, cause FROM transitions \
                    WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";
-        self.read(|db| all(db, sql, [id.as_str()], history_from))
+        self.read(|db| query_all(db, sql, [id.as_str()], history_from))
     }
 
     /// Ended tasks in or below a directory that nobody has looked at; the newest ids.
-    pub fn unread(&self, under: &str, limit: u32) -> Result<Unread, RegistryError> {
-        let below = Below::new(under);
-        let bounds = (below.dir(), below.until(), below.inside());
+    pub fn unread(&self, under: &str, limit: u32) -> Result<UnreadResults, RegistryError> {
+        let range = DirectoryRange::new(under);
+        let bounds = (range.dir(), range.until(), range.inside());
         self.read(|db| {
             let count = db.prepare_cached(UNREAD)?.query_row(bounds, |row| row.get::<_, u32>(0))?.into();
-            let ids = all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
-            Ok(Unread { count, ids })
+            let ids = query_all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
+            Ok(UnreadResults { count, ids })
         })
     }
 
     /// How many tasks ended, or were imported, before a time.
-    pub fn count_old(&self, before_ms: i64) -> Result<u64, RegistryError> {
-        self.read(|db| db.query_row(COUNT_OLD, [before_ms], |row| row.get::<_, u32>(0)).map(u64::from))
+    pub fn count_ended_before(&self, before_ms: i64) -> Result<u64, RegistryError> {
+        self.read(|db| {
+            db.query_row(COUNT_ENDED_BEFORE, [before_ms], |row| row.get::<_, u32>(0)).map(u64::from)
+        })
     }
 
     /// Tasks that ended, or were imported, before a time; the oldest first.
-    pub fn old(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
-        self.read(|db| all(db, OLD, (before_ms, limit), row::id_from))
+    pub fn ended_before(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
+        self.read(|db| query_all(db, ENDED_BEFORE, (before_ms, limit), row::id_from))
     }
 }
 
-pub(crate) fn all<T>(
+pub(crate) fn query_all<T>(
     db: &Connection,
     sql: &str,
     values: impl Params,
@@ -203,15 +209,15 @@ fn history_from(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
     let from: Option<String> = row.get("from_state")?;
     Ok(HistoryEntry {
         order: row.get("n")?,
-        from: from.as_deref().and_then(State::named),
+        from: from.as_deref().and_then(State::from_name),
         to: row::state_from(row, "to_state")?,
         at_ms: row.get("at_ms")?,
         cause: row.get("cause")?,
     })
 }
 
-fn active_from(row: &Row<'_>) -> rusqlite::Result<Active> {
-    Ok(Active {
+fn active_from(row: &Row<'_>) -> rusqlite::Result<ActiveTask> {
+    Ok(ActiveTask {
         seq: row.get("seq")?,
         id: row::id_from(row)?,
         state: row::state_from(row, "state")?,

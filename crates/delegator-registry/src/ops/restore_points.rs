@@ -7,7 +7,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::queries::all;
+use super::queries::query_all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -45,19 +45,19 @@ impl Registry {
         ended_before_ms: i64,
         limit: u32,
     ) -> Result<Vec<RecordedPoint>, RegistryError> {
-        self.read(|db| all(db, DUE, (ended_before_ms, limit), point_from))
+        self.read(|db| query_all(db, DUE, (ended_before_ms, limit), point_from))
     }
 
     /// All of them, the longest untried first.
     pub fn restore_points(&self, limit: u32) -> Result<Vec<RecordedPoint>, RegistryError> {
         let sql = "SELECT * FROM restore_points ORDER BY tried_at_ms LIMIT ?1";
-        self.read(|db| all(db, sql, [limit], point_from))
+        self.read(|db| query_all(db, sql, [limit], point_from))
     }
 
     /// Those of one task.
     pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>, RegistryError> {
         let sql = "SELECT * FROM restore_points WHERE task = ?1 ORDER BY repository, reference";
-        self.read(|db| all(db, sql, [task.as_str()], point_from))
+        self.read(|db| query_all(db, sql, [task.as_str()], point_from))
     }
 
     pub fn count_restore_points(&self) -> Result<u64, RegistryError> {
@@ -66,7 +66,7 @@ impl Registry {
     }
 
     /// Notes why a restore point is kept.
-    pub fn keep_restore_point(
+    pub fn retain_restore_point(
         &mut self,
         point: &RecordedPoint,
         reason: &str,
@@ -79,7 +79,7 @@ impl Registry {
     }
 
     /// Deletes the record of a restore point that has been dropped.
-    pub fn forget_restore_point(&mut self, point: &RecordedPoint) -> Result<(), RegistryError> {
+    pub fn delete_restore_point_record(&mut self, point: &RecordedPoint) -> Result<(), RegistryError> {
         let sql = "DELETE FROM restore_points WHERE task = ?1 AND repository = ?2 AND reference = ?3";
         let key = (point.task.as_str(), &point.repository, &point.reference);
         self.write(|db| db.execute(sql, key).map(drop))?;
@@ -93,10 +93,10 @@ impl Registry {
         self.read(|db| db.query_row(sql, (), |row| row.get(0)).optional())
     }
 
-    pub fn set_retention_clock(&mut self, noted: &str) -> Result<(), RegistryError> {
+    pub fn set_retention_clock(&mut self, clock: &str) -> Result<(), RegistryError> {
         let sql = "INSERT INTO meta (key, value) VALUES ('retention_clock', ?1) \
                    ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-        self.write(|db| db.execute(sql, [noted]).map(drop))?;
+        self.write(|db| db.execute(sql, [clock]).map(drop))?;
         crash_point(CrashPoint::RetentionClockNoted);
         Ok(())
     }

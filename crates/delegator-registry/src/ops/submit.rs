@@ -12,50 +12,56 @@ use crate::row;
 use crate::task::{Idempotency, NewTask, Task};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Submitted {
+pub struct Submission {
     pub task: Task,
     /// The key was known: this is the first task, and nothing new was made.
     pub replayed: bool,
 }
 
-pub(crate) enum Taken {
+pub(crate) enum InsertOutcome {
     New(Box<Task>),
-    Before(Box<Task>),
+    Existing(Box<Task>),
     Conflict { first: TaskId },
 }
 
 impl Registry {
     /// Takes a task on. When this returns, the task survives everything; when it fails, there is no task.
-    pub fn submit(&mut self, task: &NewTask, launch: &[u8], now_ms: i64) -> Result<Submitted, RegistryError> {
+    pub fn submit(
+        &mut self,
+        task: &NewTask,
+        launch: &[u8],
+        now_ms: i64,
+    ) -> Result<Submission, RegistryError> {
         // A replay needs neither space nor a directory, and is answered on a full disk, too.
         if let Some(key) = &task.idempotency
-            && let Some(taken) = before(&self.db, key).map_err(|error| self.explain(error))?
+            && let Some(existing) = find_by_key(&self.db, key).map_err(|error| self.map_error(error))?
         {
-            return answer(taken, task);
+            return into_submission(existing, task);
         }
-        let asked = task;
+        let request = task;
         let task = &self.sink.task(task);
-        self.dir.make_room_for(launch.len())?;
-        let entry = self.begin_submit(task, launch).map_err(|error| self.name_full_disk(error))?;
-        let made = self.write(|db| {
-            let before = task.idempotency.as_ref().map(|key| before(db, key)).transpose()?.flatten();
-            before.map_or_else(|| insert(db, task, now_ms).map(|task| Taken::New(Box::new(task))), Ok)
+        self.dir.check_space_for(launch.len())?;
+        let entry = self.begin_submit(task, launch).map_err(|error| self.as_disk_full(error))?;
+        let inserted = self.write(|db| {
+            let existing = task.idempotency.as_ref().map(|key| find_by_key(db, key)).transpose()?.flatten();
+            existing
+                .map_or_else(|| insert(db, task, now_ms).map(|task| InsertOutcome::New(Box::new(task))), Ok)
         });
         crash_point(CrashPoint::RowCommitted);
-        if !matches!(made, Ok(Taken::New(_)) | Err(RegistryError::Database { .. })) {
+        if !matches!(inserted, Ok(InsertOutcome::New(_)) | Err(RegistryError::Database { .. })) {
             // Nobody will come for it. After an error of the disk it stays: whether the row is there will only be known
             // after a restart, and until then it is a leftover like that of a crash.
             self.discard(&task.id);
         }
         end_submit(entry);
-        answer(made?, asked)
+        into_submission(inserted?, request)
     }
 
     /// Makes the directory of a task that has no row yet, under an entry that says so.
     pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
         let folder = self.dir.submitting();
-        let entry =
-            SubmitEntry::make(&folder, &task.id).map_err(RegistryError::file(&folder, "make an entry in"))?;
+        let entry = SubmitEntry::create(&folder, &task.id)
+            .map_err(RegistryError::file(&folder, "make an entry in"))?;
         crash_point(CrashPoint::SubmitEntered);
         match self.dir.task(&task.id).create(launch, &task.text) {
             Ok(()) => Ok(entry),
@@ -67,7 +73,7 @@ impl Registry {
     }
 
     /// The space that was free when it was asked for may be gone a moment later.
-    fn name_full_disk(&self, error: RegistryError) -> RegistryError {
+    fn as_disk_full(&self, error: RegistryError) -> RegistryError {
         match error {
             RegistryError::File { path, source, .. } if durable::is_out_of_space(&source) => {
                 let available = self.dir.free_bytes().unwrap_or(0);
@@ -92,24 +98,31 @@ pub(crate) fn end_submit(entry: SubmitEntry) {
     crash_point(CrashPoint::SubmitLeft);
 }
 
-pub(crate) fn answer(taken: Taken, asked: &NewTask) -> Result<Submitted, RegistryError> {
-    match taken {
-        Taken::New(task) => Ok(Submitted { task: *task, replayed: false }),
-        Taken::Before(task) => Ok(Submitted { task: *task, replayed: true }),
-        Taken::Conflict { first } => {
-            let key = asked.idempotency.as_ref().map(|key| key.key.clone()).unwrap_or_default();
+pub(crate) fn into_submission(
+    inserted: InsertOutcome,
+    request: &NewTask,
+) -> Result<Submission, RegistryError> {
+    match inserted {
+        InsertOutcome::New(task) => Ok(Submission { task: *task, replayed: false }),
+        InsertOutcome::Existing(task) => Ok(Submission { task: *task, replayed: true }),
+        InsertOutcome::Conflict { first } => {
+            let key = request.idempotency.as_ref().map(|key| key.key.clone()).unwrap_or_default();
             Err(RegistryError::IdempotencyConflict { key, first })
         }
     }
 }
 
 /// The task that was submitted with this key before.
-pub(crate) fn before(db: &Connection, asked: &Idempotency) -> rusqlite::Result<Option<Taken>> {
+pub(crate) fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key IN (?1, ?2) ORDER BY seq LIMIT 1";
-    let first = db.query_row(sql, (asked.stored_key(), asked.former_key()), row::task_from).optional()?;
+    let first = db.query_row(sql, (request.stored_key(), request.legacy_key()), row::task_from).optional()?;
     Ok(first.map(|first| {
-        let same = first.idempotency.as_ref().is_some_and(|known| known.is_repeated_by(asked));
-        if same { Taken::Before(Box::new(first)) } else { Taken::Conflict { first: first.id } }
+        let same = first.idempotency.as_ref().is_some_and(|known| known.matches_request(request));
+        if same {
+            InsertOutcome::Existing(Box::new(first))
+        } else {
+            InsertOutcome::Conflict { first: first.id }
+        }
     }))
 }
 
@@ -148,6 +161,6 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
     for (key, value) in &task.labels {
         db.execute("INSERT INTO labels (key, value, task) VALUES (?1, ?2, ?3)", (key, value, seq))?;
     }
-    row::remember(db, seq, None, State::Queued, "submitted", now_ms)?;
+    row::insert_transition(db, seq, None, State::Queued, "submitted", now_ms)?;
     row::task_at(db, seq)
 }

@@ -5,8 +5,8 @@
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, Row, params_from_iter};
 
-use super::list::{Filter, Terms};
-use super::queries::all;
+use super::list::{Filter, WhereTerms};
+use super::queries::query_all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -53,14 +53,14 @@ pub struct UsageTable {
 }
 
 /// Labels and days that are told.
-const MOST_GROUPS: u32 = 100;
+const MAX_GROUPS: u32 = 100;
 /// How many ended tasks are looked at for how long tasks take.
-const LOOKED_AT: u32 = 500;
+const MAX_SCANNED: u32 = 500;
 
 const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms), 0), \
                     coalesce(sum(input_tokens), 0), coalesce(sum(cached_input_tokens), 0), \
                     coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_output_tokens), 0)";
-const JOINED: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
+const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
 
 impl Registry {
     /// What ended tasks cost, or only this one; of single ones at most `limit` are told.
@@ -70,32 +70,32 @@ impl Registry {
         only: Option<&TaskId>,
         limit: u32,
     ) -> Result<UsageTable, RegistryError> {
-        let mut terms = Terms::of(filter);
+        let mut terms = WhereTerms::of(filter);
         if let Some(id) = only {
             terms.add("id = ?", [id.as_str()]);
         }
         terms.add::<i64>("ended_order IS NOT NULL", []);
-        let (wanted, values) = terms.wanted();
+        let (where_clause, values) = terms.into_where_clause();
         let values = || params_from_iter(values.iter());
         self.read(|db| {
-            let total = format!("SELECT {SUMS} {JOINED} {wanted}");
+            let total = format!("SELECT {SUMS} {FROM_TASKS} {where_clause}");
             let tasks = format!(
-                "SELECT {SUMS}, id, title {JOINED} {wanted} GROUP BY seq ORDER BY ended_order DESC LIMIT {limit}"
+                "SELECT {SUMS}, id, title {FROM_TASKS} {where_clause} GROUP BY seq ORDER BY ended_order DESC LIMIT {limit}"
             );
             let labels = format!(
-                "SELECT {SUMS}, labels.key || '=' || labels.value AS label {JOINED} \
-                 JOIN labels ON labels.task = tasks.seq {wanted} \
-                 GROUP BY labels.key, labels.value ORDER BY label LIMIT {MOST_GROUPS}"
+                "SELECT {SUMS}, labels.key || '=' || labels.value AS label {FROM_TASKS} \
+                 JOIN labels ON labels.task = tasks.seq {where_clause} \
+                 GROUP BY labels.key, labels.value ORDER BY label LIMIT {MAX_GROUPS}"
             );
             let days = format!(
-                "SELECT {SUMS}, date(ended_at_ms / 1000, 'unixepoch') AS day {JOINED} {wanted} \
-                 GROUP BY day ORDER BY day DESC LIMIT {MOST_GROUPS}"
+                "SELECT {SUMS}, date(ended_at_ms / 1000, 'unixepoch') AS day {FROM_TASKS} {where_clause} \
+                 GROUP BY day ORDER BY day DESC LIMIT {MAX_GROUPS}"
             );
             Ok(UsageTable {
                 total: db.query_row(&total, values(), cost_from)?,
-                tasks: all(db, &tasks, values(), task_cost_from)?,
-                labels: all(db, &labels, values(), group_from)?,
-                days: all(db, &days, values(), group_from)?,
+                tasks: query_all(db, &tasks, values(), task_cost_from)?,
+                labels: query_all(db, &labels, values(), group_from)?,
+                days: query_all(db, &days, values(), group_from)?,
             })
         })
     }
@@ -107,17 +107,17 @@ impl Registry {
 }
 
 fn durations(db: &Connection, working_dir: Option<&str>, limit: u32) -> rusqlite::Result<Vec<u64>> {
-    let took = |row: &Row<'_>| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
+    let duration_from = |row: &Row<'_>| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
     match working_dir {
-        Some(dir) => all(db, IN_ONE, (dir, limit), took),
-        None => all(db, ANYWHERE, (LOOKED_AT, limit), took),
+        Some(dir) => query_all(db, DURATIONS_IN_DIR, (dir, limit), duration_from),
+        None => query_all(db, DURATIONS_ANYWHERE, (MAX_SCANNED, limit), duration_from),
     }
 }
 
-pub(crate) const IN_ONE: &str = "SELECT ran_ms FROM tasks INDEXED BY tasks_dir WHERE working_dir = ?1 AND \
+pub(crate) const DURATIONS_IN_DIR: &str = "SELECT ran_ms FROM tasks INDEXED BY tasks_dir WHERE working_dir = ?1 AND \
                                  state = 'completed' AND ran_ms IS NOT NULL ORDER BY created_at_ms DESC LIMIT ?2";
 /// However many failed lately, no more than some are looked at.
-pub(crate) const ANYWHERE: &str = "SELECT ran_ms FROM (SELECT ran_ms, state FROM tasks INDEXED BY tasks_ended WHERE ended_order IS NOT NULL \
+pub(crate) const DURATIONS_ANYWHERE: &str = "SELECT ran_ms FROM (SELECT ran_ms, state FROM tasks INDEXED BY tasks_ended WHERE ended_order IS NOT NULL \
      ORDER BY ended_order DESC LIMIT ?1) WHERE state = 'completed' AND ran_ms IS NOT NULL LIMIT ?2";
 
 fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
@@ -144,7 +144,7 @@ fn group_from(row: &Row<'_>) -> rusqlite::Result<(String, Cost)> {
 }
 
 /// Writes down what a task used, with its end.
-pub(crate) fn remember(db: &Connection, seq: i64, tokens: &Tokens) -> rusqlite::Result<()> {
+pub(crate) fn insert_tokens(db: &Connection, seq: i64, tokens: &Tokens) -> rusqlite::Result<()> {
     let sql = "INSERT INTO usage (task, input_tokens, cached_input_tokens, output_tokens, \
                reasoning_output_tokens) VALUES (?1, ?2, ?3, ?4, ?5)";
     let Tokens { input, cached_input, output, reasoning_output } = *tokens;

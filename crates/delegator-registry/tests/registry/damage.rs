@@ -3,17 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{End, State};
-use delegator_registry::{Check, Filter, OpenOptions, Registry, RegistryError, StateDir, set_aside_damaged};
+use delegator_domain::task::{State, TaskEnd};
+use delegator_registry::{
+    Filter, IntegrityCheck, OpenOptions, Registry, RegistryError, StateDir, set_aside_damaged,
+};
 
 use crate::support::{World, ended, submit};
 
 /// A registry with some tasks, closed, so that everything is in the file.
-fn filled() -> (World, PathBuf) {
+fn filled_registry() -> (World, PathBuf) {
     let world = World::new();
     let mut registry = world.registry();
     for _ in 0..20 {
-        ended(&mut registry, End::Completed, 2_000);
+        ended(&mut registry, TaskEnd::Completed, 2_000);
     }
     submit(&mut registry);
     drop(registry);
@@ -22,39 +24,39 @@ fn filled() -> (World, PathBuf) {
     (world, file)
 }
 
-fn open_checked(path: &Path, check: Check) -> Result<Registry, RegistryError> {
+fn open_checked(path: &Path, check: IntegrityCheck) -> Result<Registry, RegistryError> {
     Registry::open(&StateDir::open(path, &OpenOptions { check, ..OpenOptions::default() }).unwrap())
 }
 
 #[track_caller]
 fn assert_damaged(world: &World, file: &Path) {
     let before = fs::read(file).ok();
-    for check in [Check::IfCheap, Check::Full] {
+    for check in [IntegrityCheck::IfCheap, IntegrityCheck::Full] {
         let error = open_checked(&world.path(), check).map(drop).unwrap_err();
-        let told = error.to_string();
+        let message = error.to_string();
         assert!(matches!(error, RegistryError::Damaged { .. }), "{error:?}");
-        assert!(told.contains(file.to_str().unwrap()) && told.contains("set it aside"), "{told}");
+        assert!(message.contains(file.to_str().unwrap()) && message.contains("set it aside"), "{message}");
     }
     assert!(fs::read(file).ok() == before, "a damaged file was changed");
 }
 
 #[test]
 fn a_file_that_is_no_database_is_damaged() {
-    let (world, file) = filled();
+    let (world, file) = filled_registry();
     fs::write(&file, "not a database, but long enough to be read as the head of one".repeat(100)).unwrap();
     assert_damaged(&world, &file);
 }
 
 #[test]
 fn an_empty_file_is_damaged() {
-    let (world, file) = filled();
+    let (world, file) = filled_registry();
     fs::write(&file, "").unwrap();
     assert_damaged(&world, &file);
 }
 
 #[test]
 fn a_truncated_file_is_damaged_wherever_it_was_cut() {
-    let (world, file) = filled();
+    let (world, file) = filled_registry();
     let whole = fs::read(&file).unwrap();
     for length in [1, 100, 4_096, 4_097, whole.len() / 2, whole.len() - 4_096] {
         fs::write(&file, &whole[..length]).unwrap();
@@ -63,8 +65,8 @@ fn a_truncated_file_is_damaged_wherever_it_was_cut() {
 }
 
 #[test]
-fn a_missing_file_beside_its_tasks_is_damage() {
-    let (world, file) = filled();
+fn a_missing_database_beside_tasks_is_damaged() {
+    let (world, file) = filled_registry();
     fs::remove_file(&file).unwrap();
     assert_damaged(&world, &file);
     let dir = StateDir::find(&world.path(), &OpenOptions::default()).unwrap().unwrap();
@@ -72,8 +74,8 @@ fn a_missing_file_beside_its_tasks_is_damage() {
 }
 
 #[test]
-fn anothers_database_is_damaged() {
-    let (world, file) = filled();
+fn a_database_of_another_program_is_damaged() {
+    let (world, file) = filled_registry();
     fs::remove_file(&file).unwrap();
     rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE cookies (name TEXT)").unwrap();
     assert_damaged(&world, &file);
@@ -83,7 +85,7 @@ fn anothers_database_is_damaged() {
 /// that is damaged reads as a registry with other tasks.
 #[test]
 fn flipped_bytes_are_found_or_change_no_state() {
-    let (world, file) = filled();
+    let (world, file) = filled_registry();
     let whole = fs::read(&file).unwrap();
     let pages = whole.len() / 4_096;
     let mut found = 0;
@@ -94,12 +96,12 @@ fn flipped_bytes_are_found_or_change_no_state() {
             let head = if page == 0 { 100 } else { 0 };
             flipped[page * 4_096 + head + offset] ^= 0x5a;
             fs::write(&file, &flipped).unwrap();
-            let answer = open_checked(&world.path(), Check::Full).and_then(|registry| {
+            let result = open_checked(&world.path(), IntegrityCheck::Full).and_then(|registry| {
                 let page = registry.list(&Filter::default(), 100, None)?;
                 Ok((page.tasks.len(), registry.counts()?.of(State::Completed)))
             });
-            match answer {
-                Ok(told) => assert_eq!(told, (21, 20), "page {page}, byte {offset}"),
+            match result {
+                Ok(counts) => assert_eq!(counts, (21, 20), "page {page}, byte {offset}"),
                 Err(RegistryError::Damaged { .. }) => found += 1,
                 Err(other) => panic!("page {page}, byte {offset}: {other:?}"),
             }
@@ -112,31 +114,34 @@ fn flipped_bytes_are_found_or_change_no_state() {
 }
 
 #[test]
-fn a_file_for_newer_programs_is_refused() {
-    let (world, file) = filled();
+fn a_database_that_needs_a_newer_writer_is_refused() {
+    let (world, file) = filled_registry();
     let change = |sql: &str| rusqlite::Connection::open(&file).unwrap().execute_batch(sql).unwrap();
     change("PRAGMA user_version = 99");
-    let error = open_checked(&world.path(), Check::IfCheap).map(drop).unwrap_err();
-    let told = error.to_string();
+    let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
+    let message = error.to_string();
     assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 99, knows: 3.., .. }), "{error:?}");
-    assert!(told.contains(file.to_str().unwrap()) && told.contains("Use the newer program"), "{told}");
+    assert!(
+        message.contains(file.to_str().unwrap()) && message.contains("Use the newer program"),
+        "{message}"
+    );
     change("UPDATE meta SET value = 99 WHERE key = 'schema_version'");
-    assert!(open_checked(&world.path(), Check::IfCheap).is_ok(), "a newer file that we may write");
+    assert!(open_checked(&world.path(), IntegrityCheck::IfCheap).is_ok(), "a newer file that we may write");
     change("UPDATE meta SET value = 98 WHERE key = 'min_writer_version'");
-    let error = open_checked(&world.path(), Check::IfCheap).map(drop).unwrap_err();
+    let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
     assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 98, .. }), "{error:?}");
 }
 
 #[test]
-fn what_is_set_aside_is_kept_and_only_what_is_damaged() {
-    let (world, file) = filled();
+fn only_a_damaged_database_is_set_aside_and_its_files_remain() {
+    let (world, file) = filled_registry();
     let dir = world.dir();
     assert!(matches!(set_aside_damaged(&dir, 77), Err(RegistryError::NotDamaged { .. })));
     fs::write(&file, "broken").unwrap();
     fs::write(world.path().join("registry.db-wal"), "old log").unwrap();
-    let told = set_aside_damaged(&dir, 77).unwrap();
+    let set_aside = set_aside_damaged(&dir, 77).unwrap();
     let aside = world.path().join("registry.db.damaged-77");
-    assert!(told.kept.contains(&aside), "{told:?}");
+    assert!(set_aside.files.contains(&aside), "{set_aside:?}");
     assert_eq!(fs::read(&aside).unwrap(), b"broken");
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 21, "results were touched");
     let registry = world.registry();
@@ -145,19 +150,19 @@ fn what_is_set_aside_is_kept_and_only_what_is_damaged() {
     fs::write(&file, "broken again").unwrap();
     drop(registry);
     fs::write(&file, "broken again").unwrap();
-    assert_eq!(set_aside_damaged(&dir, 77).unwrap().kept, [world.path().join("registry.db.damaged-77x")]);
+    assert_eq!(set_aside_damaged(&dir, 77).unwrap().files, [world.path().join("registry.db.damaged-77x")]);
 }
 
 #[test]
-fn a_lost_registry_can_be_begun_anew_when_asked() {
-    let (world, file) = filled();
+fn a_missing_database_can_be_replaced_on_request() {
+    let (world, file) = filled_registry();
     fs::remove_file(&file).unwrap();
-    assert_eq!(set_aside_damaged(&world.dir(), 1).unwrap().kept, Vec::<PathBuf>::new());
+    assert_eq!(set_aside_damaged(&world.dir(), 1).unwrap().files, Vec::<PathBuf>::new());
     assert_eq!(world.registry().counts().unwrap().iter().count(), 0);
 }
 
 #[test]
-fn what_a_crash_during_creation_left_is_no_obstacle() {
+fn leftovers_of_a_crashed_creation_are_replaced() {
     let world = World::new();
     world.dir();
     for ending in [".new", ".new-wal", ".new-shm"] {
@@ -168,10 +173,10 @@ fn what_a_crash_during_creation_left_is_no_obstacle() {
 }
 
 #[test]
-fn what_was_not_closed_is_all_there() {
+fn a_database_that_was_not_closed_is_complete() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = ended(&mut registry, End::Completed, 2_000);
+    let id = ended(&mut registry, TaskEnd::Completed, 2_000);
     // As after a kill: the files as they are, the log not written back.
     let copy = world.folder.path().join("copy");
     fs::create_dir(&copy).unwrap();
@@ -179,18 +184,18 @@ fn what_was_not_closed_is_all_there() {
     for name in ["registry.db", "registry.db-wal"] {
         fs::copy(world.path().join(name), copy.join(name)).unwrap();
     }
-    let after = open_checked(&copy, Check::Full).unwrap();
+    let after = open_checked(&copy, IntegrityCheck::Full).unwrap();
     assert_eq!(after.get(&id).unwrap(), registry.get(&id).unwrap());
 }
 
 /// What a process that keeps a connection asks before it uses it again.
 #[test]
-fn a_connection_knows_whether_it_still_has_the_registry_of_its_directory() {
-    let (world, file) = filled();
-    let kept = world.registry();
-    assert!(kept.is_current());
+fn is_current_detects_a_replaced_or_migrated_database() {
+    let (world, file) = filled_registry();
+    let registry = world.registry();
+    assert!(registry.is_current());
     submit(&mut world.registry());
-    assert!(kept.is_current(), "what is in it may change");
+    assert!(registry.is_current(), "what is in it may change");
     let version = |number: i64| {
         let newer = rusqlite::Connection::open(&file).unwrap();
         newer.pragma_update(None, "user_version", number).unwrap();
@@ -200,11 +205,11 @@ fn a_connection_knows_whether_it_still_has_the_registry_of_its_directory() {
         db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
     version(ours + 1);
-    assert!(!kept.is_current(), "a newer program was here");
+    assert!(!registry.is_current(), "a newer program was here");
     version(ours);
-    assert!(kept.is_current());
+    assert!(registry.is_current());
     fs::rename(&file, file.with_extension("aside")).unwrap();
-    assert!(!kept.is_current(), "it is gone");
+    assert!(!registry.is_current(), "it is gone");
     fs::copy(file.with_extension("aside"), &file).unwrap();
-    assert!(!kept.is_current(), "it is another one");
+    assert!(!registry.is_current(), "it is another one");
 }

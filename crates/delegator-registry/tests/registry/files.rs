@@ -25,7 +25,7 @@ fn locked(dir: &TaskDir) -> LockGuard {
 }
 
 #[test]
-fn a_lock_is_held_by_one_until_it_is_dropped() {
+fn a_lock_has_one_holder_until_it_is_dropped() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
     let guard = locked(&dir);
@@ -33,9 +33,9 @@ fn a_lock_is_held_by_one_until_it_is_dropped() {
     assert!(matches!(dir.try_lock().unwrap(), LockAttempt::Held));
     drop(guard);
     locked(&dir);
-    let nobody = world.dir().task(&fresh_id());
-    assert!(matches!(nobody.try_lock().unwrap(), LockAttempt::Gone));
-    assert!(!nobody.exists());
+    let missing = world.dir().task(&fresh_id());
+    assert!(matches!(missing.try_lock().unwrap(), LockAttempt::Gone));
+    assert!(!missing.exists());
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_removed_directory_cannot_be_locked_through_an_old_file() {
 }
 
 #[test]
-fn a_child_inherits_nothing_of_ours() {
+fn a_child_inherits_no_file_of_the_state_directory() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
     let _guard = locked(&dir);
@@ -92,26 +92,26 @@ fn snapshots_and_reports_are_replaced_whole() {
 }
 
 #[test]
-fn a_torn_last_line_is_cut_and_nothing_else() {
+fn only_a_torn_last_line_is_truncated() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
     let guard = locked(&dir);
-    assert_eq!(dir.cut_torn_tail(TaskFile::Events, &guard).unwrap(), 0, "no file");
+    assert_eq!(dir.truncate_torn_tail(TaskFile::Events, &guard).unwrap(), 0, "no file");
     let long = "x".repeat(200_000);
     for (written, whole) in [("", ""), ("{}\n", "{}\n"), ("{}\n{\"a", "{}\n"), ("torn", "")] {
         fs::write(dir.file(TaskFile::Events), written).unwrap();
-        let cut = dir.cut_torn_tail(TaskFile::Events, &guard).unwrap();
-        assert_eq!(cut as usize, written.len() - whole.len());
+        let removed = dir.truncate_torn_tail(TaskFile::Events, &guard).unwrap();
+        assert_eq!(removed as usize, written.len() - whole.len());
         assert_eq!(fs::read_to_string(dir.file(TaskFile::Events)).unwrap(), whole);
     }
     let mut events = dir.open_append(TaskFile::Events).unwrap();
     write!(events, "{{}}\n{long}").unwrap();
-    assert_eq!(dir.cut_torn_tail(TaskFile::Events, &guard).unwrap(), 200_000);
+    assert_eq!(dir.truncate_torn_tail(TaskFile::Events, &guard).unwrap(), 200_000);
     assert_eq!(fs::read_to_string(dir.file(TaskFile::Events)).unwrap(), "{}\n");
 }
 
 #[test]
-fn the_place_of_a_socket_is_read_by_everybody() {
+fn a_published_socket_path_is_readable_and_the_socket_is_removed_with_the_task() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
     assert_eq!(dir.published_socket().unwrap(), None);

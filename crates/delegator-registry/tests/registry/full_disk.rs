@@ -7,17 +7,17 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-use delegator_domain::task::{End, State};
+use delegator_domain::task::{State, TaskEnd};
 use delegator_registry::{Attempt, Cas, Finish, OpenOptions, Registry, RegistryError, StateDir};
 
 use crate::support::{new_task, slots, submit, working};
 
 const SMALL_DISK: &str = "REGISTRY_TEST_SMALL_DISK";
-const HELD_BACK: u64 = 1024 * 1024;
+const RESERVE_BYTES: u64 = 1024 * 1024;
 
 /// Runs the test named `inner` of this program on a disk of 8 MiB. Shows nothing where no mount may be made.
 #[expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
-fn on_a_small_disk(inner: &str) {
+fn run_on_small_disk(inner: &str) {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -26,9 +26,9 @@ fn on_a_small_disk(inner: &str) {
     } else {
         &["--user", "--map-root-user", "--mount"]
     };
-    let may =
+    let probe =
         Command::new("unshare").args(namespaces).args(["mount", "-t", "tmpfs", "none"]).arg(&disk).output();
-    if !may.is_ok_and(|output| output.status.success()) {
+    if !probe.is_ok_and(|output| output.status.success()) {
         eprintln!("{inner} was not run: no mount may be made here");
         return;
     }
@@ -42,8 +42,8 @@ fn on_a_small_disk(inner: &str) {
         .env(SMALL_DISK, &disk)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 fn fill(disk: &Path) {
@@ -57,19 +57,19 @@ fn fill(disk: &Path) {
     assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
 }
 
-fn open(disk: &Path, held_back_bytes: u64) -> Registry {
-    let options = OpenOptions { held_back_bytes, min_free_bytes: 1024 * 1024, ..OpenOptions::default() };
+fn open(disk: &Path, reserve_bytes: u64) -> Registry {
+    let options = OpenOptions { reserve_bytes, min_free_bytes: 1024 * 1024, ..OpenOptions::default() };
     Registry::open(&StateDir::open(&disk.join("state"), &options).unwrap()).unwrap()
 }
 
-fn held_back(disk: &Path) -> u64 {
+fn reserve_size(disk: &Path) -> u64 {
     fs::metadata(disk.join("state/held-back")).unwrap().len()
 }
 
-fn finish_all(registry: &mut Registry, tasks: &[delegator_registry::Claimed]) -> Result<(), RegistryError> {
+fn finish_all(registry: &mut Registry, tasks: &[delegator_registry::Claim]) -> Result<(), RegistryError> {
     for claimed in tasks {
         let attempt = Attempt::working(claimed.nonce.clone());
-        let finish = Finish { summary: Some("x".repeat(500)), ..Finish::bare(End::Completed) };
+        let finish = Finish { summary: Some("x".repeat(500)), ..Finish::bare(TaskEnd::Completed) };
         let done = registry.finish(&claimed.task.id, &attempt, &finish, &slots(0), 5)?;
         assert_eq!(done, Cas::Applied(vec![]));
     }
@@ -80,8 +80,8 @@ fn finish_all(registry: &mut Registry, tasks: &[delegator_registry::Claimed]) ->
 fn ends_with_held_back_space() {
     let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
     let disk = Path::new(&disk);
-    let mut registry = open(disk, HELD_BACK);
-    assert_eq!(held_back(disk), HELD_BACK);
+    let mut registry = open(disk, RESERVE_BYTES);
+    assert_eq!(reserve_size(disk), RESERVE_BYTES);
     let tasks: Vec<_> = (0..10).map(|_| working(&mut registry)).collect();
     let waiting = submit(&mut registry).id;
     fill(disk);
@@ -91,18 +91,18 @@ fn ends_with_held_back_space() {
     report.write_report(&[b'x'; 100_000]).unwrap();
     finish_all(&mut registry, &tasks).unwrap();
     registry.request_cancel(&waiting, None, 6).unwrap();
-    assert!(held_back(disk) < HELD_BACK, "nothing was given up");
-    assert!(held_back(disk) > 0, "everything was given up at once");
+    assert!(reserve_size(disk) < RESERVE_BYTES, "nothing was given up");
+    assert!(reserve_size(disk) > 0, "everything was given up at once");
     // Opening takes space, too: the index of the log.
     drop(registry);
     fill(disk);
-    let mut registry = open(disk, HELD_BACK);
+    let mut registry = open(disk, RESERVE_BYTES);
     assert_eq!(registry.counts().unwrap().of(State::Completed), 10);
     assert_eq!(registry.get(&waiting).unwrap().unwrap().state, State::Cancelled);
     assert_eq!(report.read_report().unwrap().unwrap().len(), 100_000);
     fs::remove_file(disk.join("junk")).unwrap();
     submit(&mut registry);
-    assert_eq!(held_back(disk), HELD_BACK, "not held back again");
+    assert_eq!(reserve_size(disk), RESERVE_BYTES, "not held back again");
     registry.check().unwrap();
 }
 
@@ -129,10 +129,10 @@ fn ends_without_held_back_space() {
 
 #[test]
 fn an_end_is_recorded_on_a_full_disk() {
-    on_a_small_disk("full_disk::ends_with_held_back_space");
+    run_on_small_disk("full_disk::ends_with_held_back_space");
 }
 
 #[test]
-fn without_held_back_space_an_end_fails_and_says_so() {
-    on_a_small_disk("full_disk::ends_without_held_back_space");
+fn without_a_reserve_recording_an_end_fails_with_disk_full() {
+    run_on_small_disk("full_disk::ends_without_held_back_space");
 }

@@ -1,53 +1,55 @@
 //! Finding tasks again.
 
-use delegator_domain::task::{End, Place, State, TaskId};
-use delegator_registry::{Cas, Cursor, Filter, Found, NewTask, Registry};
+use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
+use delegator_registry::{Cas, Cursor, Filter, NewTask, PrefixMatch, Registry};
 
 use crate::support::{World, begin, ended, finish, new_task, slots, submit, working};
 
-fn with_bits(registry: &mut Registry, place: Place, bits: [u8; 16]) -> TaskId {
+fn with_bits(registry: &mut Registry, place: TaskLocation, bits: [u8; 16]) -> TaskId {
     let id = TaskId::from_random(place, bits);
     registry.submit(&NewTask { id: id.clone(), ..new_task() }, b"", 1).unwrap();
     id
 }
 
 #[test]
-fn an_id_is_found_by_its_beginning() {
+fn an_id_is_found_by_its_prefix() {
     let world = World::new();
     let mut registry = world.registry();
-    let one = with_bits(&mut registry, Place::Local, [0xaa; 16]);
+    let first = with_bits(&mut registry, TaskLocation::Local, [0xaa; 16]);
     let mut near = [0xbb; 16];
-    let two = with_bits(&mut registry, Place::Local, near);
+    let second = with_bits(&mut registry, TaskLocation::Local, near);
     near[15] = 0xff;
-    let three = with_bits(&mut registry, Place::Local, near);
-    let found = |given: &str| registry.find_by_prefix(given).unwrap();
-    assert_eq!(found("aaaaaaaa"), Found::One(one.clone()));
-    assert_eq!(found("T-local-aaaaaaaa"), Found::One(one.clone()));
-    assert_eq!(found("T-cloud-aaaaaaaa"), Found::None);
-    assert_eq!(found(one.as_str()), Found::One(one));
-    assert_eq!(found("bbbbbbbb"), Found::Several(vec![two.clone(), three.clone()]));
-    assert_eq!(found(two.as_str()), Found::One(two));
-    assert_eq!(found(&format!("{}ff", "b".repeat(30))), Found::One(three));
-    assert_eq!(found("cccccccc"), Found::None);
-    for no_prefix in ["", "aaaaaaa", "T-local-", "AAAAAAAA", "../../aa", "%%%%%%%%", &"a".repeat(33)] {
-        assert_eq!(found(no_prefix), Found::NotAPrefix, "{no_prefix}");
+    let third = with_bits(&mut registry, TaskLocation::Local, near);
+    let find = |given: &str| registry.find_by_prefix(given).unwrap();
+    assert_eq!(find("aaaaaaaa"), PrefixMatch::One(first.clone()));
+    assert_eq!(find("T-local-aaaaaaaa"), PrefixMatch::One(first.clone()));
+    assert_eq!(find("T-cloud-aaaaaaaa"), PrefixMatch::None);
+    assert_eq!(find(first.as_str()), PrefixMatch::One(first));
+    assert_eq!(find("bbbbbbbb"), PrefixMatch::Several(vec![second.clone(), third.clone()]));
+    assert_eq!(find(second.as_str()), PrefixMatch::One(second));
+    assert_eq!(find(&format!("{}ff", "b".repeat(30))), PrefixMatch::One(third));
+    assert_eq!(find("cccccccc"), PrefixMatch::None);
+    for invalid in ["", "aaaaaaa", "T-local-", "AAAAAAAA", "../../aa", "%%%%%%%%", &"a".repeat(33)] {
+        assert_eq!(find(invalid), PrefixMatch::NotAPrefix, "{invalid}");
     }
 }
 
 #[test]
-fn many_alike_are_told_in_part() {
+fn an_ambiguous_prefix_returns_at_most_ten_ids() {
     let world = World::new();
     let mut registry = world.registry();
     for last in 0..12 {
         let mut bits = [0xee; 16];
         bits[15] = last;
-        with_bits(&mut registry, Place::Cloud, bits);
+        with_bits(&mut registry, TaskLocation::Cloud, bits);
     }
-    assert!(matches!(registry.find_by_prefix("eeeeeeee").unwrap(), Found::Several(some) if some.len() == 10));
+    assert!(
+        matches!(registry.find_by_prefix("eeeeeeee").unwrap(), PrefixMatch::Several(some) if some.len() == 10)
+    );
 }
 
 #[test]
-fn filters_hold_together() {
+fn filters_are_combined_with_and() {
     let world = World::new();
     let mut registry = world.registry();
     let mut add = |dir: &str, label: &str, at_ms| {
@@ -103,19 +105,19 @@ fn pages_join_without_a_gap_while_tasks_arrive() {
     let mut expected: Vec<_> = (0..7).map(|_| submit(&mut registry).id).collect();
     expected.reverse();
     for filter in [Filter::default(), Filter { states: vec![State::Queued], ..Filter::default() }] {
-        let mut seen = Vec::new();
+        let mut listed = Vec::new();
         let mut from: Option<Cursor> = None;
         loop {
             let page = registry.list(&filter, 3, from).unwrap();
-            seen.extend(page.tasks.into_iter().map(|task| task.id));
+            listed.extend(page.tasks.into_iter().map(|task| task.id));
             submit(&mut registry);
             let Some(next) = page.next else { break };
             from = Some(next.to_string().parse().unwrap());
         }
-        assert!(seen.ends_with(&expected), "{seen:?}");
-        seen.sort();
-        seen.dedup();
-        assert!(seen.len() == 7 || seen.len() == 10, "{}", seen.len());
+        assert!(listed.ends_with(&expected), "{listed:?}");
+        listed.sort();
+        listed.dedup();
+        assert!(listed.len() == 7 || listed.len() == 10, "{}", listed.len());
     }
     let exactly = registry.list(&Filter::default(), 14, None).unwrap();
     assert_eq!((exactly.tasks.len(), exactly.next), (14, None), "a full last page is the last");
@@ -123,15 +125,15 @@ fn pages_join_without_a_gap_while_tasks_arrive() {
 }
 
 #[test]
-fn what_ended_last_comes_first_whatever_the_clock_says() {
+fn ended_tasks_are_ordered_by_end_regardless_of_the_clock() {
     let world = World::new();
     let mut registry = world.registry();
-    let first = ended(&mut registry, End::Completed, 9_000);
+    let first = ended(&mut registry, TaskEnd::Completed, 9_000);
     // Two hours back.
-    let second = ended(&mut registry, End::Cancelled { reason: None }, 2_000);
-    let old = ended(&mut registry, End::Completed, 10);
+    let second = ended(&mut registry, TaskEnd::Cancelled { reason: None }, 2_000);
+    let old = ended(&mut registry, TaskEnd::Completed, 10);
     let page = |filter: &Filter, limit, before| {
-        let page = registry.ended(filter, 1_000, limit, before).unwrap();
+        let page = registry.list_ended(filter, 1_000, limit, before).unwrap();
         (page.tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(), page.total, page.next)
     };
     let any = Filter::default();
@@ -144,11 +146,11 @@ fn what_ended_last_comes_first_whatever_the_clock_says() {
     let elsewhere = Filter { working_dir: Some("/elsewhere".to_owned()), ..any };
     assert_eq!(page(&elsewhere, 9, None), (Vec::new(), 0, None));
     assert_eq!(registry.counts().unwrap().of(State::Completed), 2);
-    assert_eq!(registry.old(1_000, 9).unwrap(), [old]);
+    assert_eq!(registry.ended_before(1_000, 9).unwrap(), [old]);
 }
 
 #[test]
-fn what_ended_with_a_label_is_leafed_through() {
+fn ended_tasks_with_a_label_are_paged() {
     let world = World::new();
     let mut registry = world.registry();
     let labelled: Vec<_> = ["a", "b", "a", "a"]
@@ -162,7 +164,7 @@ fn what_ended_with_a_label_is_leafed_through() {
         registry.request_cancel(id, None, 9_500).unwrap();
     }
     let page = |filter: &Filter, limit, before| {
-        let page = registry.ended(filter, 1_000, limit, before).unwrap();
+        let page = registry.list_ended(filter, 1_000, limit, before).unwrap();
         (page.tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(), page.total, page.next)
     };
     let team = Filter { labels: [("team".to_owned(), "a".to_owned())].into(), ..Filter::default() };
@@ -172,25 +174,25 @@ fn what_ended_with_a_label_is_leafed_through() {
 }
 
 #[test]
-fn a_thread_leads_to_its_tasks() {
+fn tasks_are_found_by_thread() {
     let world = World::new();
     let mut registry = world.registry();
     let first = working(&mut registry);
-    let noted = registry.set_thread(&first.task.id, &first.nonce, "thread-1", 5).unwrap();
-    assert_eq!(noted, Cas::Applied(()));
-    finish(&mut registry, &first, End::Completed, 6);
+    let outcome = registry.set_thread(&first.task.id, &first.nonce, "thread-1", 5).unwrap();
+    assert_eq!(outcome, Cas::Applied(()));
+    finish(&mut registry, &first, TaskEnd::Completed, 6);
     let resume = NewTask { resumed_thread: Some("thread-1".to_owned()), ..new_task() };
     registry.submit(&resume, b"", 7).unwrap();
-    let told: Vec<_> = registry.by_thread("thread-1", 9).unwrap().into_iter().map(|task| task.id).collect();
-    assert_eq!(told, [resume.id, first.task.id]);
+    let found: Vec<_> = registry.by_thread("thread-1", 9).unwrap().into_iter().map(|task| task.id).collect();
+    assert_eq!(found, [resume.id, first.task.id]);
     assert_eq!(registry.by_thread("thread-2", 9).unwrap(), []);
 }
 
 #[test]
-fn the_active_are_listed_with_whom_to_look_for() {
+fn active_tasks_are_listed_with_their_supervisor() {
     let world = World::new();
     let mut registry = world.registry();
-    ended(&mut registry, End::Completed, 5);
+    ended(&mut registry, TaskEnd::Completed, 5);
     submit(&mut registry);
     submit(&mut registry);
     let starting = registry.claim_next(&slots(9), 1_001).unwrap().unwrap();

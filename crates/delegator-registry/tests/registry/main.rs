@@ -2,13 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what the tests share stops them")]
 
+mod concurrent_writers;
 mod damage;
 mod files;
 mod full_disk;
-mod law;
+mod invariants;
 mod lifecycle;
 mod listing;
-mod meanwhile;
 mod queue;
 mod races;
 mod state_dir;

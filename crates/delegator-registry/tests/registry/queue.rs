@@ -1,7 +1,7 @@
 //! Who may start beside whom, and who is overtaken.
 
-use delegator_domain::task::{End, Mode, Obstacle, TaskId, WorkTree};
-use delegator_registry::{Attempt, Cas, Claimed, Finish, NewTask, Registry, WaitsFor};
+use delegator_domain::task::{Mode, Obstacle, TaskEnd, TaskId, WorkTree};
+use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, Registry};
 
 use crate::support::{World, begin, new_task, slots};
 
@@ -21,14 +21,14 @@ fn submit_all(registry: &mut Registry, tasks: &[NewTask]) -> Vec<TaskId> {
     tasks.iter().map(|task| registry.submit(task, b"", 1).unwrap().task.id).collect()
 }
 
-fn ids(claimed: &[Claimed]) -> Vec<TaskId> {
+fn ids(claimed: &[Claim]) -> Vec<TaskId> {
     claimed.iter().map(|claimed| claimed.task.id.clone()).collect()
 }
 
-fn end(registry: &mut Registry, claimed: &Claimed) -> Vec<TaskId> {
+fn end(registry: &mut Registry, claimed: &Claim) -> Vec<TaskId> {
     begin(registry, claimed);
     let attempt = Attempt::working(claimed.nonce.clone());
-    let finish = Finish::bare(End::Completed);
+    let finish = Finish::bare(TaskEnd::Completed);
     match registry.finish(&claimed.task.id, &attempt, &finish, &slots(9), 2).unwrap() {
         Cas::Applied(next) => ids(&next),
         Cas::Lost(lost) => panic!("{lost:?}"),
@@ -48,7 +48,7 @@ fn writers_that_share_an_additional_directory_wait_for_each_other() {
 }
 
 #[test]
-fn one_that_may_not_start_is_overtaken() {
+fn a_blocked_task_is_overtaken() {
     let world = World::new();
     let mut registry = world.registry();
     let tasks = submit_all(&mut registry, &[writer("/a"), writer("/a/below"), writer("/b")]);
@@ -60,7 +60,7 @@ fn one_that_may_not_start_is_overtaken() {
 }
 
 #[test]
-fn who_waits_is_not_starved_by_those_behind_it() {
+fn a_blocked_task_is_not_starved_by_later_tasks() {
     let world = World::new();
     let mut registry = world.registry();
     // The second needs the whole tree; the third could start beside the first, but would hold up the second.
@@ -71,7 +71,7 @@ fn who_waits_is_not_starved_by_those_behind_it() {
 }
 
 #[test]
-fn tasks_of_one_thread_run_one_after_the_other_in_order() {
+fn tasks_of_one_thread_run_in_order_one_at_a_time() {
     let world = World::new();
     let mut registry = world.registry();
     let tasks = submit_all(&mut registry, &[resume("t"), resume("t"), resume("u"), resume("t")]);
@@ -81,31 +81,32 @@ fn tasks_of_one_thread_run_one_after_the_other_in_order() {
 }
 
 #[test]
-fn the_queue_tells_what_each_waits_for() {
+fn the_queue_reports_what_blocks_each_task() {
     let world = World::new();
     let mut registry = world.registry();
-    let bold = NewTask { allow_parallel_writes: true, ..writer("/a") };
+    let parallel_writer = NewTask { allow_parallel_writes: true, ..writer("/a") };
     let reader = NewTask { mode: Mode::ReadOnly, ..writer("/a") };
-    let tasks = submit_all(&mut registry, &[writer("/a"), writer("/a"), bold, reader, writer("/a")]);
+    let tasks =
+        submit_all(&mut registry, &[writer("/a"), writer("/a"), parallel_writer, reader, writer("/a")]);
     let claimed = registry.claim_next(&slots(1), 1).unwrap().unwrap();
     assert_eq!(claimed.task.id, tasks[0]);
-    let first = Some(WaitsFor { task: tasks[0].clone(), why: Obstacle::WorkTree });
+    let first = Some(BlockedBy { task: tasks[0].clone(), obstacle: Obstacle::WorkTree });
     let expected = [first.clone(), None, None, first.clone()];
     let expected: Vec<_> = tasks[1..].iter().cloned().zip(expected).collect();
-    assert_eq!(registry.queue_waits().unwrap(), expected);
+    assert_eq!(registry.queue_with_blockers().unwrap(), expected);
     let last = registry.get(&tasks[4]).unwrap().unwrap();
-    assert_eq!(registry.stopped_by_running(&last).unwrap(), first);
+    assert_eq!(registry.blocked_by_running(&last).unwrap(), first);
     let claimed = registry.claim_all(&slots(9), 1).unwrap();
     assert_eq!(ids(&claimed), [tasks[2].clone(), tasks[3].clone()]);
 }
 
 #[test]
-fn a_turn_is_taken_once_and_comes_again() {
+fn a_periodic_job_is_claimed_once_per_interval() {
     let world = World::new();
-    let (mut one, mut other) = (world.registry(), world.registry());
-    assert!(one.take_turn("sweeping", 100, 1_000).unwrap());
-    assert!(!other.take_turn("sweeping", 100, 1_099).unwrap());
-    assert!(other.take_turn("dusting", 100, 1_099).unwrap());
-    assert!(other.take_turn("sweeping", 100, 1_100).unwrap());
-    assert!(one.take_turn("sweeping", 100, 500).unwrap(), "the clock was set back");
+    let (mut first, mut second) = (world.registry(), world.registry());
+    assert!(first.claim_periodic_job("sweeping", 100, 1_000).unwrap());
+    assert!(!second.claim_periodic_job("sweeping", 100, 1_099).unwrap());
+    assert!(second.claim_periodic_job("dusting", 100, 1_099).unwrap());
+    assert!(second.claim_periodic_job("sweeping", 100, 1_100).unwrap());
+    assert!(first.claim_periodic_job("sweeping", 100, 500).unwrap(), "the clock was set back");
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{End, FailureKind, LimitKind, State, TaskId};
+use delegator_domain::task::{FailureKind, LimitKind, State, TaskEnd, TaskId};
 use delegator_registry::{
-    Attempt, Began, Cas, Finish, Idempotency, NewTask, OpenOptions, Registry, StateDir,
+    Attempt, BeginOutcome, Cas, Finish, Idempotency, NewTask, OpenOptions, Registry, StateDir,
 };
 
 use crate::support::{
@@ -20,30 +20,30 @@ use crate::support::{
 const THREADS: usize = 8;
 const ROUNDS: usize = 200;
 
-fn ends() -> Vec<End> {
-    let failed = End::Failed { kind: FailureKind::Killed, message: "m".to_owned(), retry_at: None };
-    vec![End::Completed, failed, End::Cancelled { reason: None }, End::Timeout(LimitKind::Hard)]
+fn ends() -> Vec<TaskEnd> {
+    let failed = TaskEnd::Failed { kind: FailureKind::Killed, message: "m".to_owned(), retry_at: None };
+    vec![TaskEnd::Completed, failed, TaskEnd::Cancelled { reason: None }, TaskEnd::Timeout(LimitKind::Hard)]
 }
 
 /// Runs the rounds in lockstep in each thread, and gives what each thread was told in each round. Nothing in here may
 /// panic: the others would wait for it for ever.
-fn at_once<T: Send>(
+fn run_concurrently<T: Send>(
     world: &World,
     rounds: usize,
     step: impl Fn(usize, usize, &mut Registry) -> T + Sync,
 ) -> Vec<Vec<T>> {
-    let together = Barrier::new(THREADS);
+    let barrier = Barrier::new(THREADS);
     let registries: Vec<Registry> = (0..THREADS).map(|_| world.registry()).collect();
     std::thread::scope(|scope| {
-        let (together, step) = (&together, &step);
+        let (barrier, step) = (&barrier, &step);
         let run = |(thread, mut registry)| {
             scope.spawn(move || -> Vec<T> {
-                let mut told = Vec::new();
+                let mut results = Vec::new();
                 for round in 0..rounds {
-                    together.wait();
-                    told.push(step(thread, round, &mut registry));
+                    barrier.wait();
+                    results.push(step(thread, round, &mut registry));
                 }
-                told
+                results
             })
         };
         let threads: Vec<_> = registries.into_iter().enumerate().map(run).collect();
@@ -52,31 +52,31 @@ fn at_once<T: Send>(
 }
 
 #[test]
-fn one_end_wins() {
+fn exactly_one_finish_wins() {
     let world = World::new();
     let mut registry = world.registry();
     let tasks: Vec<_> = (0..ROUNDS).map(|_| working(&mut registry)).collect();
-    let told = at_once(&world, ROUNDS, |thread, round, registry| {
+    let results = run_concurrently(&world, ROUNDS, |thread, round, registry| {
         let claimed = &tasks[round];
         let end = Finish::bare(ends().swap_remove((thread + round) % 4));
         registry.finish(&claimed.task.id, &Attempt::working(claimed.nonce.clone()), &end, &slots(0), 5)
     });
     for (round, claimed) in tasks.iter().enumerate() {
-        let won = told.iter().filter(|told| matches!(told[round].as_ref().unwrap(), Cas::Applied(_)));
+        let won = results.iter().filter(|told| matches!(told[round].as_ref().unwrap(), Cas::Applied(_)));
         assert_eq!(won.count(), 1);
-        let way = registry.history_of(&claimed.task.id).unwrap();
-        assert_eq!(way.iter().filter(|step| step.to.is_terminal()).count(), 1);
+        let history = registry.history_of(&claimed.task.id).unwrap();
+        assert_eq!(history.iter().filter(|step| step.to.is_terminal()).count(), 1);
         let task = registry.get(&claimed.task.id).unwrap().unwrap();
         assert_eq!(task.ended.unwrap().end.state(), task.state);
     }
 }
 
 #[test]
-fn one_start_wins_and_none_after_a_cancel() {
+fn exactly_one_begin_wins_and_none_after_a_cancel() {
     let world = World::new();
     let mut registry = world.registry();
     let tasks: Vec<_> = (0..ROUNDS).map(|_| submit_and_claim(&mut registry)).collect();
-    let told = at_once(&world, ROUNDS, |thread, round, registry| {
+    let results = run_concurrently(&world, ROUNDS, |thread, round, registry| {
         let id = &tasks[round].task.id;
         if thread == 0 {
             return registry.request_cancel(id, None, 5).map(|_| None);
@@ -84,9 +84,10 @@ fn one_start_wins_and_none_after_a_cancel() {
         registry.begin_work(id, &tasks[round].nonce, &identity(7), None, 5).map(Some)
     });
     for (round, claimed) in tasks.iter().enumerate() {
-        let told: Vec<_> = told.iter().filter_map(|told| told[round].as_ref().unwrap().as_ref()).collect();
-        let began = told.iter().filter(|told| ***told == Began::Working).count();
-        let refused = told.iter().any(|told| matches!(told, Began::CancelRequested(_)));
+        let outcomes: Vec<_> =
+            results.iter().filter_map(|told| told[round].as_ref().unwrap().as_ref()).collect();
+        let began = outcomes.iter().filter(|told| ***told == BeginOutcome::Working).count();
+        let refused = outcomes.iter().any(|told| matches!(told, BeginOutcome::CancelRequested(_)));
         let task = registry.get(&claimed.task.id).unwrap().unwrap();
         assert!(task.cancel.is_some());
         let expected = if refused { (0, State::Starting) } else { (1, State::Working) };
@@ -95,68 +96,69 @@ fn one_start_wins_and_none_after_a_cancel() {
 }
 
 #[test]
-fn one_submit_of_a_key_wins() {
+fn exactly_one_submit_per_key_wins() {
     const KEYS: usize = 40;
     let world = World::new();
     world.registry();
-    let told = at_once(&world, KEYS, |_, key, registry| {
+    let results = run_concurrently(&world, KEYS, |_, key, registry| {
         let idempotency = Some(Idempotency::new(format!("key-{key}"), "same"));
         registry.submit(&NewTask { idempotency, ..new_task() }, b"launch", 1)
     });
     for key in 0..KEYS {
-        let told: Vec<_> = told.iter().map(|told| told[key].as_ref().unwrap()).collect();
-        assert_eq!(told.iter().filter(|told| !told.replayed).count(), 1);
-        assert_eq!(told.iter().map(|told| &told.task.id).collect::<BTreeSet<_>>().len(), 1);
+        let outcomes: Vec<_> = results.iter().map(|told| told[key].as_ref().unwrap()).collect();
+        assert_eq!(outcomes.iter().filter(|told| !told.replayed).count(), 1);
+        assert_eq!(outcomes.iter().map(|told| &told.task.id).collect::<BTreeSet<_>>().len(), 1);
     }
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), KEYS);
 }
 
 #[test]
-fn many_may_create_the_registry_at_once() {
+fn concurrent_creation_of_the_registry_succeeds() {
     for _ in 0..10 {
         let world = World::new();
-        let together = Barrier::new(THREADS);
+        let barrier = Barrier::new(THREADS);
         let create = || {
-            together.wait();
+            barrier.wait();
             let dir = StateDir::open(&world.path(), &OpenOptions::default()).ok()?;
             Registry::open(&dir).ok()?.submit(&new_task(), b"launch", 1).ok()
         };
-        let told: Vec<_> = std::thread::scope(|scope| {
+        let results: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(create)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert!(told.iter().all(Option::is_some), "{told:?}");
+        assert!(results.iter().all(Option::is_some), "{results:?}");
         assert_eq!(world.registry().counts().unwrap().of(State::Queued), THREADS as u64);
     }
 }
 
-const STATE_OF_WORKER: &str = "REGISTRY_TEST_STATE";
-const TASKS_OF_PROCESSES: usize = 200;
+const WORKER_STATE_DIR: &str = "REGISTRY_TEST_STATE";
+const TASK_COUNT: usize = 200;
 const SLOTS: usize = 5;
 
 /// What each of the processes below does: claim, begin, end, until nothing is left. Without the variable it is nobody.
 #[test]
 fn worker() {
-    let Ok(state) = std::env::var(STATE_OF_WORKER) else { return };
+    let Ok(state) = std::env::var(WORKER_STATE_DIR) else { return };
     let mut registry = registry_at(state.as_ref());
-    let begun = Instant::now();
-    let mut mine: Vec<_> = registry.claim_next(&slots(SLOTS), 2).unwrap().into_iter().collect();
-    while registry.counts().unwrap().of(State::Completed) < TASKS_OF_PROCESSES as u64 {
-        let Some(claimed) = mine.pop().or_else(|| registry.claim_next(&slots(SLOTS), 2).unwrap()) else {
+    let started = Instant::now();
+    let mut own_claims: Vec<_> = registry.claim_next(&slots(SLOTS), 2).unwrap().into_iter().collect();
+    while registry.counts().unwrap().of(State::Completed) < TASK_COUNT as u64 {
+        let Some(claimed) = own_claims.pop().or_else(|| registry.claim_next(&slots(SLOTS), 2).unwrap())
+        else {
             // Only when another of us has failed; without this the failure would be a wait without end.
-            assert!(begun.elapsed() < Duration::from_secs(30), "the others never finished");
+            assert!(started.elapsed() < Duration::from_secs(30), "the others never finished");
             std::thread::yield_now();
             continue;
         };
         let id = &claimed.task.id;
         let began = registry.begin_work(id, &claimed.nonce, &identity(std::process::id()), None, 3).unwrap();
-        assert_eq!(began, Began::Working);
+        assert_eq!(began, BeginOutcome::Working);
         println!("began {id}");
         assert!(registry.active().unwrap().len() <= SLOTS, "more than the slots are taken");
         let attempt = Attempt::working(claimed.nonce.clone());
-        let end = Finish::bare(End::Completed);
+        let end = Finish::bare(TaskEnd::Completed);
         match registry.finish(id, &attempt, &end, &slots(SLOTS), 4).unwrap() {
-            Cas::Applied(successors) => mine.extend(successors),
+            Cas::Applied(successors) => own_claims.extend(successors),
             Cas::Lost(lost) => panic!("{id} was ended by another: {lost:?}"),
         }
     }
@@ -166,12 +168,12 @@ fn worker() {
 fn processes_share_the_queue_and_start_each_task_once() {
     let world = World::new();
     let mut registry = world.registry();
-    let ids: BTreeSet<TaskId> = (0..TASKS_OF_PROCESSES).map(|_| submit(&mut registry).id).collect();
+    let ids: BTreeSet<TaskId> = (0..TASK_COUNT).map(|_| submit(&mut registry).id).collect();
     let workers: Vec<_> = (0..4)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "races::worker", "--nocapture", "--test-threads=1"])
-                .env(STATE_OF_WORKER, world.path())
+                .env(WORKER_STATE_DIR, world.path())
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap()
@@ -180,25 +182,26 @@ fn processes_share_the_queue_and_start_each_task_once() {
     let mut began = Vec::new();
     for worker in workers {
         let output = worker.wait_with_output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{said}");
-        let started = said
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{stdout}");
+        let started = stdout
             .lines()
             .filter_map(|line| line.split_once("began "))
             .map(|(_, id)| id.parse::<TaskId>().unwrap());
         began.extend(started);
     }
-    assert_eq!(began.len(), TASKS_OF_PROCESSES);
+    assert_eq!(began.len(), TASK_COUNT);
     assert_eq!(began.into_iter().collect::<BTreeSet<_>>(), ids);
     let starts: u32 = ids.iter().map(|id| registry.get(id).unwrap().unwrap().starts).sum();
-    assert_eq!(starts as usize, TASKS_OF_PROCESSES);
+    assert_eq!(starts as usize, TASK_COUNT);
 }
 
 #[test]
-fn a_lost_race_about_nothing_is_told_so() {
+fn finishing_an_unknown_task_is_reported_as_lost() {
     let world = World::new();
     let mut registry = world.registry();
     let attempt = Attempt::working(crate::support::fresh_nonce());
-    let done = registry.finish(&fresh_id(), &attempt, &Finish::bare(End::Completed), &slots(1), 1).unwrap();
+    let done =
+        registry.finish(&fresh_id(), &attempt, &Finish::bare(TaskEnd::Completed), &slots(1), 1).unwrap();
     assert!(matches!(done, Cas::Lost(lost) if lost.actual.is_none()), "{done:?}");
 }

@@ -16,7 +16,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn it_is_made_with_what_is_missing_above() {
+fn missing_parent_directories_are_created() {
     let world = World::new();
     let path = world.folder.path().join("a/b/state");
     open(&path).unwrap();
@@ -24,7 +24,7 @@ fn it_is_made_with_what_is_missing_above() {
 }
 
 #[test]
-fn a_link_is_refused() {
+fn a_symlink_is_refused() {
     let world = World::new();
     fs::create_dir(world.folder.path().join("real")).unwrap();
     symlink(world.folder.path().join("real"), world.path()).unwrap();
@@ -44,7 +44,7 @@ fn a_file_is_refused() {
 }
 
 #[test]
-fn anothers_directory_is_refused_and_left_as_it_was() {
+fn a_directory_of_another_user_is_refused_and_unchanged() {
     let world = World::new();
     let path = if rustix::process::geteuid().is_root() {
         fs::create_dir(world.path()).unwrap();
@@ -61,7 +61,7 @@ fn anothers_directory_is_refused_and_left_as_it_was() {
 }
 
 #[test]
-fn an_open_directory_is_tightened_with_what_is_in_it() {
+fn permissions_of_the_directory_and_its_files_are_tightened() {
     let world = World::new();
     submit(&mut world.registry());
     for (path, _) in modes_below(&world.path()) {
@@ -78,17 +78,17 @@ fn an_open_directory_is_tightened_with_what_is_in_it() {
 }
 
 #[test]
-fn a_database_that_is_a_link_is_refused() {
+fn a_symlinked_database_is_refused() {
     let world = World::new();
     world.dir();
     fs::write(world.folder.path().join("elsewhere.db"), "").unwrap();
     symlink(world.folder.path().join("elsewhere.db"), world.path().join("registry.db")).unwrap();
     let refused = open(&world.path());
-    assert!(matches!(refused, Err(StateDirError::Planted { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(StateDirError::NotOurFile { .. })), "{refused:?}");
 }
 
 #[test]
-fn a_question_on_a_fresh_machine_leaves_it_fresh() {
+fn find_creates_nothing_on_a_fresh_machine() {
     let world = World::new();
     let path = world.folder.path().join("not/yet");
     assert!(StateDir::find(&path, &OpenOptions::default()).unwrap().is_none());
@@ -102,7 +102,7 @@ fn a_question_on_a_fresh_machine_leaves_it_fresh() {
 }
 
 #[test]
-fn a_file_in_the_way_is_no_fresh_machine() {
+fn a_file_in_place_of_a_parent_directory_is_an_error() {
     let world = World::new();
     fs::write(world.folder.path().join("file"), "").unwrap();
     let found = StateDir::find(&world.folder.path().join("file/state"), &OpenOptions::default());

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{End, FailureKind, State, TaskId};
+use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
 use delegator_registry::{
     Attempt, Finish, Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, Registry,
     RegistryError, StateDir, TaskFile,
@@ -18,32 +18,32 @@ fn with_key(key: &str, hash: &str) -> NewTask {
 }
 
 #[test]
-fn what_is_submitted_is_what_is_remembered() {
+fn a_submitted_task_is_stored_unchanged() {
     let world = World::new();
     let mut registry = world.registry();
-    let asked = NewTask {
+    let request = NewTask {
         model: Some("gpt-5".to_owned()),
         labels: [("team".to_owned(), "core \"x\" ü".to_owned())].into(),
         input: serde_json::json!({"b": 1, "a": [null, "é"]}),
         resumed_thread: Some("thread-0".to_owned()),
         ..with_key("k", "h")
     };
-    let told = registry.submit(&asked, b"prompt\0bytes\xff", 1_234).unwrap();
-    assert!(!told.replayed);
-    let task = world.registry().get(&asked.id).unwrap().unwrap();
-    assert_eq!(task, told.task);
+    let submitted = registry.submit(&request, b"prompt\0bytes\xff", 1_234).unwrap();
+    assert!(!submitted.replayed);
+    let task = world.registry().get(&request.id).unwrap().unwrap();
+    assert_eq!(task, submitted.task);
     assert_eq!((task.state, task.created_at_ms, task.starts), (State::Queued, 1_234, 0));
-    assert_eq!((&task.labels, &task.input, &task.model), (&asked.labels, &asked.input, &asked.model));
-    assert_eq!(task.resumed_thread, asked.resumed_thread);
+    assert_eq!((&task.labels, &task.input, &task.model), (&request.labels, &request.input, &request.model));
+    assert_eq!(task.resumed_thread, request.resumed_thread);
     let known = task.idempotency.as_ref().unwrap();
     assert!(known.key.starts_with("sha256:") && known.request_hash == "h", "{known:?}");
-    assert_eq!((task.mode, &task.title, &task.agent), (asked.mode, &asked.title, &asked.agent));
-    let launch = registry.dir().task(&asked.id).read_launch().unwrap();
+    assert_eq!((task.mode, &task.title, &task.agent), (request.mode, &request.title, &request.agent));
+    let launch = registry.dir().task(&request.id).read_launch().unwrap();
     assert_eq!(launch.as_deref(), Some(&b"prompt\0bytes\xff"[..]));
 }
 
 #[test]
-fn the_same_key_is_the_same_task_as_long_as_it_exists() {
+fn the_same_key_returns_the_first_task_while_it_exists() {
     let world = World::new();
     let mut registry = world.registry();
     let first = registry.submit(&with_key("k", "h"), b"", 1).unwrap().task;
@@ -56,17 +56,17 @@ fn the_same_key_is_the_same_task_as_long_as_it_exists() {
     );
     // A row of an earlier version is found by what that version would have written.
     let mut updated = with_key("k", "new");
-    updated.idempotency.as_mut().unwrap().former_hash = Some("h".to_owned());
+    updated.idempotency.as_mut().unwrap().legacy_hash = Some("h".to_owned());
     assert_eq!(registry.submit(&updated, b"", 3).unwrap().task, first);
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 1, "a replay left a directory");
     registry.request_cancel(&first.id, None, 4).unwrap();
     assert!(registry.submit(&with_key("k", "h"), b"", 5).unwrap().replayed, "an ended task still exists");
-    registry.forget(std::slice::from_ref(&first.id)).unwrap();
+    registry.prune(std::slice::from_ref(&first.id)).unwrap();
     assert!(!registry.submit(&with_key("k", "other"), b"", 6).unwrap().replayed);
 }
 
 #[test]
-fn a_key_that_an_earlier_version_stored_as_it_was_is_still_known() {
+fn a_key_stored_in_plain_text_by_an_earlier_version_is_recognised() {
     let world = World::new();
     let mut registry = world.registry();
     let first = registry.submit(&with_key("k", "h"), b"", 1).unwrap().task;
@@ -90,7 +90,7 @@ fn every_text_goes_through_the_sink() {
     registry.also_redact(Redactor::builder().secret(OWN).build());
     for secret in [TOKEN, OWN] {
         let text = || format!("of {secret}");
-        let asked = NewTask {
+        let request = NewTask {
             agent: text(),
             model: Some(text()),
             title: text(),
@@ -100,13 +100,13 @@ fn every_text_goes_through_the_sink() {
             resumed_thread: Some(text()),
             ..with_key(secret, "h")
         };
-        let task = registry.submit(&asked, b"", 1).unwrap().task;
+        let task = registry.submit(&request, b"", 1).unwrap().task;
         let claimed = registry.claim_next(&slots(usize::MAX), 1).unwrap().unwrap();
         begin(&mut registry, &claimed);
         let attempt = Attempt::working(claimed.nonce);
         registry.set_thread(&task.id, &attempt.nonce, &text(), 2).unwrap();
         registry.request_cancel(&task.id, Some(&text()), 3).unwrap();
-        let end = End::Failed { kind: FailureKind::Internal, message: text(), retry_at: Some(text()) };
+        let end = TaskEnd::Failed { kind: FailureKind::Internal, message: text(), retry_at: Some(text()) };
         let finish = Finish { summary: Some(text()), ..Finish::bare(end) };
         registry.finish(&task.id, &attempt, &finish, &slots(0), 4).unwrap();
         for file in ["registry.db", "registry.db-wal"] {
@@ -130,7 +130,7 @@ fn an_id_is_never_used_twice() {
 }
 
 #[test]
-fn no_task_is_taken_on_without_room() {
+fn submit_is_refused_without_free_space() {
     let world = World::new();
     world.registry();
     let options = OpenOptions { min_free_bytes: u64::MAX / 2, ..OpenOptions::default() };
@@ -148,7 +148,7 @@ fn future_ms() -> i64 {
 fn a_crash_between_launch_and_row_is_found_and_cleaned() {
     let world = World::new();
     let mut registry = world.registry();
-    let kept = submit(&mut registry).id;
+    let submitted = submit(&mut registry).id;
     // What a submit leaves that dies before its row is committed.
     let id = fresh_id();
     let dir = registry.dir().task(&id);
@@ -160,12 +160,12 @@ fn a_crash_between_launch_and_row_is_found_and_cleaned() {
     assert_eq!(found, [Leftover { id, kind: LeftoverKind::NeverSubmitted }]);
     assert_eq!(registry.remove_orphans(&found).unwrap(), found);
     assert!(!dir.exists());
-    assert!(registry.dir().task(&kept).exists());
+    assert!(registry.dir().task(&submitted).exists());
     assert_eq!(registry.orphans(future_ms()).unwrap(), []);
 }
 
 #[test]
-fn an_orphan_is_judged_by_its_age() {
+fn an_orphan_is_reported_only_when_old_enough() {
     let world = World::new();
     let registry = world.registry();
     let dir = registry.dir().task(&fresh_id());
@@ -184,7 +184,7 @@ fn results_without_a_row_are_reported_and_kept() {
     fs::create_dir(dir.path()).unwrap();
     fs::write(dir.file(TaskFile::Events), "{}\n").unwrap();
     let found = registry.orphans(future_ms()).unwrap();
-    assert_eq!(found[0].kind, LeftoverKind::Unclaimed);
+    assert_eq!(found[0].kind, LeftoverKind::WithoutRow);
     assert_eq!(registry.remove_orphans(&found).unwrap(), []);
     assert!(dir.file(TaskFile::Events).exists());
 }
@@ -193,7 +193,7 @@ fn results_without_a_row_are_reported_and_kept() {
 fn secrets_of_an_ended_task_are_found() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = ended(&mut registry, End::Completed, 2_000);
+    let id = ended(&mut registry, TaskEnd::Completed, 2_000);
     let launch = registry.dir().task(&id).file(TaskFile::Launch);
     fs::write(&launch, "secret").unwrap();
     let found = registry.orphans(0).unwrap();
@@ -203,40 +203,40 @@ fn secrets_of_an_ended_task_are_found() {
 }
 
 #[test]
-fn what_has_ended_is_forgotten_and_what_lives_is_untouched() {
+fn only_ended_tasks_are_pruned() {
     let world = World::new();
     let mut registry = world.registry();
-    let done = ended(&mut registry, End::Completed, 2_000);
-    let recent = ended(&mut registry, End::Completed, 9_000);
+    let done = ended(&mut registry, TaskEnd::Completed, 2_000);
+    let recent = ended(&mut registry, TaskEnd::Completed, 9_000);
     let alive = working(&mut registry).task.id;
     let waiting = submit(&mut registry).id;
-    let nobody = fresh_id();
-    assert_eq!(registry.old(9_000, 10).unwrap(), std::slice::from_ref(&done));
-    let told = registry.forget(&[done.clone(), alive.clone(), waiting.clone(), nobody.clone()]).unwrap();
-    assert_eq!(told.forgotten, std::slice::from_ref(&done));
-    assert_eq!((told.alive, told.unknown), (vec![alive.clone(), waiting.clone()], vec![nobody]));
+    let unknown = fresh_id();
+    assert_eq!(registry.ended_before(9_000, 10).unwrap(), std::slice::from_ref(&done));
+    let outcome = registry.prune(&[done.clone(), alive.clone(), waiting.clone(), unknown.clone()]).unwrap();
+    assert_eq!(outcome.pruned, std::slice::from_ref(&done));
+    assert_eq!((outcome.alive, outcome.unknown), (vec![alive.clone(), waiting.clone()], vec![unknown]));
     assert_eq!(registry.get(&done).unwrap(), None);
     assert_eq!(registry.history_of(&done).unwrap(), []);
     assert!(!registry.dir().task(&done).exists());
-    for kept in [&recent, &alive, &waiting] {
-        assert!(registry.get(kept).unwrap().is_some() && registry.dir().task(kept).exists());
+    for id in [&recent, &alive, &waiting] {
+        assert!(registry.get(id).unwrap().is_some() && registry.dir().task(id).exists());
     }
 }
 
 #[test]
-fn forgetting_is_finished_later_when_the_supervisor_is_still_leaving() {
+fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = ended(&mut registry, End::Completed, 2_000);
+    let id = ended(&mut registry, TaskEnd::Completed, 2_000);
     let dir = registry.dir().task(&id);
     let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("nobody else is here") };
-    assert_eq!(registry.forget(std::slice::from_ref(&id)).unwrap().forgotten, [id]);
+    assert_eq!(registry.prune(std::slice::from_ref(&id)).unwrap().pruned, [id]);
     assert!(dir.exists(), "a supervisor is still in it");
-    assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Forgotten);
+    assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Pruned);
     drop(lock);
-    assert_eq!(registry.finish_forgetting().unwrap(), 1);
+    assert_eq!(registry.finish_pruning().unwrap(), 1);
     assert!(!dir.exists());
-    assert_eq!(registry.finish_forgetting().unwrap(), 0);
+    assert_eq!(registry.finish_pruning().unwrap(), 0);
 }
 
 /// A submit that stops before its row is committed, as a process that is killed there leaves it.
@@ -257,7 +257,7 @@ fn entries(registry: &Registry) -> Vec<String> {
 }
 
 #[test]
-fn a_submit_in_order_leaves_no_entry() {
+fn a_completed_submit_leaves_no_entry() {
     let world = World::new();
     let mut registry = world.registry();
     let id = submit(&mut registry).id;
@@ -267,19 +267,19 @@ fn a_submit_in_order_leaves_no_entry() {
 }
 
 #[test]
-fn what_a_killed_submit_left_is_removed_at_once() {
+fn leftovers_of_a_killed_submit_are_removed_at_once() {
     let world = World::new();
     let mut registry = world.registry();
-    let kept = submit(&mut registry).id;
+    let submitted = submit(&mut registry).id;
     let dead = killed_submit(&registry);
     assert_eq!(registry.remove_dead_submits().unwrap(), std::slice::from_ref(&dead));
     assert!(!registry.dir().task(&dead).exists());
     assert_eq!(entries(&registry), Vec::<String>::new());
-    assert!(registry.dir().task(&kept).exists());
+    assert!(registry.dir().task(&submitted).exists());
 }
 
 #[test]
-fn a_submit_under_way_is_left_alone_whatever_the_clock_says() {
+fn a_running_submit_is_left_alone_at_any_age() {
     let world = World::new();
     let mut registry = world.registry();
     let id = killed_submit(&registry);
@@ -295,7 +295,7 @@ fn a_submit_under_way_is_left_alone_whatever_the_clock_says() {
 }
 
 #[test]
-fn a_submit_that_was_killed_after_its_row_keeps_its_task() {
+fn a_submit_killed_after_its_row_keeps_its_task() {
     let world = World::new();
     let mut registry = world.registry();
     let id = submit(&mut registry).id;

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use delegator_domain::task::{End, Mode, Place, TaskId, WorkTree};
+use delegator_domain::task::{Mode, TaskEnd, TaskId, TaskLocation, WorkTree};
 use delegator_registry::{
-    Attempt, Began, Cas, Claimed, Finish, Identity, NewTask, Nonce, OpenOptions, Promotion, Registry,
+    Attempt, BeginOutcome, Cas, Claim, Finish, Identity, NewTask, Nonce, OpenOptions, Promotion, Registry,
     StateDir, Task,
 };
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ pub(crate) fn fresh_bits() -> [u8; 16] {
 }
 
 pub(crate) fn fresh_id() -> TaskId {
-    TaskId::from_random(Place::Local, fresh_bits())
+    TaskId::from_random(TaskLocation::Local, fresh_bits())
 }
 
 pub(crate) fn fresh_nonce() -> Nonce {
@@ -82,31 +82,31 @@ pub(crate) fn submit(registry: &mut Registry) -> Task {
     registry.submit(&new_task(), b"launch", 1_000).unwrap().task
 }
 
-pub(crate) fn submit_and_claim(registry: &mut Registry) -> Claimed {
+pub(crate) fn submit_and_claim(registry: &mut Registry) -> Claim {
     submit(registry);
     registry.claim_next(&slots(usize::MAX), 1_001).unwrap().unwrap()
 }
 
 /// A task that works.
-pub(crate) fn working(registry: &mut Registry) -> Claimed {
+pub(crate) fn working(registry: &mut Registry) -> Claim {
     let claimed = submit_and_claim(registry);
     begin(registry, &claimed);
     claimed
 }
 
-pub(crate) fn begin(registry: &mut Registry, claimed: &Claimed) {
+pub(crate) fn begin(registry: &mut Registry, claimed: &Claim) {
     let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &identity(7), Some("subreaper"), 1_002);
-    assert_eq!(began.unwrap(), Began::Working);
+    assert_eq!(began.unwrap(), BeginOutcome::Working);
 }
 
 /// A task that has ended.
-pub(crate) fn ended(registry: &mut Registry, end: End, now_ms: i64) -> TaskId {
+pub(crate) fn ended(registry: &mut Registry, end: TaskEnd, now_ms: i64) -> TaskId {
     let claimed = working(registry);
     finish(registry, &claimed, end, now_ms);
     claimed.task.id
 }
 
-pub(crate) fn finish(registry: &mut Registry, claimed: &Claimed, end: End, now_ms: i64) {
+pub(crate) fn finish(registry: &mut Registry, claimed: &Claim, end: TaskEnd, now_ms: i64) {
     let attempt = Attempt::working(claimed.nonce.clone());
     let done = registry.finish(&claimed.task.id, &attempt, &Finish::bare(end), &slots(0), now_ms);
     assert!(matches!(done, Ok(Cas::Applied(_))), "{done:?}");

@@ -18,7 +18,7 @@ pub enum Stream {
 /// Bytes: `text`, then `hex`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Raw {
+pub struct RawBytes {
     /// As UTF-8.
     pub text: String,
     /// Two digits each; blanks between bytes are skipped.
@@ -35,7 +35,7 @@ pub struct BigLine {
     pub bytes: u64,
     /// What it is.
     #[serde(default)]
-    pub shape: Shape,
+    pub shape: LineShape,
     /// To where.
     #[serde(default)]
     pub stream: Stream,
@@ -44,7 +44,7 @@ pub struct BigLine {
 /// What a long line is.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum LineShape {
     /// A message of the agent.
     #[default]
     Message,
@@ -85,7 +85,7 @@ pub struct Events {
 /// How much of stdin is read.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Read {
+pub enum StdinRead {
     /// All, to its end.
     All,
     /// The next line.
@@ -127,7 +127,7 @@ pub struct Trap {
 /// A process that is left to itself.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Child {
+pub struct ChildProcess {
     /// What it does.
     pub work: ChildWork,
     /// For how many seconds it sleeps; 600 unless told.
@@ -175,7 +175,7 @@ pub enum Session {
 /// A tree of processes that sleep.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tree {
+pub struct ProcessTree {
     /// How many in all.
     pub processes: u32,
     /// How many children each has at most; 2 unless told.

@@ -1,8 +1,8 @@
 //! Scripts: what an agent does, as data.
 
 mod behaviour;
+mod codex_events;
 mod signal;
-mod speech;
 mod step;
 
 use std::path::Path;
@@ -10,11 +10,11 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use behaviour::{
-    BigLine, Child, ChildWork, Choice, Events, Flood, Raw, Read, Record, Repeat, Session, Shape, Stream,
-    Trap, Tree,
+    BigLine, ChildProcess, ChildWork, Choice, Events, Flood, LineShape, ProcessTree, RawBytes, Record,
+    Repeat, Session, StdinRead, Stream, Trap,
 };
+pub use codex_events::{Command, PlanSteps, Program, Replacement, ThreadStarted, Usage, WrittenFile};
 pub use signal::SignalName;
-pub use speech::{Command, PlanSteps, Program, Replacement, ThreadStarted, Usage, WrittenFile};
 pub use step::Step;
 
 /// What an agent does from its start to its end.

@@ -57,7 +57,7 @@ impl TryFrom<String> for SignalName {
 
 impl SignalName {
     /// The signal with this number.
-    pub(crate) fn numbered(number: i32) -> Option<Self> {
+    pub(crate) fn from_number(number: i32) -> Option<Self> {
         NAMES.iter().find(|(_, signal)| signal.as_raw() == number).map(|(_, signal)| Self(*signal))
     }
 
@@ -77,7 +77,7 @@ impl SignalName {
     }
 
     /// Whether it ends a process that does nothing about it.
-    pub fn is_deadly(self) -> bool {
+    pub fn is_fatal(self) -> bool {
         !matches!(self.name(), "CHLD" | "CONT" | "STOP" | "TSTP" | "TTIN" | "TTOU" | "URG" | "WINCH")
     }
 }

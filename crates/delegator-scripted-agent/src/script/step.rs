@@ -3,9 +3,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::behaviour::{BigLine, Child, Choice, Events, Flood, Raw, Read, Record, Repeat, Trap, Tree};
+use super::behaviour::{
+    BigLine, ChildProcess, Choice, Events, Flood, ProcessTree, RawBytes, Record, Repeat, StdinRead, Trap,
+};
+use super::codex_events::{Command, PlanSteps, Replacement, ThreadStarted, Usage, WrittenFile};
 use super::signal::SignalName;
-use super::speech::{Command, PlanSteps, Replacement, ThreadStarted, Usage, WrittenFile};
 
 /// One thing an agent does. In JSON the name in `snake_case`.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,7 +51,7 @@ pub enum Step {
     /// This text as a line on stderr.
     StderrLine(String),
     /// These bytes, no newline added.
-    Raw(Raw),
+    Raw(RawBytes),
     /// A line of any length; it is never in memory as a whole.
     BigLine(BigLine),
     /// Bytes in lines, many or without end.
@@ -61,7 +63,7 @@ pub enum Step {
 
     // Input and evidence.
     /// Reads from stdin. A script without this step never does.
-    ReadStdin(Read),
+    ReadStdin(StdinRead),
     /// Writes down how the agent was started.
     Record(Record),
     /// Creates an empty file.
@@ -83,9 +85,9 @@ pub enum Step {
     /// Catches signals.
     Trap(Trap),
     /// Starts a process and goes on.
-    Child(Child),
+    Child(ChildProcess),
     /// Starts a tree of processes and goes on.
-    ForkTree(Tree),
+    ForkTree(ProcessTree),
     /// Ends with this code.
     Exit(u8),
     /// Sends itself a signal; goes on if it is not a deadly one.

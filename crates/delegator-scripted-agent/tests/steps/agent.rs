@@ -53,11 +53,11 @@ impl Stage {
         self.command(&["exec", "--json", "-"]).spawn().unwrap()
     }
 
-    pub(crate) fn play(&self) -> Output {
+    pub(crate) fn run(&self) -> Output {
         self.command(&["exec", "--json", "-"]).output().unwrap()
     }
 
-    pub(crate) fn play_with(&self, words: &[&str], stdin: &[u8]) -> Output {
+    pub(crate) fn run_with(&self, words: &[&str], stdin: &[u8]) -> Output {
         let mut child = self.command(words).stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let stdin = stdin.to_vec();
@@ -69,21 +69,21 @@ impl Stage {
 
     /// The process id in a file that appears.
     pub(crate) fn pid_in(&self, name: &str) -> u32 {
-        eventually(name, || std::fs::read_to_string(self.path(name)).is_ok_and(|text| text.ends_with('\n')));
+        wait_until(name, || std::fs::read_to_string(self.path(name)).is_ok_and(|text| text.ends_with('\n')));
         self.read(name).trim().parse().unwrap()
     }
 }
 
-pub(crate) fn play(steps: Value) -> Output {
-    Stage::with(steps).play()
+pub(crate) fn run_steps(steps: Value) -> Output {
+    Stage::with(steps).run()
 }
 
-pub(crate) fn lines(output: &Output) -> Vec<Value> {
+pub(crate) fn json_lines(output: &Output) -> Vec<Value> {
     let text = std::str::from_utf8(&output.stdout).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-pub(crate) fn complaint(output: &Output) -> String {
+pub(crate) fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -92,9 +92,9 @@ pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 /// Waits for a condition; a test that waits in vain has failed.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -111,9 +111,9 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 }
 
 /// Ends a process a test has made.
-pub(crate) struct Doomed(pub(crate) u32);
+pub(crate) struct KillOnDrop(pub(crate) u32);
 
-impl Drop for Doomed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-9", &self.0.to_string()]).stderr(Stdio::null()).status();
     }

@@ -5,23 +5,23 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use delegator_scripted_agent::demo;
-use delegator_transcript::{Outcome, Report};
+use delegator_transcript::{Report, StreamOutcome};
 use tempfile::TempDir;
 
-use crate::agent::{PROGRAM, complaint, program};
-use crate::speech::report;
+use crate::agent::{PROGRAM, program, stderr_text};
+use crate::codex_events::report;
 
-fn in_folder(folder: &Path, words: &[&str]) -> Command {
-    let mut command = program(words[0]);
-    command.args(&words[1..]).current_dir(folder).stdin(Stdio::null());
+fn in_folder(folder: &Path, args: &[&str]) -> Command {
+    let mut command = program(args[0]);
+    command.args(&args[1..]).current_dir(folder).stdin(Stdio::null());
     command
 }
 
-fn git(folder: &Path, words: &[&str]) -> Output {
+fn git(folder: &Path, args: &[&str]) -> Output {
     let identity =
         ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
-    let output = in_folder(folder, &[&identity[..], words].concat()).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", complaint(&output));
+    let output = in_folder(folder, &[&identity[..], args].concat()).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", stderr_text(&output));
     output
 }
 
@@ -40,10 +40,10 @@ fn test_passes(folder: &Path) -> bool {
     in_folder(folder, &["sh", "test.sh"]).output().unwrap().status.success()
 }
 
-fn play(folder: &Path) -> (Output, Report) {
-    let words =
+fn run_demo(folder: &Path) -> (Output, Report) {
+    let args =
         [PROGRAM, "--script", "demo", "exec", "--json", "--sandbox", "workspace-write", "--cd", ".", "-"];
-    let output = in_folder(folder, &words).output().unwrap();
+    let output = in_folder(folder, &args).output().unwrap();
     let report = report(&output.stdout);
     (output, report)
 }
@@ -53,12 +53,12 @@ fn the_demo_fixes_the_bug_for_real() {
     let folder = repository();
     assert!(!test_passes(folder.path()), "there is a bug");
     let begun = Instant::now();
-    let (output, report) = play(folder.path());
+    let (output, report) = run_demo(folder.path());
     assert!(begun.elapsed() >= Duration::from_secs(3), "progress can be seen");
-    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(test_passes(folder.path()), "the bug is gone");
 
-    assert_eq!(report.outcome, Outcome::Completed);
+    assert_eq!(report.outcome, StreamOutcome::Completed);
     assert!(report.final_message.unwrap().text.starts_with("Fixed."));
     assert_eq!(report.plan.len(), 3);
     assert!(report.plan.iter().all(|step| step.completed));
@@ -76,16 +76,16 @@ fn the_demo_fixes_the_bug_for_real() {
 }
 
 #[test]
-fn the_demo_does_not_pretend() {
+fn the_demo_fails_when_the_test_still_fails() {
     let folder = repository();
     std::fs::write(folder.path().join("leap.sh"), "is_leap() { false; }\n").unwrap();
-    let (output, report) = play(folder.path());
+    let (output, report) = run_demo(folder.path());
     assert_eq!(output.status.code(), Some(1));
-    assert!(matches!(report.outcome, Outcome::Failed { .. }), "{:?}", report.outcome);
+    assert!(matches!(report.outcome, StreamOutcome::Failed { .. }), "{:?}", report.outcome);
 }
 
 #[test]
-fn the_task_is_said() {
+fn the_demo_has_a_task_and_a_script() {
     assert!(demo::task().contains("test.sh"));
     assert!(demo::script().is_ok());
     assert!(delegator_scripted_agent::hello().is_ok());

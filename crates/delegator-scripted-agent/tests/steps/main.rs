@@ -3,9 +3,9 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 
 mod agent;
+mod bulk_output;
+mod codex_events;
 mod demo;
 mod invocation;
-mod noise;
 mod processes;
-mod speech;
 mod streams;

@@ -4,14 +4,16 @@ use std::os::unix::process::ExitStatusExt;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Doomed, Stage, complaint, eventually, is_alive, lines, play, signal, stat};
+use crate::agent::{
+    KillOnDrop, Stage, is_alive, json_lines, run_steps, signal, stat, stderr_text, wait_until,
+};
 
 #[test]
 fn every_deadly_signal_kills() {
     let names = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT - - - - - - - XCPU XFSZ \
                  VTALRM PROF - IO PWR SYS";
     for (number, name) in (1..).zip(names.split(' ')).filter(|(_, name)| *name != "-") {
-        let output = play(json!([{"line": "1"}, {"raise": name}, {"line": "2"}]));
+        let output = run_steps(json!([{"line": "1"}, {"raise": name}, {"line": "2"}]));
         assert_eq!(
             (output.stdout.as_slice(), output.status.signal()),
             (b"1\n".as_slice(), Some(number)),
@@ -21,9 +23,9 @@ fn every_deadly_signal_kills() {
 }
 
 #[test]
-fn a_harmless_signal_does_not() {
+fn a_harmless_signal_does_not_kill() {
     for name in ["CHLD", "CONT", "URG", "SIGWINCH"] {
-        assert_eq!(play(json!([{"raise": name}, {"exit": 9}])).status.code(), Some(9), "{name}");
+        assert_eq!(run_steps(json!([{"raise": name}, {"exit": 9}])).status.code(), Some(9), "{name}");
     }
 }
 
@@ -31,7 +33,7 @@ fn a_harmless_signal_does_not() {
 fn an_agent_can_stop_itself_and_go_on() {
     let stage = Stage::with(json!([{"raise": "STOP"}, {"exit": 9}]));
     let mut child = stage.start();
-    eventually("the stop", || stat(child.id(), 0).as_deref() == Some("T"));
+    wait_until("the stop", || stat(child.id(), 0).as_deref() == Some("T"));
     signal(child.id(), "CONT");
     assert_eq!(child.wait().unwrap().code(), Some(9));
 }
@@ -42,11 +44,11 @@ fn trapped_signals_are_ignored_and_logged() {
         {"trap": {"signals": ["INT", "SIGTERM"], "log": "log"}}, {"touch_file": "ready"}, "silent",
     ]));
     let mut child = stage.start();
-    eventually("the trap", || stage.path("ready").exists());
+    wait_until("the trap", || stage.path("ready").exists());
     let log = || std::fs::read_to_string(stage.path("log")).unwrap_or_default();
     for (count, name) in ["INT", "TERM", "INT"].into_iter().enumerate() {
         signal(child.id(), name);
-        eventually(name, || log().lines().count() == count + 1);
+        wait_until(name, || log().lines().count() == count + 1);
     }
     let log = log();
     let names: Vec<&str> = log.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -62,38 +64,38 @@ fn an_agent_can_end_on_a_signal() {
         {"trap": {"signals": ["INT"], "exit": 1, "exit_after_ms": 20}}, {"touch_file": "ready"}, "silent",
     ]));
     let mut child = stage.start();
-    eventually("the trap", || stage.path("ready").exists());
+    wait_until("the trap", || stage.path("ready").exists());
     signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
 #[test]
-fn what_cannot_be_trapped_is_told() {
-    let output = play(json!([{"trap": {"signals": ["KILL"]}}]));
+fn a_signal_that_cannot_be_trapped_is_an_error() {
+    let output = run_steps(json!([{"trap": {"signals": ["KILL"]}}]));
     assert_eq!(output.status.code(), Some(2));
-    assert!(complaint(&output).contains("SIGKILL cannot be caught"), "{}", complaint(&output));
+    assert!(stderr_text(&output).contains("SIGKILL cannot be caught"), "{}", stderr_text(&output));
 }
 
 #[test]
 fn a_trapped_signal_can_still_kill() {
-    let output = play(json!([{"trap": {"signals": ["TERM"]}}, {"raise": "TERM"}]));
+    let output = run_steps(json!([{"trap": {"signals": ["TERM"]}}, {"raise": "TERM"}]));
     assert_eq!(output.status.signal(), Some(15));
 }
 
 /// Plays a child's life; the agent goes on until `go` appears.
-fn child_of(settings: &Value) -> (Stage, std::process::Child, Doomed) {
+fn child_of(settings: &Value) -> (Stage, std::process::Child, KillOnDrop) {
     let mut settings = settings.clone();
     settings["pid_file"] = json!("pid");
     let stage = Stage::with(json!([{"child": settings}, {"touch_file": "ready"}, {"wait_for_file": "go"}]));
     let agent = stage.start();
-    eventually("the child", || stage.path("ready").exists());
-    let pid = Doomed(stage.pid_in("pid"));
+    wait_until("the child", || stage.path("ready").exists());
+    let pid = KillOnDrop(stage.pid_in("pid"));
     assert!(is_alive(pid.0), "{settings}");
     (stage, agent, pid)
 }
 
 #[test]
-fn children_belong_where_they_were_put() {
+fn children_get_the_requested_parent_group_and_session() {
     for (session, orphan) in
         [("same", false), ("same", true), ("own_group", false), ("own", false), ("own", true)]
     {
@@ -140,7 +142,7 @@ fn a_child_can_start_without_variables() {
 }
 
 #[test]
-fn a_child_can_be_deaf() {
+fn a_child_can_ignore_signals() {
     let (_stage, mut agent, child) = child_of(&json!({"ignore": ["INT", "TERM"], "session": "own"}));
     signal(child.0, "INT");
     signal(child.0, "TERM");
@@ -157,25 +159,25 @@ fn a_child_can_be_deaf() {
 fn a_child_can_spin_and_chatter() {
     let (_stage, mut agent, child) = child_of(&json!({"work": "spin"}));
     let ticks = || stat(child.0, 11).unwrap().parse::<u64>().unwrap();
-    eventually("CPU time", || ticks() > 5);
+    wait_until("CPU time", || ticks() > 5);
     agent.kill().unwrap();
     agent.wait().unwrap();
     let (_stage, mut agent, _child) = child_of(&json!({"work": "chatter", "hold_output": true}));
-    let mut said = [0; 11];
-    std::io::Read::read_exact(agent.stdout.as_mut().unwrap(), &mut said).unwrap();
-    assert_eq!(&said, b"still here\n");
+    let mut output = [0; 11];
+    std::io::Read::read_exact(agent.stdout.as_mut().unwrap(), &mut output).unwrap();
+    assert_eq!(&output, b"still here\n");
     agent.kill().unwrap();
     agent.wait().unwrap();
 }
 
 #[test]
-fn a_tree_has_as_many_processes_as_asked_for() {
+fn a_tree_has_the_requested_number_of_processes() {
     let stage = Stage::with(json!([
         {"fork_tree": {"processes": 40, "width": 3, "seconds": 4242}}, {"line": "1"}, {"wait_for_file": "go"},
     ]));
     let agent = stage.start();
     let marker = format!("SCRIPTED_AGENT_SCRIPT={}", stage.path("script.json").display());
-    let sleepers = || -> Vec<Doomed> {
+    let sleepers = || -> Vec<KillOnDrop> {
         let all = std::fs::read_dir("/proc").unwrap().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let of = |pid: u32, name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
@@ -183,10 +185,10 @@ fn a_tree_has_as_many_processes_as_asked_for() {
             of(*pid, "cmdline") == b"sleep\x004242\0"
                 && String::from_utf8_lossy(&of(*pid, "environ")).contains(&marker)
         };
-        pids.filter(ours).map(Doomed).collect()
+        pids.filter(ours).map(KillOnDrop).collect()
     };
     let mut found = Vec::new();
-    eventually("forty processes", || {
+    wait_until("forty processes", || {
         let now = sleepers();
         let complete = now.len() == 40;
         // A sleeper of an incomplete tree must live on.
@@ -200,5 +202,5 @@ fn a_tree_has_as_many_processes_as_asked_for() {
     let parents: Vec<String> = found.iter().filter_map(|process| stat(process.0, 1)).collect();
     assert_eq!(parents.iter().filter(|parent| **parent == agent.id().to_string()).count(), 1);
     std::fs::write(stage.path("go"), "").unwrap();
-    assert_eq!(lines(&agent.wait_with_output().unwrap()), [json!(1)]);
+    assert_eq!(json_lines(&agent.wait_with_output().unwrap()), [json!(1)]);
 }

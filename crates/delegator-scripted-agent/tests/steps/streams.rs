@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Stage, complaint, eventually, lines, play};
+use crate::agent::{Stage, json_lines, run_steps, stderr_text, wait_until};
 
 #[test]
-fn bytes_come_out_as_they_are() {
-    let output = play(json!([
+fn bytes_are_written_unchanged() {
+    let output = run_steps(json!([
         {"event": {"type": "future", "b": 1, "a": null}},
         {"line": "not json [[["},
         {"raw": {"text": "né", "hex": "ff 00 fe0d0A"}},
@@ -23,7 +23,7 @@ fn bytes_come_out_as_they_are() {
         b"\xff\0\xfe\r\n\xc3",
     ];
     assert_eq!(output.stdout, expected.concat());
-    assert_eq!(complaint(&output), "warned!\n");
+    assert_eq!(stderr_text(&output), "warned!\n");
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn stdin_is_read_whole_and_recorded_byte_for_byte() {
     let steps = json!([{"read_stdin": "all"}, {"record": {"file": "r.json", "stdin_file": "stdin"}}]);
     let stage = Stage::with(steps);
     let prompt = "\u{1f680}".repeat(100_000);
-    let output = stage.play_with(&["exec", "--json", "-"], prompt.as_bytes());
-    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let output = stage.run_with(&["exec", "--json", "-"], prompt.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert_eq!(stage.read("stdin"), prompt);
     let record = stage.json("r.json");
     assert_eq!(record["stdin"], prompt);
@@ -40,7 +40,7 @@ fn stdin_is_read_whole_and_recorded_byte_for_byte() {
 }
 
 #[test]
-fn a_record_tells_how_the_agent_was_started() {
+fn a_record_contains_how_the_agent_was_started() {
     let stage = Stage::with(json!([{"record": {"file": "{pid}.json"}}]));
     let mut command = crate::agent::program("/bin/sh");
     let program = crate::agent::PROGRAM;
@@ -70,26 +70,25 @@ fn a_record_tells_how_the_agent_was_started() {
 
 #[test]
 fn one_byte_is_read_and_the_pipe_is_closed() {
-    for (how, heard) in [("one_byte", "a"), ("close", "")] {
+    for (read_mode, expected) in [("one_byte", "a"), ("close", "")] {
         let stage = Stage::with(json!([
-            {"read_stdin": how}, {"record": {"file": "r"}}, {"wait_for_file": "go"},
+            {"read_stdin": read_mode}, {"record": {"file": "r"}}, {"wait_for_file": "go"},
         ]));
         let mut child = stage.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let _ = pipe.write_all(b"abc");
-        eventually("the record", || stage.path("r").exists());
+        wait_until("the record", || stage.path("r").exists());
         let broken = pipe.write_all(b"more").unwrap_err();
         assert_eq!(broken.kind(), std::io::ErrorKind::BrokenPipe);
         std::fs::write(stage.path("go"), "").unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        assert_eq!(stage.json("r")["stdin"], heard);
+        assert_eq!(stage.json("r")["stdin"], expected);
     }
 }
 
 #[test]
-fn stdin_that_is_never_read_does_not_matter() {
-    let output =
-        Stage::with(json!([{"read_stdin": "never"}, {"line": "x"}])).play_with(&[], &[b'p'; 400_000]);
+fn stdin_that_is_never_read_does_not_block() {
+    let output = Stage::with(json!([{"read_stdin": "never"}, {"line": "x"}])).run_with(&[], &[b'p'; 400_000]);
     assert_eq!((output.stdout.as_slice(), output.status.code()), (b"x\n".as_slice(), Some(0)));
 }
 
@@ -99,7 +98,7 @@ fn stdin_can_be_read_line_by_line() {
         {"line": "ready"}, {"read_stdin": "line"}, {"record": {"file": "first"}},
         {"read_stdin": "line"}, {"record": {"file": "second"}}, {"read_stdin": "line"}, {"record": {"file": "end"}},
     ]));
-    stage.play_with(&[], b"one\ntwo\n");
+    stage.run_with(&[], b"one\ntwo\n");
     assert_eq!(stage.json("first")["stdin"], "one\n");
     assert_eq!(stage.json("second")["stdin"], "one\ntwo\n");
     assert_eq!(stage.json("second")["stdin_ended"], false);
@@ -110,18 +109,18 @@ fn stdin_can_be_read_line_by_line() {
 fn stdout_is_closed_for_real() {
     let stage = Stage::with(json!([{"line": "last"}, "close_stdout", {"wait_for_file": "go"}, {"exit": 4}]));
     let mut child = stage.start();
-    let mut said = String::new();
+    let mut output = String::new();
     // Returns only when nobody holds the other end.
-    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-    assert_eq!(said, "last\n");
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut output).unwrap();
+    assert_eq!(output, "last\n");
     assert!(child.try_wait().unwrap().is_none());
     std::fs::write(stage.path("go"), "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
-    assert_eq!(play(json!(["close_stdout", {"line": "x"}])).status.code(), Some(101));
+    assert_eq!(run_steps(json!(["close_stdout", {"line": "x"}])).status.code(), Some(101));
 }
 
 #[test]
-fn an_agent_nobody_listens_to_ends_like_codex() {
+fn an_agent_whose_output_is_closed_exits_like_codex() {
     let stage = Stage::with(json!([{"flood": {}}]));
     let mut child = stage.start();
     drop(child.stdout.take());
@@ -131,7 +130,7 @@ fn an_agent_nobody_listens_to_ends_like_codex() {
 #[test]
 fn every_exit_code_is_exact() {
     for code in [0, 1, 2, 101, 127, 128, 255] {
-        assert_eq!(play(json!([{"exit": code}, {"line": "never"}])).status.code(), Some(code));
+        assert_eq!(run_steps(json!([{"exit": code}, {"line": "never"}])).status.code(), Some(code));
     }
 }
 
@@ -140,16 +139,16 @@ fn steps_are_repeated_and_chosen() {
     let choice =
         json!({"choose": {"among": [[{"line": "\"a\""}], [{"line": "\"b\""}], [{"line": "\"c\""}]]}});
     let script = json!({"seed": 7, "steps": [{"repeat": {"times": 60, "steps": [choice]}}]}).to_string();
-    let told = lines(&Stage::with_script(&script).play());
-    assert_eq!(told.len(), 60);
+    let chosen = json_lines(&Stage::with_script(&script).run());
+    assert_eq!(chosen.len(), 60);
     for word in ["a", "b", "c"] {
-        assert!(told.contains(&json!(word)), "{word} was never chosen");
+        assert!(chosen.contains(&json!(word)), "{word} was never chosen");
     }
-    assert_eq!(told, lines(&Stage::with_script(&script).play()), "the seed decides");
+    assert_eq!(chosen, json_lines(&Stage::with_script(&script).run()), "the seed decides");
     let fixed = json!([{"repeat": {"times": 20, "steps": [
         {"choose": {"seed": 1, "among": [[{"line": "1"}], [{"line": "2"}]]}}]}}]);
-    let told = lines(&play(fixed));
-    assert!(told.iter().all(|line| *line == told[0]));
+    let fixed_choices = json_lines(&run_steps(fixed));
+    assert!(fixed_choices.iter().all(|line| *line == fixed_choices[0]));
 }
 
 #[test]
@@ -157,8 +156,8 @@ fn files_are_touched_and_waited_for() {
     let stage =
         Stage::with(json!([{"touch_file": "here"}, {"wait_for_file": "go"}, {"line": "\"gone on\""}]));
     let child = stage.start();
-    eventually("the file", || stage.path("here").exists());
+    wait_until("the file", || stage.path("here").exists());
     std::fs::write(stage.path("go"), "").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(lines(&output), [Value::from("gone on")]);
+    assert_eq!(json_lines(&output), [Value::from("gone on")]);
 }

@@ -13,7 +13,7 @@ use delegator_domain::task::{EnvPolicy, Mode};
 
 use super::environment::MARKER;
 use super::permissions::Confinement;
-use super::project::{ProjectTrust, projects};
+use super::project::{ProjectTrust, projects_setting};
 use super::toml_text;
 use super::version::{Ability, CodexVersion};
 use crate::run::ending::EndingRecipe;
@@ -51,7 +51,7 @@ pub struct LaunchRequest {
     /// The thread to go on with.
     pub resume: Option<String>,
     /// A directory its commands must not read, where this version can see to that.
-    pub hidden: Option<PathBuf>,
+    pub denied_dir: Option<PathBuf>,
     pub project_trust: ProjectTrust,
 }
 
@@ -78,65 +78,65 @@ pub enum PlanError {
 
 /// The words for one run.
 pub fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<LaunchPlan, PlanError> {
-    check(request, version)?;
-    let mut words = Words::default();
-    words.plain(&["exec", "--json"]);
+    validate(request, version)?;
+    let mut args = ArgList::default();
+    args.push(&["exec", "--json"]);
     if request.skip_git_repo_check {
-        words.plain(&["--skip-git-repo-check"]);
+        args.push(&["--skip-git-repo-check"]);
     }
     let mode = if request.preview { Mode::ReadOnly } else { request.mode };
-    let confinement = Confinement::of(mode, request.hidden.as_deref(), version);
+    let confinement = Confinement::of(mode, request.denied_dir.as_deref(), version);
     if confinement == Confinement::Mode(mode) {
-        words.plain(&["--sandbox", mode.name()]);
+        args.push(&["--sandbox", mode.name()]);
     }
-    words.plain(&["--cd", "."]);
-    words.option("--model", request.model.as_deref());
-    words.option("--profile", request.profile.as_deref());
+    args.push(&["--cd", "."]);
+    args.push_option("--model", request.model.as_deref());
+    args.push_option("--profile", request.profile.as_deref());
     for image in &request.images {
-        words.path("--image", image);
+        args.push_path("--image", image);
     }
     for directory in &request.add_dirs {
-        words.path("--add-dir", directory);
+        args.push_path("--add-dir", directory);
     }
     if let Some(schema) = &request.output_schema {
-        words.path("--output-schema", schema);
+        args.push_path("--output-schema", schema);
     }
-    confinement.settings(&[], &mut words);
-    features(&mut words, version);
-    settings(&mut words, request, version);
+    confinement.push_settings(&[], &mut args);
+    push_features(&mut args, version);
+    push_settings(&mut args, request, version);
     if let Some(thread) = &request.resume {
-        words.plain(&["resume", thread]);
+        args.push(&["resume", thread]);
     }
-    words.plain(&["-"]);
+    args.push(&["-"]);
     let prefix = if request.preview { PREVIEW_INSTRUCTION } else { "" };
     Ok(LaunchPlan {
         program: request.program.clone(),
-        args: words.0,
+        args: args.0,
         env: vec![(MARKER.to_owned(), request.marker.clone())],
         stdin: [prefix.as_bytes(), request.task.as_bytes()].concat(),
-        ending: EndingRecipe::codex_exec(),
+        ending: EndingRecipe::for_codex_exec(),
         expected_thread: request.resume.clone(),
     })
 }
 
-fn check(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanError> {
+fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanError> {
     let needs = [
         (request.resume.is_some(), Ability::ExecResume),
         (request.output_schema.is_some(), Ability::OutputSchema),
         (!request.add_dirs.is_empty(), Ability::AddDir),
     ];
-    for (wanted, ability) in needs {
-        if wanted && !version.can(ability) {
+    for (is_requested, ability) in needs {
+        if is_requested && !version.supports(ability) {
             return Err(PlanError::TooOld { version, ability });
         }
     }
-    let value = |field, problem| Err(PlanError::Value { field, problem });
+    let invalid = |field, problem| Err(PlanError::Value { field, problem });
     if request.resume.as_deref().is_some_and(|thread| thread.starts_with('-') || thread.trim().is_empty()) {
-        return value("thread_id", "it would be read as an option");
+        return invalid("thread_id", "it would be read as an option");
     }
     // Codex splits the value at commas, whatever stands around them.
     if request.images.iter().any(|image| image.as_os_str().as_bytes().contains(&b',')) {
-        return value("images", "a path with a comma is taken for two");
+        return invalid("images", "a path with a comma is taken for two");
     }
     let texts = [
         ("model", &request.model),
@@ -146,76 +146,76 @@ fn check(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanError
     ];
     for (field, text) in texts {
         if text.as_deref().is_some_and(|text| text.contains('\0')) {
-            return value(field, "it contains NUL");
+            return invalid(field, "it contains NUL");
         }
     }
     let paths = request.images.iter().chain(&request.add_dirs).chain(&request.output_schema);
     if paths.into_iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
-        return value("paths", "one contains NUL");
+        return invalid("paths", "one contains NUL");
     }
     // Nor does Codex itself (0.166) come up in such a directory.
-    if request.workdir.to_str().is_none() && version.can(Ability::UntrustedProjects) {
-        return value("working_dir", "its name is not UTF-8");
+    if request.workdir.to_str().is_none() && version.supports(Ability::UntrustedProjects) {
+        return invalid("working_dir", "its name is not UTF-8");
     }
     Ok(())
 }
 
-fn features(words: &mut Words, version: CodexVersion) {
+fn push_features(args: &mut ArgList, version: CodexVersion) {
     // Without a connection it would otherwise wait for one for ever.
-    if version.can(Ability::UnboundedRetries) {
-        words.plain(&["--disable", "unbounded_connection_retries"]);
+    if version.supports(Ability::UnboundedRetries) {
+        args.push(&["--disable", "unbounded_connection_retries"]);
     }
     // A snapshot has every exported variable in it and outlives a forced end.
-    if version.can(Ability::ShellSnapshots) {
-        words.plain(&["--disable", "shell_snapshot"]);
+    if version.supports(Ability::ShellSnapshots) {
+        args.push(&["--disable", "shell_snapshot"]);
     }
 }
 
-fn settings(words: &mut Words, request: &LaunchRequest, version: CodexVersion) {
-    if version.can(Ability::PlanSetting) {
-        words.setting("tools.update_plan.enabled", "true");
+fn push_settings(args: &mut ArgList, request: &LaunchRequest, version: CodexVersion) {
+    if version.supports(Ability::PlanSetting) {
+        args.push_setting("tools.update_plan.enabled", "true");
     }
     if let Some(effort) = &request.reasoning_effort {
-        words.setting("model_reasoning_effort", &toml_text::string(effort));
+        args.push_setting("model_reasoning_effort", &toml_text::string(effort));
     }
     let inherit = match &request.env_policy {
         // With "none" there is no PATH, and every command fails.
         EnvPolicy::InheritNone => "core",
         EnvPolicy::InheritAll | EnvPolicy::AllowList(_) => "all",
     };
-    words.setting("shell_environment_policy.inherit", &toml_text::string(inherit));
+    args.push_setting("shell_environment_policy.inherit", &toml_text::string(inherit));
     if let EnvPolicy::AllowList(names) = &request.env_policy {
         // The filter is applied after `set`: without its name there the marker would be lost.
-        let kept = CORE_NAMES.into_iter().chain([MARKER]).chain(names.iter().map(String::as_str));
-        words.setting("shell_environment_policy.include_only", &toml_text::array(kept));
+        let included = CORE_NAMES.into_iter().chain([MARKER]).chain(names.iter().map(String::as_str));
+        args.push_setting("shell_environment_policy.include_only", &toml_text::array(included));
     }
     let marker = format!("shell_environment_policy.set.{MARKER}");
-    words.setting(&marker, &toml_text::string(&request.marker));
-    if version.can(Ability::UntrustedProjects) {
-        words.setting("projects", &projects(&request.workdir, request.project_trust));
+    args.push_setting(&marker, &toml_text::string(&request.marker));
+    if version.supports(Ability::UntrustedProjects) {
+        args.push_setting("projects", &projects_setting(&request.workdir, request.project_trust));
     }
 }
 
 #[derive(Default)]
-pub(super) struct Words(pub(super) Vec<OsString>);
+pub(super) struct ArgList(pub(super) Vec<OsString>);
 
-impl Words {
-    pub(super) fn plain(&mut self, words: &[&str]) {
-        self.0.extend(words.iter().map(OsString::from));
+impl ArgList {
+    pub(super) fn push(&mut self, args: &[&str]) {
+        self.0.extend(args.iter().map(OsString::from));
     }
 
     /// `--flag=value`: whatever the value begins with, it is one.
-    pub(super) fn option(&mut self, flag: &str, value: Option<&str>) {
+    pub(super) fn push_option(&mut self, flag: &str, value: Option<&str>) {
         self.0.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
     }
 
-    fn path(&mut self, flag: &str, path: &Path) {
-        let mut word = OsString::from(format!("{flag}="));
-        word.push(path);
-        self.0.push(word);
+    fn push_path(&mut self, flag: &str, path: &Path) {
+        let mut arg = OsString::from(format!("{flag}="));
+        arg.push(path);
+        self.0.push(arg);
     }
 
-    pub(super) fn setting(&mut self, key: &str, value: &str) {
+    pub(super) fn push_setting(&mut self, key: &str, value: &str) {
         self.0.push(OsString::from("-c"));
         self.0.push(OsString::from(format!("{key}={value}")));
     }
@@ -224,8 +224,8 @@ impl Words {
 impl EndingRecipe {
     /// SIGINT lets Codex end its commands itself; they have sessions of their own, so nothing else reaches them but
     /// the tree.
-    pub fn codex_exec() -> EndingRecipe {
-        EndingRecipe::gentle(Duration::from_secs(5), Duration::from_secs(5))
+    pub fn for_codex_exec() -> EndingRecipe {
+        EndingRecipe::graceful(Duration::from_secs(5), Duration::from_secs(5))
     }
 }
 

@@ -12,7 +12,7 @@ pub const MARKER: &str = "DELEGATOR_TASK";
 pub type Variables = Vec<(OsString, OsString)>;
 
 /// Passed on under their own names. `TERM` is not: it becomes `dumb`.
-const PASSED_ON: [&str; 26] = [
+const PASSED_VARIABLES: [&str; 26] = [
     "PATH",
     "HOME",
     "USER",
@@ -45,7 +45,7 @@ const PASSED_ON: [&str; 26] = [
 ];
 
 /// Never passed on, whatever the configuration names: backtraces end up in error messages, and the marker is ours.
-const NEVER: [&str; 3] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE", MARKER];
+const NEVER_PASSED: [&str; 3] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE", MARKER];
 
 /// The marker's value. The depth counts tasks started by tasks.
 pub fn task_marker(task: &TaskId, depth: u32) -> String {
@@ -70,23 +70,23 @@ pub fn agent_environment<'a>(
     named: &[String],
     marker: &str,
 ) -> Variables {
-    let mut kept = allowed_variables(submitted, named);
-    kept.push(("TERM".into(), "dumb".into()));
-    kept.push((MARKER.into(), marker.into()));
-    kept.sort();
-    kept
+    let mut variables = allowed_variables(submitted, named);
+    variables.push(("TERM".into(), "dumb".into()));
+    variables.push((MARKER.into(), marker.into()));
+    variables.sort();
+    variables
 }
 
 /// Whether a variable of the submitter reaches the agent.
 fn is_allowed(name: &str, named: &[String]) -> bool {
-    name != "TERM" && variable_right(name, named) == VariableRight::Given
+    name != "TERM" && variable_access(name, named) == VariableAccess::Passed
 }
 
 /// What an agent gets of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VariableRight {
+pub enum VariableAccess {
     /// The built-in list or the user's configuration names it.
-    Given,
+    Passed,
     /// Only the user's configuration could add it.
     NotListed,
     /// Nothing can add it.
@@ -94,15 +94,15 @@ pub enum VariableRight {
 }
 
 /// What the agent gets of a variable where the user's configuration names these.
-pub fn variable_right(name: &str, named: &[String]) -> VariableRight {
-    let is_listed = PASSED_ON.contains(&name)
+pub fn variable_access(name: &str, named: &[String]) -> VariableAccess {
+    let is_listed = PASSED_VARIABLES.contains(&name)
         || name.starts_with("LC_")
         || name == "TERM"
         || named.iter().any(|wanted| wanted == name);
-    match NEVER.contains(&name) || is_loader_variable(name) {
-        true => VariableRight::Never,
-        false if is_listed => VariableRight::Given,
-        false => VariableRight::NotListed,
+    match NEVER_PASSED.contains(&name) || is_loader_variable(name) {
+        true => VariableAccess::Never,
+        false if is_listed => VariableAccess::Passed,
+        false => VariableAccess::NotListed,
     }
 }
 
@@ -120,8 +120,8 @@ pub fn codex_home(environment: &Variables) -> Option<PathBuf> {
 pub fn codex_home_is_temporary(environment: &Variables) -> bool {
     let temporary = environment.iter().find(|(name, _)| name == "TMPDIR");
     let temporary = temporary.map_or(Path::new("/tmp"), |(_, value)| Path::new(value));
-    let is_climbing = |path: &Path| path.components().any(|part| part == Component::ParentDir);
-    codex_home(environment).is_some_and(|home| home.starts_with(temporary) && !is_climbing(&home))
+    let has_parent_component = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+    codex_home(environment).is_some_and(|home| home.starts_with(temporary) && !has_parent_component(&home))
 }
 
 #[cfg(test)]
@@ -132,15 +132,15 @@ mod tests {
         variables.iter().map(|(name, _)| name.to_str().unwrap()).collect()
     }
 
-    fn environment(given: &[(&str, &str)], named: &[&str]) -> Variables {
+    fn environment(variables: &[(&str, &str)], named: &[&str]) -> Variables {
         let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
-        let given = given.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-        agent_environment(given, &named, "T:0")
+        let variables = variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+        agent_environment(variables, &named, "T:0")
     }
 
     #[test]
-    fn only_the_list_is_passed_on() {
-        let given = [
+    fn only_listed_variables_are_passed() {
+        let variables = [
             ("PATH", "/bin"),
             ("HOME", "/home/dev"),
             ("LC_TIME", "C"),
@@ -164,15 +164,15 @@ mod tests {
             "GIT_SSH_COMMAND",
             "BASH_ENV",
         ];
-        let kept = environment(&given, &named);
+        let passed = environment(&variables, &named);
         let expected = ["DELEGATOR_TASK", "HOME", "LC_TIME", "MY_TOOL", "OPENAI_API_KEY", "PATH", "TERM"];
-        assert_eq!(names(&kept), expected);
-        assert!(kept.contains(&("TERM".into(), "dumb".into())));
-        assert!(kept.contains(&("DELEGATOR_TASK".into(), "T:0".into())));
+        assert_eq!(names(&passed), expected);
+        assert!(passed.contains(&("TERM".into(), "dumb".into())));
+        assert!(passed.contains(&("DELEGATOR_TASK".into(), "T:0".into())));
     }
 
     #[test]
-    fn the_trap_of_the_temporary_home_is_seen() {
+    fn codex_home_below_the_temporary_directory_is_detected() {
         assert!(codex_home_is_temporary(&environment(&[("CODEX_HOME", "/tmp/x")], &[])));
         assert!(!codex_home_is_temporary(&environment(&[("HOME", "/home/dev")], &[])));
         let elsewhere = [("CODEX_HOME", "/tmp/x"), ("TMPDIR", "/var/tmp")];

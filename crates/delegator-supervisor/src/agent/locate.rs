@@ -14,7 +14,7 @@ use rustix::fs::{Access, access};
 
 /// The program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
+pub struct ProgramLocation {
     /// Absolute, links resolved.
     pub program: PathBuf,
     /// What was found first, when the program is the one behind it.
@@ -38,7 +38,11 @@ pub enum LocateError {
 }
 
 /// Finds the agent: `given` is an absolute path or a bare name. `path` is the submitter's PATH.
-pub fn locate(given: &OsStr, path: Option<&OsStr>, workdir: Option<&Path>) -> Result<Located, LocateError> {
+pub fn locate(
+    given: &OsStr,
+    path: Option<&OsStr>,
+    workdir: Option<&Path>,
+) -> Result<ProgramLocation, LocateError> {
     let found = if given.as_bytes().contains(&b'/') {
         let explicit = Path::new(given);
         if !explicit.is_absolute() {
@@ -46,13 +50,13 @@ pub fn locate(given: &OsStr, path: Option<&OsStr>, workdir: Option<&Path>) -> Re
         }
         explicit.to_path_buf()
     } else {
-        on_path(given, path.unwrap_or_default(), workdir)?
+        find_on_path(given, path.unwrap_or_default(), workdir)?
     };
     check_program(&found)?;
     let resolved = found.canonicalize().map_err(|source| io_error(&found, source))?;
-    match behind_wrapper(&resolved) {
-        Some((program, helpers)) => Ok(Located { program, wrapper: Some(resolved), helpers }),
-        None => Ok(Located { program: resolved, wrapper: None, helpers: None }),
+    match native_program(&resolved) {
+        Some((program, helpers)) => Ok(ProgramLocation { program, wrapper: Some(resolved), helpers }),
+        None => Ok(ProgramLocation { program: resolved, wrapper: None, helpers: None }),
     }
 }
 
@@ -60,7 +64,7 @@ fn io_error(path: &Path, source: io::Error) -> LocateError {
     LocateError::Io { path: path.to_path_buf(), source }
 }
 
-fn on_path(name: &OsStr, path: &OsStr, workdir: Option<&Path>) -> Result<PathBuf, LocateError> {
+fn find_on_path(name: &OsStr, path: &OsStr, workdir: Option<&Path>) -> Result<PathBuf, LocateError> {
     let not_found = || LocateError::NotOnPath { name: name.to_string_lossy().into_owned() };
     if name.is_empty() || name == "." || name == ".." {
         return Err(not_found());
@@ -98,7 +102,7 @@ fn check_program(path: &Path) -> Result<(), LocateError> {
 }
 
 /// The program behind npm's wrapper, with the directory of its helpers.
-fn behind_wrapper(script: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
+fn native_program(script: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     if !is_node_script(script) {
         return None;
     }
@@ -129,8 +133,8 @@ fn platform() -> Option<(&'static str, &'static str)> {
 fn is_node_script(path: &Path) -> bool {
     let mut beginning = Vec::with_capacity(128);
     let read = File::open(path).and_then(|file| file.take(128).read_to_end(&mut beginning));
-    let first = beginning.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    read.is_ok() && first.starts_with(b"#!") && memchr::memmem::find(first, b"node").is_some()
+    let first_line = beginning.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    read.is_ok() && first_line.starts_with(b"#!") && memchr::memmem::find(first_line, b"node").is_some()
 }
 
 #[cfg(test)]
@@ -138,24 +142,24 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    fn program(path: &Path, text: &str) {
+    fn write_program(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn search(path: &str, workdir: &Path) -> Result<Located, LocateError> {
+    fn search(path: &str, workdir: &Path) -> Result<ProgramLocation, LocateError> {
         locate(OsStr::new("codex"), Some(OsStr::new(path)), Some(workdir))
     }
 
     #[test]
-    fn nothing_is_found_in_the_working_directory() {
-        let world = tempfile::tempdir().unwrap();
-        let workdir = world.path().join("work");
-        program(&workdir.join("codex"), "#!/bin/sh\n");
-        program(&workdir.join("bin/codex"), "#!/bin/sh\n");
-        program(&world.path().join("good/codex"), "#!/bin/sh\n");
-        let (work, good) = (workdir.display(), world.path().join("good"));
+    fn programs_in_the_working_directory_are_not_found() {
+        let temp = tempfile::tempdir().unwrap();
+        let workdir = temp.path().join("work");
+        write_program(&workdir.join("codex"), "#!/bin/sh\n");
+        write_program(&workdir.join("bin/codex"), "#!/bin/sh\n");
+        write_program(&temp.path().join("good/codex"), "#!/bin/sh\n");
+        let (work, good) = (workdir.display(), temp.path().join("good"));
         for path in ["", ":", ".", "./bin", "bin", &format!("{work}:{work}/bin:.:")] {
             assert!(matches!(search(path, &workdir), Err(LocateError::NotOnPath { .. })), "{path}");
         }
@@ -164,35 +168,35 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_told_with_its_path() {
-        let world = tempfile::tempdir().unwrap();
-        let plain = world.path().join("codex");
+    fn errors_name_the_path_that_cannot_be_started() {
+        let temp = tempfile::tempdir().unwrap();
+        let plain = temp.path().join("codex");
         std::fs::write(&plain, "x").unwrap();
         std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o600)).unwrap();
         let error = locate(plain.as_os_str(), None, None).unwrap_err();
         assert!(error.to_string().contains(plain.to_str().unwrap()), "{error}");
-        let error = search(world.path().to_str().unwrap(), Path::new("/nowhere")).unwrap_err();
+        let error = search(temp.path().to_str().unwrap(), Path::new("/nowhere")).unwrap_err();
         assert!(matches!(error, LocateError::NotExecutable { .. }), "{error}");
         assert!(matches!(locate(OsStr::new("/no/such/codex"), None, None), Err(LocateError::Missing { .. })));
         assert!(matches!(locate(OsStr::new("./codex"), None, None), Err(LocateError::Relative { .. })));
     }
 
     #[test]
-    fn the_program_behind_the_npm_wrapper_is_taken() {
-        let world = tempfile::tempdir().unwrap();
-        let modules = world.path().canonicalize().unwrap().join("node_modules");
+    fn native_program_is_preferred_over_the_npm_wrapper() {
+        let temp = tempfile::tempdir().unwrap();
+        let modules = temp.path().canonicalize().unwrap().join("node_modules");
         let script = modules.join("@openai/codex/bin/codex.js");
-        program(&script, "#!/usr/bin/env node\nimport x\n");
+        write_program(&script, "#!/usr/bin/env node\nimport x\n");
         std::fs::create_dir_all(modules.join(".bin")).unwrap();
         let link = modules.join(".bin/codex");
         symlink("../@openai/codex/bin/codex.js", &link).unwrap();
         let (package, triple) = platform().unwrap();
         // Not installed: the wrapper is better than nothing.
         let found = locate(link.as_os_str(), None, None).unwrap();
-        assert_eq!(found, Located { program: script.clone(), wrapper: None, helpers: None });
+        assert_eq!(found, ProgramLocation { program: script.clone(), wrapper: None, helpers: None });
         for inner in ["codex/codex", "bin/codex"] {
             let native = modules.join("@openai").join(package).join("vendor").join(triple).join(inner);
-            program(&native, "\x7fELF");
+            write_program(&native, "\x7fELF");
             let found = locate(link.as_os_str(), None, None).unwrap();
             assert_eq!((found.program, found.wrapper), (native, Some(script.clone())));
         }

@@ -2,20 +2,20 @@
 
 pub mod codex;
 pub mod environment;
-pub mod leftovers;
 pub mod locate;
 mod permissions;
 pub mod probe;
 pub mod project;
+pub mod shell_snapshots;
 mod toml_text;
 pub mod verification;
 pub mod version;
 
 pub use codex::{LaunchPlan, LaunchRequest, PlanError, plan};
 pub use environment::{
-    VariableRight, Variables, agent_environment, allowed_variables, task_marker, variable_right,
+    VariableAccess, Variables, agent_environment, allowed_variables, task_marker, variable_access,
 };
-pub use locate::{LocateError, Located, locate};
+pub use locate::{LocateError, ProgramLocation, locate};
 pub use permissions::Confinement;
 pub use probe::{ProbeError, probe_sandbox, probe_version};
 pub use project::ProjectTrust;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
 
-use super::codex::Words;
+use super::codex::ArgList;
 use super::toml_text;
 use super::version::{Ability, CodexVersion};
 
@@ -22,27 +22,27 @@ pub enum Confinement {
     /// The sandbox mode alone.
     Mode(Mode),
     /// The mode without reading what lies in this directory.
-    Hiding { mode: Mode, hidden: PathBuf },
+    DenyRead { mode: Mode, denied_dir: PathBuf },
 }
 
 impl Confinement {
     /// Hides the directory where this version of Codex and the mode can.
-    pub fn of(mode: Mode, hidden: Option<&Path>, version: CodexVersion) -> Confinement {
-        match hidden {
+    pub fn of(mode: Mode, denied_dir: Option<&Path>, version: CodexVersion) -> Confinement {
+        match denied_dir {
             Some(hidden)
-                if version.can(Ability::DeniedReads)
+                if version.supports(Ability::DeniedReads)
                     && mode != Mode::DangerFullAccess
                     && hidden.to_str().is_some() =>
             {
-                Confinement::Hiding { mode, hidden: hidden.to_owned() }
+                Confinement::DenyRead { mode, denied_dir: hidden.to_owned() }
             }
             _ => Confinement::Mode(mode),
         }
     }
 
     /// The settings of a profile; none where the mode says it all. `writable` are further directories.
-    pub(super) fn settings(&self, writable: &[PathBuf], words: &mut Words) {
-        let Confinement::Hiding { mode, hidden } = self else { return };
+    pub(super) fn push_settings(&self, writable: &[PathBuf], args: &mut ArgList) {
+        let Confinement::DenyRead { mode, denied_dir: hidden } = self else { return };
         let built_in = if *mode == Mode::ReadOnly { ":read-only" } else { ":workspace" };
         let writable = if *mode == Mode::ReadOnly { &[] } else { writable };
         let rights = writable.iter().map(|path| (path, "write")).chain([(hidden, "deny")]);
@@ -50,8 +50,8 @@ impl Confinement {
             .filter_map(|(path, right)| Some(format!("{}=\"{right}\"", toml_text::string(path.to_str()?))));
         let rights: Vec<String> = rights.collect();
         let profile = format!("{{extends=\"{built_in}\",filesystem={{{}}}}}", rights.join(","));
-        words.setting("default_permissions", &toml_text::string(PROFILE));
-        words.setting(&format!("permissions.{PROFILE}"), &profile);
+        args.push_setting("default_permissions", &toml_text::string(PROFILE));
+        args.push_setting(&format!("permissions.{PROFILE}"), &profile);
     }
 }
 
@@ -61,17 +61,17 @@ mod tests {
 
     const NEW: CodexVersion = CodexVersion::NEWEST_MEASURED;
 
-    fn told(mode: Mode, hidden: Option<&str>, version: CodexVersion) -> Vec<String> {
-        let mut words = Words::default();
+    fn settings_for(mode: Mode, hidden: Option<&str>, version: CodexVersion) -> Vec<String> {
+        let mut args = ArgList::default();
         let confinement = Confinement::of(mode, hidden.map(Path::new), version);
-        confinement.settings(&["/more \"x\"".into()], &mut words);
-        words.0.into_iter().map(|word| word.into_string().unwrap()).collect()
+        confinement.push_settings(&["/more \"x\"".into()], &mut args);
+        args.0.into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     #[test]
-    fn a_directory_is_denied_by_a_profile_of_the_same_mode() {
+    fn profile_denies_the_directory_and_keeps_the_mode() {
         assert_eq!(
-            told(Mode::ReadOnly, Some("/state"), NEW),
+            settings_for(Mode::ReadOnly, Some("/state"), NEW),
             [
                 "-c",
                 "default_permissions=\"mcp_delegator\"",
@@ -80,20 +80,20 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Mode::WorkspaceWrite, Some("/state"), NEW)[3],
+            settings_for(Mode::WorkspaceWrite, Some("/state"), NEW)[3],
             "permissions.mcp_delegator={extends=\":workspace\",filesystem={\"/more \\\"x\\\"\"=\"write\",\"/state\"=\"deny\"}}"
         );
     }
 
     #[test]
-    fn where_nothing_can_be_denied_the_mode_stands_alone() {
+    fn without_a_denied_directory_only_the_mode_is_set() {
         for (mode, hidden, version) in [
             (Mode::WorkspaceWrite, None, NEW),
             (Mode::DangerFullAccess, Some("/state"), NEW),
             (Mode::ReadOnly, Some("/state"), CodexVersion::new(0, 165, 9)),
         ] {
             assert_eq!(Confinement::of(mode, hidden.map(Path::new), version), Confinement::Mode(mode));
-            assert!(told(mode, hidden, version).is_empty());
+            assert!(settings_for(mode, hidden, version).is_empty());
         }
     }
 }

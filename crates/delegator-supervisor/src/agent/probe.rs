@@ -15,20 +15,20 @@ use super::version::CodexVersion;
 use crate::process::identity::open_pidfd;
 use crate::run::wait::{Readiness, wait_readable};
 
-const MOST_OUTPUT: usize = 16 << 10;
+const MAX_OUTPUT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     #[error("it cannot be started: {0}")]
     Spawn(#[source] io::Error),
     #[error("it did not answer within {} s", .0.as_secs_f32())]
-    TooSlow(Duration),
+    TimedOut(Duration),
     #[error("it does not say which version it is: {output:?}")]
-    Unreadable { output: String },
+    NoVersion { output: String },
     #[error("it runs nothing in a sandbox{}", said(output))]
     NoSandbox { output: String },
     #[error("its sandbox keeps nothing out")]
-    OpenSandbox,
+    SandboxNotEnforced,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -50,60 +50,60 @@ pub fn probe_version(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(ProbeError::Spawn)?;
     let output = match child.stdout.take() {
-        Some(stdout) => answer(child, stdout, limit)?,
+        Some(stdout) => read_output(child, stdout, limit)?,
         None => String::new(),
     };
-    CodexVersion::from_output(&output).ok_or(ProbeError::Unreadable { output })
+    CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })
 }
 
 /// Runs a plan that makes the forbidden file, and is content when the command ran and the file is not there.
 pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
-    let (ours, theirs) = io::pipe()?;
+    let (reader, writer) = io::pipe()?;
     let child = {
         let mut command = Command::new(&plan.program);
         command.args(&plan.args).env_clear();
         command.envs(plan.environment.iter().map(|(name, value)| (name, value)));
         command.current_dir("/").process_group(0);
-        command.stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         command.spawn().map_err(ProbeError::Spawn)?
     };
-    let output = answer(child, ours, limit)?;
-    let is_witness = |line: &str| plan.witness.as_deref() == Some(line);
+    let output = read_output(child, reader, limit)?;
+    let is_witness = |line: &str| plan.sentinel.as_deref() == Some(line);
     if std::fs::remove_file(forbidden).is_ok() {
-        return Err(ProbeError::OpenSandbox);
+        return Err(ProbeError::SandboxNotEnforced);
     }
     if output.lines().any(is_witness) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
 }
 
 /// What a program says until its end, or enough of it.
-fn answer(mut child: Child, said: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
-    let outcome = read_answer(&child, said, limit);
+fn read_output(mut child: Child, pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
+    let outcome = read_until_exit(&child, pipe, limit);
     // It has answered, or never will.
     let _ = child.kill();
     child.wait()?;
     outcome
 }
 
-fn read_answer(child: &Child, mut said: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
-    let until = Instant::now() + limit;
-    let mut answer = Vec::new();
-    let mut part = [0; 1024];
+fn read_until_exit(child: &Child, mut pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
+    let deadline = Instant::now() + limit;
+    let mut output = Vec::new();
+    let mut buffer = [0; 1024];
     let gone = || io::Error::other("it was never there");
     let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?.ok_or_else(gone)?;
-    while answer.len() < MOST_OUTPUT {
+    while output.len() < MAX_OUTPUT_BYTES {
         // A background process may hold the pipe: the end of the program is an end too.
-        let ready = wait_readable(&[&said, &pidfd], until)?;
+        let ready = wait_readable(&[&pipe, &pidfd], deadline)?;
         match ready {
-            Readiness::TimeOut => return Err(ProbeError::TooSlow(limit)),
-            Readiness::Ready(first) if !first[0] => break,
+            Readiness::TimedOut => return Err(ProbeError::TimedOut(limit)),
+            Readiness::Ready(ready_fds) if !ready_fds[0] => break,
             Readiness::Ready(_) => {}
         }
-        match said.read(&mut part)? {
+        match pipe.read(&mut buffer)? {
             0 => break,
-            count => answer.extend_from_slice(&part[..count]),
+            count => output.extend_from_slice(&buffer[..count]),
         }
     }
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 #[cfg(test)]
@@ -132,18 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_read() {
+    fn version_is_read_even_if_a_child_holds_the_pipe() {
         let generous = Duration::from_secs(20);
         let version = probe("[ \"$1\" = --version ] && echo codex-cli 0.150.2", generous).unwrap();
         assert_eq!(version, CodexVersion::new(0, 150, 2));
         // Its child keeps the pipe open.
         let version = probe("echo codex-cli 0.150.2; sleep 3 & exit 0", generous).unwrap();
         assert_eq!(version, CodexVersion::new(0, 150, 2));
-        assert!(matches!(probe("echo hello", generous), Err(ProbeError::Unreadable { .. })));
+        assert!(matches!(probe("echo hello", generous), Err(ProbeError::NoVersion { .. })));
     }
 
     #[test]
-    fn a_silent_program_is_given_up() {
-        assert!(matches!(probe("exec sleep 60", Duration::from_millis(200)), Err(ProbeError::TooSlow(_))));
+    fn silent_program_times_out() {
+        assert!(matches!(probe("exec sleep 60", Duration::from_millis(200)), Err(ProbeError::TimedOut(_))));
     }
 }

@@ -52,14 +52,14 @@ pub fn project_trust(workdir: impl AsFd) -> ProjectTrust {
 }
 
 /// The setting `projects`: the working directory, which is canonical, as it is trusted, and nothing above it.
-pub(super) fn projects(workdir: &Path, trust: ProjectTrust) -> String {
+pub(super) fn projects_setting(workdir: &Path, trust: ProjectTrust) -> String {
     let levels = std::iter::once(trust).chain(std::iter::repeat(ProjectTrust::Untrusted));
     // One whose name is not UTF-8 cannot be named, and Codex does not come up there.
-    let told = workdir.ancestors().zip(levels).filter_map(|(directory, trust)| {
+    let entries = workdir.ancestors().zip(levels).filter_map(|(directory, trust)| {
         let name = toml_text::string(directory.to_str()?);
         Some(format!("{name}={{trust_level=\"{}\"}}", trust.level()))
     });
-    format!("{{{}}}", told.collect::<Vec<_>>().join(","))
+    format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -69,25 +69,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_called_so_is_not_trusted() {
+    fn any_entry_named_codex_makes_the_directory_untrusted() {
         let folder = tempfile::tempdir().unwrap();
         let trust = || project_trust(File::open(folder.path()).unwrap());
         assert_eq!(trust(), ProjectTrust::Trusted);
-        let place = folder.path().join(".codex");
-        std::os::unix::fs::symlink("nowhere", &place).unwrap();
+        let path = folder.path().join(".codex");
+        std::os::unix::fs::symlink("nowhere", &path).unwrap();
         assert_eq!(trust(), ProjectTrust::Untrusted);
-        std::fs::remove_file(&place).unwrap();
-        std::fs::create_dir(&place).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
         assert_eq!(trust(), ProjectTrust::Untrusted);
     }
 
     #[test]
-    fn nothing_above_is_trusted_whatever_the_directory_is() {
+    fn parent_directories_are_always_untrusted() {
         let above = r#""/a \"b\""={trust_level="untrusted"},"/"={trust_level="untrusted"}"#;
         for (trust, level) in [(ProjectTrust::Trusted, "trusted"), (ProjectTrust::Untrusted, "untrusted")] {
             let expected = format!(r#"{{"/a \"b\"/c"={{trust_level="{level}"}},{above}}}"#);
-            assert_eq!(projects(Path::new(r#"/a "b"/c"#), trust), expected);
+            assert_eq!(projects_setting(Path::new(r#"/a "b"/c"#), trust), expected);
         }
-        assert_eq!(projects(Path::new("/"), ProjectTrust::Trusted), r#"{"/"={trust_level="trusted"}}"#);
+        assert_eq!(
+            projects_setting(Path::new("/"), ProjectTrust::Trusted),
+            r#"{"/"={trust_level="trusted"}}"#
+        );
     }
 }

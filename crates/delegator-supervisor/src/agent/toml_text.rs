@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_something_is_escaped() {
+    fn special_characters_are_escaped() {
         assert_eq!(string(r#"a"b\c"#), r#""a\"b\\c""#);
         assert_eq!(string("a\nb\u{7f}\u{1}"), r#""a\nb\u007F\u0001""#);
         assert_eq!(array(["PATH", "A B"]), r#"["PATH", "A B"]"#);

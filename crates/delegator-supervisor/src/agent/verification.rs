@@ -16,16 +16,16 @@ use std::path::PathBuf;
 
 use delegator_domain::task::EnvPolicy;
 
-use super::codex::{CORE_NAMES, Words};
+use super::codex::{ArgList, CORE_NAMES};
 use super::environment::{MARKER, Variables};
 use super::permissions::Confinement;
-use super::project::{ProjectTrust, projects};
+use super::project::{ProjectTrust, projects_setting};
 use super::toml_text;
 
 const CODEX_HOME: &str = "CODEX_HOME";
 const SHELL: &str = "/bin/sh";
-const WITNESS: &str = r#"printf '%s\n' "$0"; exec "$@""#;
-const WITNESS_WITHOUT_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
+const SENTINEL_SCRIPT: &str = r#"printf '%s\n' "$0"; exec "$@""#;
+const SENTINEL_SCRIPT_UNSET_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
 
 /// A check as it is asked for. Values are validated before they come here.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct VerifyRequest {
 #[derive(Debug, Clone)]
 pub enum Enclosure {
     /// Nothing: the task has no sandbox, or the user allows it.
-    Open,
+    Unsandboxed,
     CodexSandbox {
         program: PathBuf,
         confinement: Confinement,
@@ -62,7 +62,7 @@ pub struct VerifyPlan {
     /// All it sees.
     pub environment: Variables,
     /// The first line it prints from inside the sandbox.
-    pub witness: Option<String>,
+    pub sentinel: Option<String>,
     /// The command as it was asked for.
     pub command: Vec<String>,
 }
@@ -72,55 +72,56 @@ pub fn verify_plan(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
     let mut environment = command_environment(agent, &request.env_policy, &request.marker);
     let command = request.command.clone();
     match &request.enclosure {
-        Enclosure::Open => {
-            let mut words = command.iter().map(OsString::from);
-            let program = words.next().map(PathBuf::from).unwrap_or_default();
-            VerifyPlan { program, args: words.collect(), environment, witness: None, command }
+        Enclosure::Unsandboxed => {
+            let mut args = command.iter().map(OsString::from);
+            let program = args.next().map(PathBuf::from).unwrap_or_default();
+            VerifyPlan { program, args: args.collect(), environment, sentinel: None, command }
         }
         Enclosure::CodexSandbox { program, .. } => {
-            let is_seen = environment.iter().any(|(name, _)| name == CODEX_HOME);
-            let home = agent.iter().find(|(name, _)| name == CODEX_HOME).filter(|_| !is_seen);
+            let is_passed = environment.iter().any(|(name, _)| name == CODEX_HOME);
+            let home = agent.iter().find(|(name, _)| name == CODEX_HOME).filter(|_| !is_passed);
             environment.extend(home.cloned());
-            let witness = format!("verifying {}", request.marker);
-            let mut words = sandbox_words(&request.enclosure);
-            let script = if home.is_some() { WITNESS_WITHOUT_HOME } else { WITNESS };
-            words.plain(&["--", SHELL, "-c", script, &witness]);
-            words.0.extend(command.iter().map(OsString::from));
-            let args = words.0;
-            VerifyPlan { program: program.clone(), args, environment, witness: Some(witness), command }
+            let sentinel = format!("verifying {}", request.marker);
+            let mut args = sandbox_args(&request.enclosure);
+            let script = if home.is_some() { SENTINEL_SCRIPT_UNSET_HOME } else { SENTINEL_SCRIPT };
+            args.push(&["--", SHELL, "-c", script, &sentinel]);
+            args.0.extend(command.iter().map(OsString::from));
+            let args = args.0;
+            VerifyPlan { program: program.clone(), args, environment, sentinel: Some(sentinel), command }
         }
     }
 }
 
-fn sandbox_words(enclosure: &Enclosure) -> Words {
-    let mut words = Words::default();
+fn sandbox_args(enclosure: &Enclosure) -> ArgList {
+    let mut args = ArgList::default();
     let Enclosure::CodexSandbox { confinement, workdir, add_dirs, profile, .. } = enclosure else {
-        return words;
+        return args;
     };
-    words.plain(&["sandbox"]);
-    words.option("--profile", profile.as_deref());
+    args.push(&["sandbox"]);
+    args.push_option("--profile", profile.as_deref());
     if let Confinement::Mode(mode) = confinement {
-        words.setting("sandbox_mode", &toml_text::string(mode.name()));
+        args.push_setting("sandbox_mode", &toml_text::string(mode.name()));
         let roots: Vec<&str> = add_dirs.iter().filter_map(|path| path.to_str()).collect();
         if !roots.is_empty() {
-            words.setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
+            args.push_setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
         }
     }
-    confinement.settings(add_dirs, &mut words);
-    words.setting("projects", &projects(workdir, ProjectTrust::Untrusted));
-    words
+    confinement.push_settings(add_dirs, &mut args);
+    args.push_setting("projects", &projects_setting(workdir, ProjectTrust::Untrusted));
+    args
 }
 
 /// What a policy leaves of the agent's environment to commands, as Codex does it.
 fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> Variables {
     let is_core = |name: &str| CORE_NAMES.contains(&name);
-    let is_left = |name: &str| match policy {
+    let is_inherited = |name: &str| match policy {
         EnvPolicy::InheritNone => is_core(name),
         EnvPolicy::AllowList(names) => is_core(name) || names.iter().any(|listed| listed == name),
         EnvPolicy::InheritAll => true,
     };
-    let left = agent.iter().filter(|(name, _)| name != MARKER && name.to_str().is_some_and(is_left));
-    let mut environment: Variables = left.cloned().collect();
+    let inherited =
+        agent.iter().filter(|(name, _)| name != MARKER && name.to_str().is_some_and(is_inherited));
+    let mut environment: Variables = inherited.cloned().collect();
     environment.push((MARKER.into(), marker.into()));
     environment
 }
@@ -131,20 +132,23 @@ mod tests {
 
     use super::*;
 
-    fn agent() -> Variables {
-        let given = [
+    fn agent_variables() -> Variables {
+        let variables = [
             ("PATH", "/bin"),
             ("CODEX_HOME", "/c"),
             ("MY_FLAG", "1"),
             ("OPENAI_API_KEY", "k"),
             (MARKER, "old"),
         ];
-        given.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+        variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    fn planned(enclosure: Enclosure, env_policy: EnvPolicy) -> VerifyPlan {
+    fn plan_for(enclosure: Enclosure, env_policy: EnvPolicy) -> VerifyPlan {
         let command = vec!["cargo".to_owned(), "test".to_owned(), "-- $(x)".to_owned()];
-        verify_plan(&VerifyRequest { command, enclosure, env_policy, marker: "T:0".to_owned() }, &agent())
+        verify_plan(
+            &VerifyRequest { command, enclosure, env_policy, marker: "T:0".to_owned() },
+            &agent_variables(),
+        )
     }
 
     fn sandbox(mode: Mode, add_dirs: &[&str], profile: Option<&str>) -> Enclosure {
@@ -162,17 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn in_the_open_it_is_the_command_itself() {
-        let plan = planned(Enclosure::Open, EnvPolicy::InheritNone);
-        assert_eq!((plan.program.to_str(), plan.witness.as_deref()), (Some("cargo"), None));
+    fn without_a_sandbox_the_command_runs_unchanged() {
+        let plan = plan_for(Enclosure::Unsandboxed, EnvPolicy::InheritNone);
+        assert_eq!((plan.program.to_str(), plan.sentinel.as_deref()), (Some("cargo"), None));
         assert_eq!(plan.args, ["test", "-- $(x)"]);
         assert_eq!(names(&plan), ["PATH", MARKER]);
         assert_eq!(plan.environment[1].1, "T:0", "the mark of this task, whatever stood there");
     }
 
     #[test]
-    fn in_the_sandbox_its_words_stay_words() {
-        let plan = planned(sandbox(Mode::WorkspaceWrite, &["/more"], Some("p")), EnvPolicy::InheritNone);
+    fn sandboxed_command_keeps_its_arguments() {
+        let plan = plan_for(sandbox(Mode::WorkspaceWrite, &["/more"], Some("p")), EnvPolicy::InheritNone);
         let args: Vec<&str> = plan.args.iter().map(|word| word.to_str().unwrap()).collect();
         let expected = [
             "sandbox",
@@ -186,27 +190,27 @@ mod tests {
             "--",
             "/bin/sh",
             "-c",
-            WITNESS_WITHOUT_HOME,
+            SENTINEL_SCRIPT_UNSET_HOME,
             "verifying T:0",
             "cargo",
             "test",
             "-- $(x)",
         ];
         assert_eq!(args, expected);
-        assert_eq!(plan.witness.as_deref(), Some("verifying T:0"));
+        assert_eq!(plan.sentinel.as_deref(), Some("verifying T:0"));
     }
 
     #[test]
-    fn codex_finds_its_home_and_the_command_does_not() {
-        let of = |policy| planned(sandbox(Mode::ReadOnly, &[], None), policy);
+    fn codex_home_is_visible_to_codex_but_not_to_the_command() {
+        let plan_with = |policy| plan_for(sandbox(Mode::ReadOnly, &[], None), policy);
         let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|word| word == script);
-        let narrow = of(EnvPolicy::InheritNone);
+        let narrow = plan_with(EnvPolicy::InheritNone);
         assert_eq!(names(&narrow), ["PATH", MARKER, CODEX_HOME]);
-        assert!(has_script(&narrow, WITNESS_WITHOUT_HOME));
-        let listed = of(EnvPolicy::AllowList(vec!["MY_FLAG".to_owned()]));
+        assert!(has_script(&narrow, SENTINEL_SCRIPT_UNSET_HOME));
+        let listed = plan_with(EnvPolicy::AllowList(vec!["MY_FLAG".to_owned()]));
         assert_eq!(names(&listed), ["PATH", "MY_FLAG", MARKER, CODEX_HOME]);
-        let all = of(EnvPolicy::InheritAll);
+        let all = plan_with(EnvPolicy::InheritAll);
         assert_eq!(names(&all), ["PATH", CODEX_HOME, "MY_FLAG", "OPENAI_API_KEY", MARKER]);
-        assert!(has_script(&all, WITNESS));
+        assert!(has_script(&all, SENTINEL_SCRIPT));
     }
 }

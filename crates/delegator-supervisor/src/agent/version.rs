@@ -76,18 +76,18 @@ impl CodexVersion {
 
     /// Reads what `codex --version` prints: `codex-cli 0.166.0`, with or without an `-alpha.3` behind it.
     pub fn from_output(output: &str) -> Option<CodexVersion> {
-        output.lines().flat_map(str::split_whitespace).find_map(CodexVersion::from_word)
+        output.lines().flat_map(str::split_whitespace).find_map(CodexVersion::parse_token)
     }
 
-    fn from_word(word: &str) -> Option<CodexVersion> {
-        let word = word.strip_prefix('v').unwrap_or(word);
-        let plain = word.split(['-', '+']).next()?;
+    fn parse_token(token: &str) -> Option<CodexVersion> {
+        let token = token.strip_prefix('v').unwrap_or(token);
+        let plain = token.split(['-', '+']).next()?;
         let mut numbers = plain.split('.').map(|number| number.parse::<u32>().ok());
         let version = CodexVersion::new(numbers.next()??, numbers.next()??, numbers.next()??);
         numbers.next().is_none().then_some(version)
     }
 
-    pub fn can(self, ability: Ability) -> bool {
+    pub fn supports(self, ability: Ability) -> bool {
         self >= ability.since()
     }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_the_program_prints() {
+    fn version_is_parsed_from_program_output() {
         let version = CodexVersion::new(0, 166, 0);
         assert_eq!(CodexVersion::from_output("codex-cli 0.166.0\n"), Some(version));
         assert_eq!(CodexVersion::from_output("WARNING: odd (1.2)\ncodex-cli 0.166.0-alpha.3"), Some(version));
@@ -118,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn newer_versions_can_what_the_newest_can() {
+    fn unknown_newer_versions_support_what_the_newest_measured_one_does() {
         let future = CodexVersion::new(1, 0, 0);
-        assert!(future.can(Ability::UnboundedRetries) && future.is_untested());
+        assert!(future.supports(Ability::UnboundedRetries) && future.is_untested());
         assert!(!CodexVersion::new(0, 166, 9).is_untested());
-        assert!(!CodexVersion::new(0, 147, 0).can(Ability::UnboundedRetries));
+        assert!(!CodexVersion::new(0, 147, 0).supports(Ability::UnboundedRetries));
     }
 }

@@ -22,14 +22,14 @@ use delegator_domain::task::TaskId;
 use rustix::fs::{Access, access};
 
 use super::stat::read_stat;
-use super::tree::{Step, walk};
+use super::tree::{WalkStep, walk};
 
 const PREFIX: &str = "mcp-delegator-";
 const MEMBERS: &str = "cgroup.procs";
 /// The most directories a search looks into.
-const MOST_SEARCHED: usize = 10_000;
+const MAX_SEARCHED_DIRS: usize = 10_000;
 /// Walks over a tree that grows faster than it is taken in.
-const MOST_WALKS: usize = 100;
+const MAX_WALKS: usize = 100;
 /// A walk needs little.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -41,18 +41,20 @@ pub struct Cgroup {
 
 impl Cgroup {
     /// A group for a task; nothing where it cannot be had.
-    pub fn make(task: &TaskId) -> Option<Cgroup> {
-        Cgroup::make_named(task.as_str())
+    pub fn create(task: &TaskId) -> Option<Cgroup> {
+        Cgroup::create_named(task.as_str())
     }
 
     /// Whether groups can be had here: tries it, with ourselves.
     pub fn is_available() -> bool {
-        let Some(group) = Cgroup::make_named(&format!("trial-{}", std::process::id())) else { return false };
-        let went_in = put(&group.path, "0").is_ok();
-        put(group.outside(), "0").is_ok() && went_in
+        let Some(group) = Cgroup::create_named(&format!("trial-{}", std::process::id())) else {
+            return false;
+        };
+        let entered = move_process(&group.path, "0").is_ok();
+        move_process(group.parent(), "0").is_ok() && entered
     }
 
-    fn make_named(name: &str) -> Option<Cgroup> {
+    fn create_named(name: &str) -> Option<Cgroup> {
         let path = own_group()?.join(format!("{PREFIX}{name}"));
         match std::fs::create_dir(&path) {
             // Left by an attempt that came to nothing.
@@ -62,29 +64,29 @@ impl Cgroup {
         let group = Cgroup { path };
         // What the kernel will ask for when it comes to moving.
         let may_move = |group: &Path| access(group.join(MEMBERS), Access::WRITE_OK).is_ok();
-        (may_move(&group.path) && may_move(group.outside())).then_some(group)
+        (may_move(&group.path) && may_move(group.parent())).then_some(group)
     }
 
     /// Leaves the group of the task whose agent asked for us, if we were born into one.
-    pub fn leave_others() {
-        let here = mount().zip(std::fs::read_to_string("/proc/self/cgroup").ok());
-        let own = here.and_then(|(mount, cgroup)| own_path(&mount, &cgroup));
-        if let Some(own) = own.filter(|own| *own != outside_of_tasks(own)) {
-            let _ = put(&outside_of_tasks(&own), "0");
+    pub fn leave_task_group() {
+        let location = mount().zip(std::fs::read_to_string("/proc/self/cgroup").ok());
+        let own = location.and_then(|(mount, cgroup)| own_path(&mount, &cgroup));
+        if let Some(own) = own.filter(|own| *own != without_task_groups(own)) {
+            let _ = move_process(&without_task_groups(&own), "0");
         }
     }
 
     /// The group a lost supervisor left behind. It may have run anywhere, so all groups are looked through.
-    pub fn left_by(task: &TaskId) -> Option<Cgroup> {
+    pub fn find_left_by(task: &TaskId) -> Option<Cgroup> {
         let name = format!("{PREFIX}{task}");
-        let mut open = VecDeque::from([mount()?.point]);
-        for _ in 0..MOST_SEARCHED {
-            let folder = open.pop_front()?;
-            for child in folders(&folder) {
+        let mut pending = VecDeque::from([mount()?.point]);
+        for _ in 0..MAX_SEARCHED_DIRS {
+            let folder = pending.pop_front()?;
+            for child in subdirs(&folder) {
                 if child.file_name().is_some_and(|found| *found == *name) {
                     return Some(Cgroup { path: child });
                 }
-                open.push_back(child);
+                pending.push_back(child);
             }
         }
         None
@@ -92,10 +94,10 @@ impl Cgroup {
 
     /// Takes in everything that descends from `root`, on a thread of its own. Nothing where there can be none: then
     /// the group stays empty.
-    pub(crate) fn gather(&self, root: i32) -> Option<JoinHandle<()>> {
+    pub(crate) fn adopt_descendants(&self, root: i32) -> Option<JoinHandle<()>> {
         let path = self.path.clone();
         let thread = std::thread::Builder::new().name("gather".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(move || gather(&path, root)).ok()
+        thread.spawn(move || adopt_descendants(&path, root)).ok()
     }
 
     /// Everything in it, and in groups below it: those of tasks that were started by this one.
@@ -109,7 +111,7 @@ impl Cgroup {
         let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
     }
 
-    fn outside(&self) -> &Path {
+    fn parent(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 }
@@ -118,29 +120,32 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         for pid in self.members() {
             // Exempt, or not to be killed: it goes on where it would have been without us.
-            let _ = put(self.outside(), &pid.to_string());
+            let _ = move_process(self.parent(), &pid.to_string());
         }
-        for_each_below(&self.path, &mut |folder| {
+        for_each_subgroup(&self.path, &mut |folder| {
             // What cannot be removed now, a later sweep may.
             let _ = std::fs::remove_dir(folder);
         });
     }
 }
 
-fn gather(group: &Path, root: i32) {
-    for _ in 0..MOST_WALKS {
+fn adopt_descendants(group: &Path, root: i32) {
+    for _ in 0..MAX_WALKS {
         let inside: HashSet<i32> = members(group).into_iter().collect();
         let mut is_all_inside = true;
         walk(root, |stat| {
-            if !stat.is_dead() && !inside.contains(&stat.pid) && put(group, &stat.pid.to_string()).is_ok() {
+            if !stat.is_dead()
+                && !inside.contains(&stat.pid)
+                && move_process(group, &stat.pid.to_string()).is_ok()
+            {
                 is_all_inside = false;
                 // Its number may have become another's in the meantime, who has no place here.
                 let is_same = read_stat(stat.pid).is_none_or(|now| now.start == stat.start);
                 if let (false, Some(outside)) = (is_same, group.parent()) {
-                    let _ = put(outside, &stat.pid.to_string());
+                    let _ = move_process(outside, &stat.pid.to_string());
                 }
             }
-            Step::Down
+            WalkStep::Descend
         });
         if is_all_inside {
             return;
@@ -151,7 +156,7 @@ fn gather(group: &Path, root: i32) {
 fn members(group: &Path) -> Vec<i32> {
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let mut found = Vec::new();
-    for_each_below(group, &mut |folder| {
+    for_each_subgroup(group, &mut |folder| {
         let list = std::fs::read_to_string(folder.join(MEMBERS)).unwrap_or_default();
         // Those in another pid namespace are numbered 0.
         let pids = list.lines().filter_map(|line| line.parse::<i32>().ok());
@@ -161,22 +166,22 @@ fn members(group: &Path) -> Vec<i32> {
 }
 
 /// Moves a process into a group; 0 is whoever writes.
-fn put(group: &Path, pid: &str) -> io::Result<()> {
+fn move_process(group: &Path, pid: &str) -> io::Result<()> {
     std::fs::write(group.join(MEMBERS), pid)
 }
 
 /// A folder and all below it, the innermost first.
-fn for_each_below(folder: &Path, visit: &mut dyn FnMut(&Path)) {
-    for child in folders(folder) {
-        for_each_below(&child, visit);
+fn for_each_subgroup(folder: &Path, visit: &mut dyn FnMut(&Path)) {
+    for child in subdirs(folder) {
+        for_each_subgroup(&child, visit);
     }
     visit(folder);
 }
 
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    entries.filter(is_folder).map(|entry| entry.path()).collect()
+fn subdirs(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let is_dir = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_dir).map(|entry| entry.path()).collect()
 }
 
 /// Where the groups of version 2 are, and which of them is at the top there.
@@ -193,21 +198,21 @@ fn mount() -> Option<Mount> {
 /// The directory of the group we are in, or of the one that has the task we were born into.
 fn own_group() -> Option<PathBuf> {
     let own = own_path(&mount()?, &std::fs::read_to_string("/proc/self/cgroup").ok()?)?;
-    Some(outside_of_tasks(&own))
+    Some(without_task_groups(&own))
 }
 
-fn outside_of_tasks(group: &Path) -> PathBuf {
+fn without_task_groups(group: &Path) -> PathBuf {
     let is_task = |part: &std::path::Component<'_>| part.as_os_str().to_string_lossy().starts_with(PREFIX);
     group.components().take_while(|part| !is_task(part)).collect()
 }
 
 fn parse_mount(mountinfo: &str) -> Option<Mount> {
     mountinfo.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut fields = place.split(' ').skip(3);
+        let (mount_fields, fs_fields) = line.split_once(" - ")?;
+        let mut fields = mount_fields.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
-        let is_ours = kind.starts_with("cgroup2 ") && !point.contains('\\');
-        is_ours.then(|| Mount { point: point.into(), root: root.into() })
+        let is_cgroup2 = fs_fields.starts_with("cgroup2 ") && !point.contains('\\');
+        is_cgroup2.then(|| Mount { point: point.into(), root: root.into() })
     })
 }
 
@@ -227,38 +232,44 @@ mod tests {
         31 30 0:27 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu\n\
         40 30 0:35 / /sys/fs/cgroup/unified rw,nosuid shared:12 master:1 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-    fn own(mountinfo: &str, cgroup: &str) -> Option<PathBuf> {
+    fn own_path_in(mountinfo: &str, cgroup: &str) -> Option<PathBuf> {
         own_path(&parse_mount(mountinfo)?, cgroup)
     }
 
     #[test]
-    fn our_group_is_where_the_mount_shows_it() {
-        assert_eq!(own(HYBRID, "1:cpu:/x\n0::/\n").unwrap(), Path::new("/sys/fs/cgroup/unified"));
+    fn own_group_is_resolved_against_the_mount() {
+        assert_eq!(own_path_in(HYBRID, "1:cpu:/x\n0::/\n").unwrap(), Path::new("/sys/fs/cgroup/unified"));
         let session = "0::/user.slice/app.scope\n";
-        assert_eq!(own(HYBRID, session).unwrap(), Path::new("/sys/fs/cgroup/unified/user.slice/app.scope"));
+        assert_eq!(
+            own_path_in(HYBRID, session).unwrap(),
+            Path::new("/sys/fs/cgroup/unified/user.slice/app.scope")
+        );
         // A container that is shown a part of the tree.
         let part = "40 30 0:35 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
-        assert_eq!(own(part, "0::/docker/1/inner\n").unwrap(), Path::new("/sys/fs/cgroup/inner"));
+        assert_eq!(own_path_in(part, "0::/docker/1/inner\n").unwrap(), Path::new("/sys/fs/cgroup/inner"));
     }
 
     #[test]
-    fn a_task_of_an_agent_lies_beside_the_agents_own() {
+    fn nested_task_group_is_a_sibling_of_the_agents_group() {
         for (group, expected) in [
             ("/sys/fs/cgroup/user.slice", "/sys/fs/cgroup/user.slice"),
             ("/sys/fs/cgroup/user.slice/mcp-delegator-T-local-1", "/sys/fs/cgroup/user.slice"),
             ("/sys/fs/cgroup/mcp-delegator-T-local-1/made/by/agent", "/sys/fs/cgroup"),
         ] {
-            assert_eq!(outside_of_tasks(Path::new(group)), Path::new(expected));
+            assert_eq!(without_task_groups(Path::new(group)), Path::new(expected));
         }
     }
 
     #[test]
-    fn where_there_is_none_there_is_none() {
-        assert_eq!(own(HYBRID, "1:cpu:/x\n"), None, "version 1 only");
-        assert_eq!(own("31 30 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "0::/\n"), None);
-        assert_eq!(own("", ""), None);
+    fn missing_or_foreign_cgroups_yield_none() {
+        assert_eq!(own_path_in(HYBRID, "1:cpu:/x\n"), None, "version 1 only");
+        assert_eq!(
+            own_path_in("31 30 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "0::/\n"),
+            None
+        );
+        assert_eq!(own_path_in("", ""), None);
         let part = "40 30 0:35 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
-        assert_eq!(own(part, "0::/elsewhere\n"), None);
-        assert_eq!(own(HYBRID, "0::/../other\n"), None, "above the top of a cgroup namespace");
+        assert_eq!(own_path_in(part, "0::/elsewhere\n"), None);
+        assert_eq!(own_path_in(HYBRID, "0::/../other\n"), None, "above the top of a cgroup namespace");
     }
 }

@@ -28,19 +28,19 @@ impl ProcessIdentity {
     /// Nothing if there is no such process.
     pub fn of(pid: i32) -> io::Result<Option<ProcessIdentity>> {
         let Some(stat) = read_stat(pid) else { return Ok(None) };
-        let (boot_id, pid_namespace) = here()?;
+        let (boot_id, pid_namespace) = boot_and_namespace()?;
         Ok(Some(ProcessIdentity { boot_id, pid, start_time: stat.start, pid_namespace }))
     }
 
     /// The identity a process gives itself: its number in its own pid namespace. Nothing if there is no such process, or
     /// it may not be looked at.
-    pub fn as_seen_by_itself(pid: i32) -> Option<ProcessIdentity> {
+    pub fn in_own_namespace(pid: i32) -> Option<ProcessIdentity> {
         let before = read_stat(pid)?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         let own_pid = numbers.split_ascii_whitespace().last()?.parse().ok()?;
         let pid_namespace = std::fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
-        let (boot_id, _) = here().ok()?;
+        let (boot_id, _) = boot_and_namespace().ok()?;
         // Read in between, all of it is about the same process.
         let is_same = read_stat(pid).is_some_and(|after| after.start == before.start);
         is_same.then_some(ProcessIdentity { boot_id, pid: own_pid, start_time: before.start, pid_namespace })
@@ -53,25 +53,25 @@ impl ProcessIdentity {
 
     /// Whether it lives: here, now, under the same number, and not as a zombie.
     pub fn is_alive(&self) -> bool {
-        let is_here =
-            here().is_ok_and(|(boot, namespace)| boot == self.boot_id && namespace == self.pid_namespace);
+        let is_here = boot_and_namespace()
+            .is_ok_and(|(boot, namespace)| boot == self.boot_id && namespace == self.pid_namespace);
         is_here && read_stat(self.pid).is_some_and(|stat| stat.start == self.start_time && !stat.is_dead())
     }
 
     /// The way to watch and signal it; nothing if it is gone.
-    pub fn open(&self) -> io::Result<Option<Handle>> {
+    pub fn open(&self) -> io::Result<Option<ProcessHandle>> {
         let Some(pidfd) = open_pidfd(self.pid)? else { return Ok(None) };
-        Ok(self.is_alive().then_some(Handle { pidfd }))
+        Ok(self.is_alive().then_some(ProcessHandle { pidfd }))
     }
 }
 
 /// A living process that was checked to be the one that is meant.
 #[derive(Debug)]
-pub struct Handle {
+pub struct ProcessHandle {
     pidfd: OwnedFd,
 }
 
-impl Handle {
+impl ProcessHandle {
     /// False if it is gone.
     pub fn signal(&self, signal: Signal) -> io::Result<bool> {
         match pidfd_send_signal(&self.pidfd, signal) {
@@ -88,7 +88,7 @@ impl Handle {
 }
 
 /// Readable when the process has ended.
-impl AsFd for Handle {
+impl AsFd for ProcessHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -103,7 +103,7 @@ pub(crate) fn open_pidfd(pid: i32) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn here() -> io::Result<(String, u64)> {
+fn boot_and_namespace() -> io::Result<(String, u64)> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let namespace = std::fs::metadata("/proc/self/ns/pid")?.ino();
     Ok((boot.trim().to_owned(), namespace))
@@ -114,11 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_more_than_a_number() {
+    fn identity_needs_boot_start_time_and_namespace() {
         let me = ProcessIdentity::of_self().unwrap();
         assert!(me.is_alive());
         assert!(me.open().unwrap().is_some());
-        assert_eq!(ProcessIdentity::as_seen_by_itself(me.pid), Some(me.clone()));
+        assert_eq!(ProcessIdentity::in_own_namespace(me.pid), Some(me.clone()));
         let others = [
             ProcessIdentity { start_time: me.start_time + 1, ..me.clone() },
             ProcessIdentity { boot_id: "another".to_owned(), ..me.clone() },
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_reads_back() {
+    fn identity_round_trips_through_json() {
         let me = ProcessIdentity::of_self().unwrap();
         let text = serde_json::to_string(&me).unwrap();
         assert_eq!(serde_json::from_str::<ProcessIdentity>(&text).unwrap(), me);

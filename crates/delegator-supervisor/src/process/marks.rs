@@ -14,12 +14,12 @@ use super::tree::for_each_pid;
 use crate::agent::environment::MARKER;
 
 /// Every living process with that task's mark, ourselves excepted.
-pub fn marked(task: &TaskId) -> Vec<ProcessStat> {
-    marked_but(task, &mut HashSet::new())
+pub fn find_marked(task: &TaskId) -> Vec<ProcessStat> {
+    find_marked_except(task, &mut HashSet::new())
 }
 
 /// The same, without those that were found to carry no mark before; they are added to.
-pub(crate) fn marked_but(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<ProcessStat> {
+pub(crate) fn find_marked_except(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<ProcessStat> {
     let needle = format!("{MARKER}={task}:").into_bytes();
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let mut buffer = vec![0; 4096];
@@ -28,13 +28,13 @@ pub(crate) fn marked_but(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<Proc
         if pid == me || unmarked.contains(&pid) {
             return;
         }
-        if !carries(pid, &needle, &mut buffer) {
+        if !has_mark(pid, &needle, &mut buffer) {
             unmarked.insert(pid);
             return;
         }
         // Read between two looks at the environment, the record is that of the process that carries the mark.
         if let Some(stat) = read_stat(pid).filter(|stat| !stat.is_dead())
-            && carries(pid, &needle, &mut buffer)
+            && has_mark(pid, &needle, &mut buffer)
         {
             found.push(stat);
         }
@@ -42,27 +42,27 @@ pub(crate) fn marked_but(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<Proc
     found
 }
 
-fn carries(pid: i32, needle: &[u8], buffer: &mut [u8]) -> bool {
+fn has_mark(pid: i32, needle: &[u8], buffer: &mut [u8]) -> bool {
     File::open(format!("/proc/{pid}/environ")).is_ok_and(|file| contains_variable(file, needle, buffer))
 }
 
 /// Whether a NUL-separated list has an entry that begins with `needle`.
 fn contains_variable(mut list: impl Read, needle: &[u8], buffer: &mut [u8]) -> bool {
     // What has been read and not been looked at stays at the front; the first entry has no NUL before it.
-    let mut kept = 1;
+    let mut filled = 1;
     buffer[0] = 0;
     loop {
-        match list.read(&mut buffer[kept..]) {
+        match list.read(&mut buffer[filled..]) {
             Ok(0) | Err(_) => return false,
-            Ok(count) => kept += count,
+            Ok(count) => filled += count,
         }
-        let here = memchr::memmem::find_iter(&buffer[..kept], needle);
-        if here.into_iter().any(|at| at > 0 && buffer[at - 1] == 0) {
+        let matches = memchr::memmem::find_iter(&buffer[..filled], needle);
+        if matches.into_iter().any(|at| at > 0 && buffer[at - 1] == 0) {
             return true;
         }
-        let overlap = needle.len().min(kept);
-        buffer.copy_within(kept - overlap..kept, 0);
-        kept = overlap;
+        let overlap = needle.len().min(filled);
+        buffer.copy_within(filled - overlap..filled, 0);
+        filled = overlap;
     }
 }
 
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
 
     /// Gives a few bytes at a time.
-    struct Slow<'a>(&'a [u8], usize);
+    struct ChunkedReader<'a>(&'a [u8], usize);
 
-    impl Read for Slow<'_> {
+    impl Read for ChunkedReader<'_> {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             let count = self.1.min(into.len()).min(self.0.len());
             into[..count].copy_from_slice(&self.0[..count]);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_variable_of_that_name_counts() {
+    fn only_the_exact_variable_matches() {
         let needle = b"DELEGATOR_TASK=T-local-1:";
         let cases: [(&[u8], bool); 6] = [
             (b"DELEGATOR_TASK=T-local-1:0", true),
@@ -96,7 +96,7 @@ mod tests {
         for (list, expected) in cases {
             for step in 1..40 {
                 let mut buffer = vec![0; 64];
-                let found = contains_variable(Slow(list, step), needle, &mut buffer);
+                let found = contains_variable(ChunkedReader(list, step), needle, &mut buffer);
                 assert_eq!(found, expected, "{} by {step}", String::from_utf8_lossy(list));
             }
         }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_be_hostile() {
+    fn process_names_may_contain_brackets() {
         let line = b"42 (a) R 1 (b) S 7 41 42 0 -1 4194560 1 2 3 4 5 6 70 80 20 0 1 0 999 1 2";
         let stat = ProcessStat::parse(line).unwrap();
         assert_eq!((stat.pid, stat.parent, stat.state, stat.start), (42, 7, b'S', 999));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn we_exist() {
+    fn own_process_has_a_record() {
         let me = i32::try_from(std::process::id()).unwrap();
         assert_eq!(read_stat(me).unwrap().pid, me);
         assert_eq!(read_stat(i32::MAX), None);

@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use super::cgroup::Cgroup;
 use super::identity::open_pidfd;
-use super::marks::marked_but;
+use super::marks::find_marked_except;
 use super::stat::{ProcessStat, read_stat};
-use super::tree::{Sent, Step, signal_checked, walk};
+use super::tree::{SignalOutcome, WalkStep, signal_checked, walk};
 use crate::run::wait::wait_any;
 
 /// How often a sweep asks again about processes that may be supervisors.
-const DECISION_ROUND: Duration = Duration::from_millis(10);
+const UNDECIDED_POLL: Duration = Duration::from_millis(10);
 
 /// How long a sweep may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct SweepLimits {
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// After SIGKILL.
-    pub longest: Duration,
+    pub kill_timeout: Duration,
 }
 
 impl Default for SweepLimits {
     fn default() -> Self {
-        Self { grace: Duration::from_millis(500), longest: Duration::from_secs(5) }
+        Self { grace: Duration::from_millis(500), kill_timeout: Duration::from_secs(5) }
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Scope<'a> {
     /// Everything in this group is meant.
     pub(crate) group: Option<&'a Cgroup>,
     pub(crate) exempt: &'a [String],
-    pub(crate) owner: OwnerOf<'a>,
+    pub(crate) owner: OwnerLookup<'a>,
 }
 
 /// Which task a process belongs to.
@@ -84,11 +84,11 @@ pub enum Owner {
 }
 
 /// Says of a pid to which task it belongs.
-pub type OwnerOf<'a> = &'a dyn Fn(i32) -> Owner;
+pub type OwnerLookup<'a> = &'a dyn Fn(i32) -> Owner;
 
 /// Ends what is left of a task whose supervisor is gone: what carries its mark, and what is in its group, which ends.
-pub fn sweep_lost(task: &TaskId, owner: OwnerOf<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
-    let group = Cgroup::left_by(task);
+pub fn sweep_lost(task: &TaskId, owner: OwnerLookup<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
+    let group = Cgroup::find_left_by(task);
     let scope = Scope { root: None, mark: Some(task), group: group.as_ref(), exempt: &[], owner };
     sweep(scope, limits, &mut |_, _| {})
 }
@@ -109,41 +109,41 @@ type OnEnd<'a> = &'a mut dyn FnMut(i32, rustix::process::WaitStatus);
 
 pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) -> io::Result<SweepReport> {
     let kill_at = Instant::now() + limits.grace;
-    let give_up_at = kill_at + limits.longest;
-    let decide_by = kill_at + limits.longest / 2;
+    let give_up_at = kill_at + limits.kill_timeout;
+    let decide_by = kill_at + limits.kill_timeout / 2;
     let mut report = SweepReport::default();
-    let mut met = HashSet::new();
-    let mut termed = HashSet::new();
+    let mut observed = HashSet::new();
+    let mut sent_term = HashSet::new();
     let mut empty_rounds = 0;
-    let mut look_for_marks = true;
+    let mut scan_marks = true;
     let mut unmarked = HashSet::new();
     let survivors = loop {
         let no_children = scope.root.is_none() || reap(on_end);
         // A mark on something outside the tree is rare and dear to look for: first and last only.
-        let with_marks = scope.root.is_none() || look_for_marks || empty_rounds > 0;
+        let with_marks = scope.root.is_none() || scan_marks || empty_rounds > 0;
         if scope.root.is_none() {
             // The mark is all there is to go by, and one that was just becoming its program showed none.
             unmarked.clear();
         }
-        let mut found = Found::look(scope, with_marks.then_some(&mut unmarked));
-        let is_decided = found.decide(decide_by);
-        if found.members.is_empty() && !is_decided {
-            wait_for_one(&found.undecided, decide_by.min(Instant::now() + DECISION_ROUND))?;
+        let mut scan = ScanResult::scan(scope, with_marks.then_some(&mut unmarked));
+        let is_decided = scan.decide(decide_by);
+        if scan.members.is_empty() && !is_decided {
+            wait_for_one(&scan.undecided, decide_by.min(Instant::now() + UNDECIDED_POLL))?;
             continue;
         }
-        let members = found.members;
-        report.exempt = found.exempt;
+        let members = scan.members;
+        report.exempt = scan.exempt;
         if members.is_empty() {
             empty_rounds += 1;
-            if empty_rounds > 1 || (no_children && look_for_marks) {
+            if empty_rounds > 1 || (no_children && scan_marks) {
                 break members;
             }
-            look_for_marks = true;
+            scan_marks = true;
             continue;
         }
-        look_for_marks = false;
+        scan_marks = false;
         empty_rounds = 0;
-        met.extend(members.iter().map(|stat| (stat.pid, stat.start)));
+        observed.extend(members.iter().map(|stat| (stat.pid, stat.start)));
         let now = Instant::now();
         if now >= give_up_at {
             break members;
@@ -156,34 +156,34 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
         }
         for stat in &members {
             if is_time_to_kill {
-                report.killed |= signal_checked(stat, Signal::KILL)? == Sent::Yes;
-            } else if termed.insert((stat.pid, stat.start)) {
+                report.killed |= signal_checked(stat, Signal::KILL)? == SignalOutcome::Delivered;
+            } else if sent_term.insert((stat.pid, stat.start)) {
                 signal_checked(stat, Signal::TERM)?;
             }
         }
         let until = if is_time_to_kill { give_up_at } else { kill_at };
         wait_for_one(&members, until.min(now + Duration::from_millis(100)))?;
     };
-    report.ended = met.len() - survivors.len();
+    report.ended = observed.len() - survivors.len();
     report.survivors = survivors.iter().map(leftover).collect();
     Ok(report)
 }
 
 /// Sends a signal to everything in scope once, but for one process.
 pub(crate) fn signal_all_but(pid: i32, scope: Scope<'_>, signal: Signal) -> io::Result<()> {
-    for stat in Found::look(scope, None).members.into_iter().filter(|stat| stat.pid != pid) {
+    for stat in ScanResult::scan(scope, None).members.into_iter().filter(|stat| stat.pid != pid) {
         signal_checked(&stat, signal)?;
     }
     Ok(())
 }
 
-struct Found {
+struct ScanResult {
     members: Vec<ProcessStat>,
     undecided: Vec<ProcessStat>,
     exempt: Vec<Leftover>,
 }
 
-impl Found {
+impl ScanResult {
     /// Says whether everything is decided; from `decide_by` on, what is not yet is to be ended like the rest.
     fn decide(&mut self, decide_by: Instant) -> bool {
         if Instant::now() >= decide_by {
@@ -193,15 +193,15 @@ impl Found {
     }
 
     /// Looks for marks, too, if it is told which processes are known to have none.
-    fn look(scope: Scope<'_>, unmarked: Option<&mut HashSet<i32>>) -> Found {
-        let mut found = Found { members: Vec::new(), undecided: Vec::new(), exempt: Vec::new() };
+    fn scan(scope: Scope<'_>, unmarked: Option<&mut HashSet<i32>>) -> ScanResult {
+        let mut result = ScanResult { members: Vec::new(), undecided: Vec::new(), exempt: Vec::new() };
         let mut known = HashSet::new();
         if let Some(root) = scope.root {
-            found.look_below(root, scope, &mut known);
+            result.scan_below(root, scope, &mut known);
         }
-        let mut others = scope.group.map(in_group).unwrap_or_default();
+        let mut others = scope.group.map(group_processes).unwrap_or_default();
         if let (Some(task), Some(unmarked)) = (scope.mark, unmarked) {
-            others.extend(marked_but(task, unmarked));
+            others.extend(find_marked_except(task, unmarked));
         }
         let ancestors = if others.is_empty() { HashSet::new() } else { ancestors() };
         for stat in others {
@@ -209,23 +209,23 @@ impl Found {
                 continue;
             }
             let pid = stat.pid;
-            if found.take(&stat, scope, &mut known) == Step::Down {
-                found.look_below(pid, scope, &mut known);
+            if result.classify(&stat, scope, &mut known) == WalkStep::Descend {
+                result.scan_below(pid, scope, &mut known);
             }
         }
-        found
+        result
     }
 
-    fn look_below(&mut self, root: i32, scope: Scope<'_>, known: &mut HashSet<i32>) {
-        walk(root, |stat| self.take(stat, scope, known));
+    fn scan_below(&mut self, root: i32, scope: Scope<'_>, known: &mut HashSet<i32>) {
+        walk(root, |stat| self.classify(stat, scope, known));
     }
 
-    fn take(&mut self, stat: &ProcessStat, scope: Scope<'_>, known: &mut HashSet<i32>) -> Step {
+    fn classify(&mut self, stat: &ProcessStat, scope: Scope<'_>, known: &mut HashSet<i32>) -> WalkStep {
         if !known.insert(stat.pid) {
-            return Step::Skip;
+            return WalkStep::Skip;
         }
         if stat.is_dead() {
-            return Step::Down;
+            return WalkStep::Descend;
         }
         match (scope.owner)(stat.pid) {
             Owner::AnotherTask => {}
@@ -233,25 +233,25 @@ impl Found {
             Owner::ThisTask if is_exempt(stat, scope.exempt) => self.exempt.push(leftover(stat)),
             Owner::ThisTask => {
                 self.members.push(stat.clone());
-                return Step::Down;
+                return WalkStep::Descend;
             }
         }
         // What belongs to it is not ours either, marked or not.
         walk(stat.pid, |below| {
             known.insert(below.pid);
-            Step::Down
+            WalkStep::Descend
         });
-        Step::Skip
+        WalkStep::Skip
     }
 }
 
 /// The living members of a group. Each record is read between two looks at the list, so it is that of a member.
-fn in_group(group: &Cgroup) -> Vec<ProcessStat> {
+fn group_processes(group: &Cgroup) -> Vec<ProcessStat> {
     let read = group.members().into_iter().filter_map(read_stat);
     let living: Vec<ProcessStat> = read.filter(|stat| !stat.is_dead()).collect();
-    let still: HashSet<i32> =
+    let current: HashSet<i32> =
         if living.is_empty() { HashSet::new() } else { group.members().into_iter().collect() };
-    living.into_iter().filter(|stat| still.contains(&stat.pid)).collect()
+    living.into_iter().filter(|stat| current.contains(&stat.pid)).collect()
 }
 
 /// Those we descend from are never leftovers of ours, whatever they carry.
@@ -279,9 +279,9 @@ fn leftover(stat: &ProcessStat) -> Leftover {
 
 /// Waits until one of them has ended; with very many, until one of the first.
 fn wait_for_one(members: &[ProcessStat], until: Instant) -> io::Result<()> {
-    const MOST: usize = 32;
+    const MAX_WATCHED: usize = 32;
     let mut watched: Vec<OwnedFd> = Vec::new();
-    for stat in members.iter().take(MOST) {
+    for stat in members.iter().take(MAX_WATCHED) {
         match open_pidfd(stat.pid)? {
             Some(pidfd) => watched.push(pidfd),
             None => return Ok(()),

@@ -14,34 +14,34 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::identity::open_pidfd;
 use super::stat::{ProcessStat, read_stat};
-use super::sweep::{Owner, OwnerOf};
+use super::sweep::{Owner, OwnerLookup};
 
 /// Whether to go on below a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    Down,
+pub(crate) enum WalkStep {
+    Descend,
     Skip,
 }
 
 /// Shows every process below `root`, dead ones too, parents before their children.
-pub(crate) fn walk(root: i32, mut visit: impl FnMut(&ProcessStat) -> Step) {
-    let listed = if has_children_lists() { None } else { Some(all_by_parent()) };
-    let mut open = vec![root];
-    let mut seen = HashSet::from([root]);
-    while let Some(parent) = open.pop() {
-        let children = match &listed {
+pub(crate) fn walk(root: i32, mut visit: impl FnMut(&ProcessStat) -> WalkStep) {
+    let by_parent = if has_children_lists() { None } else { Some(all_by_parent()) };
+    let mut pending = vec![root];
+    let mut visited = HashSet::from([root]);
+    while let Some(parent) = pending.pop() {
+        let children = match &by_parent {
             Some(listed) => listed.get(&parent).cloned().unwrap_or_default(),
             None => children(parent),
         };
         for pid in children {
             let Some(stat) = read_stat(pid) else { continue };
             let descends = stat.parent == parent || stat.parent == root;
-            if !descends || !seen.insert(pid) {
+            if !descends || !visited.insert(pid) {
                 continue;
             }
             match visit(&stat) {
-                Step::Down => open.push(pid),
-                Step::Skip => {}
+                WalkStep::Descend => pending.push(pid),
+                WalkStep::Skip => {}
             }
         }
     }
@@ -82,7 +82,7 @@ pub(crate) fn for_each_pid(mut visit: impl FnMut(i32)) {
 
 /// What a tree uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct TreeUse {
+pub(crate) struct TreeUsage {
     /// Living processes, the agent included.
     pub(crate) processes: usize,
     /// Processor time of what descends from the agent, in ticks; its own is not counted, that of those it (or we)
@@ -91,42 +91,42 @@ pub(crate) struct TreeUse {
 }
 
 /// Looks at everything below `me`, of which `agent` is the first child, but for other tasks.
-pub(crate) fn tree_use(me: i32, agent: i32, owner: OwnerOf<'_>) -> TreeUse {
+pub(crate) fn tree_usage(me: i32, agent: i32, owner: OwnerLookup<'_>) -> TreeUsage {
     let reaped_by_us = read_stat(me).map_or(0, |stat| stat.reaped_ticks);
-    let mut used = TreeUse { processes: 0, ticks: reaped_by_us };
+    let mut usage = TreeUsage { processes: 0, ticks: reaped_by_us };
     walk(me, |stat| {
         if stat.pid != agent && owner(stat.pid) != Owner::ThisTask {
-            return Step::Skip;
+            return WalkStep::Skip;
         }
-        used.processes += usize::from(!stat.is_dead());
-        used.ticks += stat.reaped_ticks;
+        usage.processes += usize::from(!stat.is_dead());
+        usage.ticks += stat.reaped_ticks;
         if stat.pid != agent {
-            used.ticks += stat.own_ticks;
+            usage.ticks += stat.own_ticks;
         }
-        Step::Down
+        WalkStep::Descend
     });
-    used
+    usage
 }
 
 /// What became of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
-    Yes,
+pub(crate) enum SignalOutcome {
+    Delivered,
     Gone,
-    NotAllowed,
+    NotPermitted,
 }
 
 /// Signals the process that `stat` was read from, or nobody: the pidfd is opened first and checked second.
-pub(crate) fn signal_checked(stat: &ProcessStat, signal: Signal) -> io::Result<Sent> {
-    let Some(pidfd) = open_pidfd(stat.pid)? else { return Ok(Sent::Gone) };
+pub(crate) fn signal_checked(stat: &ProcessStat, signal: Signal) -> io::Result<SignalOutcome> {
+    let Some(pidfd) = open_pidfd(stat.pid)? else { return Ok(SignalOutcome::Gone) };
     let is_same = read_stat(stat.pid).is_some_and(|now| now.start == stat.start && !now.is_dead());
     if !is_same {
-        return Ok(Sent::Gone);
+        return Ok(SignalOutcome::Gone);
     }
     match pidfd_send_signal(&pidfd, signal) {
-        Ok(()) => Ok(Sent::Yes),
-        Err(rustix::io::Errno::SRCH) => Ok(Sent::Gone),
-        Err(rustix::io::Errno::PERM) => Ok(Sent::NotAllowed),
+        Ok(()) => Ok(SignalOutcome::Delivered),
+        Err(rustix::io::Errno::SRCH) => Ok(SignalOutcome::Gone),
+        Err(rustix::io::Errno::PERM) => Ok(SignalOutcome::NotPermitted),
         Err(error) => Err(error.into()),
     }
 }

@@ -33,7 +33,7 @@ impl EndSignal {
 
 /// Who gets a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum SignalTarget {
     Agent,
     /// The agent and everything that descends from it.
     Tree,
@@ -42,7 +42,7 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndingStep {
     pub signal: EndSignal,
-    pub target: Target,
+    pub target: SignalTarget,
     /// How long the next step waits.
     pub grace: Duration,
 }
@@ -58,20 +58,20 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 
 impl EndingRecipe {
     /// SIGINT to the agent, SIGTERM to the tree, SIGKILL to the tree.
-    pub fn gentle(after_interrupt: Duration, after_terminate: Duration) -> EndingRecipe {
+    pub fn graceful(after_interrupt: Duration, after_terminate: Duration) -> EndingRecipe {
         let step = |signal, target, grace| EndingStep { signal, target, grace };
         EndingRecipe {
             steps: vec![
-                step(EndSignal::Interrupt, Target::Agent, after_interrupt),
-                step(EndSignal::Terminate, Target::Tree, after_terminate),
-                step(EndSignal::Kill, Target::Tree, AFTER_KILL),
+                step(EndSignal::Interrupt, SignalTarget::Agent, after_interrupt),
+                step(EndSignal::Terminate, SignalTarget::Tree, after_terminate),
+                step(EndSignal::Kill, SignalTarget::Tree, AFTER_KILL),
             ],
         }
     }
 
     /// SIGKILL to the tree at once: for what must not go on.
     pub fn kill() -> EndingRecipe {
-        let step = EndingStep { signal: EndSignal::Kill, target: Target::Tree, grace: AFTER_KILL };
+        let step = EndingStep { signal: EndSignal::Kill, target: SignalTarget::Tree, grace: AFTER_KILL };
         EndingRecipe { steps: vec![step] }
     }
 }
@@ -85,12 +85,12 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    pub(crate) fn begin(recipe: EndingRecipe, now: Duration) -> Ending {
+    pub(crate) fn start(recipe: EndingRecipe, now: Duration) -> Ending {
         Ending { recipe, next: 0, due: now }
     }
 
     /// The step that is due, once.
-    pub(crate) fn step(&mut self, now: Duration) -> Option<EndingStep> {
+    pub(crate) fn next_step(&mut self, now: Duration) -> Option<EndingStep> {
         let step = *self.recipe.steps.get(self.next).filter(|_| now >= self.due)?;
         self.next += 1;
         self.due = now + step.grace;
@@ -98,7 +98,7 @@ impl Ending {
     }
 
     /// When something is to be done next.
-    pub(crate) fn due(&self) -> Duration {
+    pub(crate) fn next_due(&self) -> Duration {
         self.due
     }
 
@@ -113,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_has_its_time() {
+    fn steps_are_spaced_by_their_grace() {
         let seconds = Duration::from_secs;
-        let mut ending = Ending::begin(EndingRecipe::gentle(seconds(5), seconds(5)), seconds(10));
-        let mut signal = |at: u64| ending.step(seconds(at)).map(|step| step.signal);
+        let mut ending = Ending::start(EndingRecipe::graceful(seconds(5), seconds(5)), seconds(10));
+        let mut signal = |at: u64| ending.next_step(seconds(at)).map(|step| step.signal);
         assert_eq!(signal(10), Some(EndSignal::Interrupt));
         assert_eq!(signal(14), None);
         assert_eq!(signal(15), Some(EndSignal::Terminate));

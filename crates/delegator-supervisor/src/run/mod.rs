@@ -1,19 +1,20 @@
 //! One run, from start to end.
 
 pub mod ending;
-mod feed;
 pub mod limits;
 mod output;
 pub mod ports;
+mod sentinel;
 mod spawn;
+mod stdin_writer;
 mod store;
 mod supervise;
 pub(crate) mod wait;
-mod witness;
 
-pub use ending::{EndSignal, EndingRecipe, EndingStep, Target};
-pub use limits::{IdleCounts, LimitWarning, Limits};
+pub use ending::{EndSignal, EndingRecipe, EndingStep, SignalTarget};
+pub use limits::{ActivitySource, LimitWarning, Limits};
 pub use ports::{
-    CancelRequest, Checked, Ended, Partial, Ports, RunSpec, Snapshot, Stream, StreamSummary, VerifySpec,
+    CancelRequest, PartialOutput, Ports, RunResult, RunSpec, Snapshot, Stream, StreamSummary,
+    VerificationResult, VerifySpec,
 };
 pub use supervise::supervise;

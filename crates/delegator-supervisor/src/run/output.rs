@@ -8,21 +8,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use delegator_domain::redact::{RedactStream, Redactor};
 use delegator_transcript::{
-    Account, Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineText, ThreadEvent,
+    Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
 };
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
 
 use super::ports::{Ports, Stream};
-use super::store::Store;
-use super::witness::Witness;
+use super::sentinel::SentinelFilter;
+use super::store::StreamStore;
 use crate::verdict::StderrDigest;
 
 /// A read that fills the buffer makes it grow, up to this.
-const MOST_BUFFER: usize = 64 << 10;
-const FIRST_BUFFER: usize = 8 << 10;
+const MAX_READ_BUFFER: usize = 64 << 10;
+const INITIAL_READ_BUFFER: usize = 8 << 10;
 /// A buffer that one big piece made bigger than this is given back.
-const KEPT_BUFFER: usize = 128 << 10;
+const MAX_RETAINED_BUFFER: usize = 128 << 10;
 
 /// The end of a pipe that never blocks.
 pub(crate) struct Pipe<R> {
@@ -48,7 +48,7 @@ impl<R: Read + AsFd> Pipe<R> {
     }
 
     /// How much lies in the pipe now.
-    pub(crate) fn waiting(&self) -> u64 {
+    pub(crate) fn available(&self) -> u64 {
         self.reader.as_ref().and_then(|reader| ioctl_fionread(reader).ok()).unwrap_or(0)
     }
 
@@ -56,7 +56,7 @@ impl<R: Read + AsFd> Pipe<R> {
     fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         let reader = self.reader.as_mut()?;
         if buffer.is_empty() {
-            buffer.resize(FIRST_BUFFER, 0);
+            buffer.resize(INITIAL_READ_BUFFER, 0);
         }
         loop {
             match reader.read(buffer) {
@@ -66,7 +66,7 @@ impl<R: Read + AsFd> Pipe<R> {
                 }
                 Ok(count) => {
                     self.received += count as u64;
-                    if count == buffer.len() && count < MOST_BUFFER {
+                    if count == buffer.len() && count < MAX_READ_BUFFER {
                         buffer.resize(count * 2, 0);
                     }
                     return Some(&buffer[..count]);
@@ -83,67 +83,72 @@ impl<R: Read + AsFd> Pipe<R> {
 }
 
 /// Redacts and stores.
-struct Keeper<'a> {
+struct RedactingStore<'a> {
     redact: RedactStream,
-    decided: Vec<u8>,
-    store: Store<'a>,
+    redacted: Vec<u8>,
+    store: StreamStore<'a>,
 }
 
-impl<'a> Keeper<'a> {
-    fn new(ports: &'a dyn Ports, stream: Stream, most: u64, redactor: &Redactor) -> Keeper<'a> {
-        let store = Store::open(ports, stream, most);
-        Keeper { redact: redactor.stream(), decided: Vec::new(), store }
+impl<'a> RedactingStore<'a> {
+    fn new(ports: &'a dyn Ports, stream: Stream, max_bytes: u64, redactor: &Redactor) -> RedactingStore<'a> {
+        let store = StreamStore::open(ports, stream, max_bytes);
+        RedactingStore { redact: redactor.stream(), redacted: Vec::new(), store }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        self.redact.push(bytes, &mut self.decided);
+    fn append(&mut self, bytes: &[u8]) {
+        self.redact.push(bytes, &mut self.redacted);
         self.flush();
     }
 
     fn finish(&mut self) {
-        self.redact.finish(&mut self.decided);
+        self.redact.finish(&mut self.redacted);
         self.flush();
         self.store.finish();
     }
 
     fn flush(&mut self) {
-        self.store.append(&self.decided);
-        self.decided.clear();
-        self.decided.shrink_to(KEPT_BUFFER);
+        self.store.append(&self.redacted);
+        self.redacted.clear();
+        self.redacted.shrink_to(MAX_RETAINED_BUFFER);
     }
 }
 
 /// Standard output: events.
-pub(crate) struct Events<'a, R> {
+pub(crate) struct EventReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
-    pub(crate) account: Account,
+    pub(crate) account: LineSummarizer,
     framer: Framer,
-    keeper: Keeper<'a>,
+    sink: RedactingStore<'a>,
 }
 
-impl<'a, R: Read + AsFd> Events<'a, R> {
+impl<'a, R: Read + AsFd> EventReader<'a, R> {
     pub(crate) fn new(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
-        most: u64,
+        max_bytes: u64,
         redactor: &Redactor,
         fold: FoldOptions,
-    ) -> Events<'a, R> {
-        let keeper = Keeper::new(ports, Stream::Events, most, redactor);
-        Events { pipe, account: Account::new(fold), framer: Framer::new(LineLimits::STANDARD), keeper }
+    ) -> EventReader<'a, R> {
+        let keeper = RedactingStore::new(ports, Stream::Events, max_bytes, redactor);
+        EventReader {
+            pipe,
+            account: LineSummarizer::new(fold),
+            framer: Framer::new(LineLimits::STANDARD),
+            sink: keeper,
+        }
     }
 
     /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let Events { pipe, account, framer, keeper } = self;
+        let EventReader { pipe, account, framer, sink: keeper } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
-        let mut worked = false;
+        let mut is_activity = false;
         let lines_before = framer.lines();
-        framer.push(bytes, |line| worked |= is_work(account, &line));
+        framer.push(bytes, |line| is_activity |= is_work(account, &line));
         // In the middle of a long line it works on that.
-        worked |= framer.lines() == lines_before;
-        keeper.keep(bytes);
-        (bytes.len() as u64, worked)
+        is_activity |= framer.lines() == lines_before;
+        keeper.append(bytes);
+        (bytes.len() as u64, is_activity)
     }
 
     pub(crate) fn lines(&self) -> u64 {
@@ -151,97 +156,103 @@ impl<'a, R: Read + AsFd> Events<'a, R> {
     }
 
     pub(crate) fn finish(&mut self) {
-        let Events { account, framer, keeper, .. } = self;
+        let EventReader { account, framer, sink: keeper, .. } = self;
         framer.finish(|line| {
-            account.line(&line);
+            account.push_line(&line);
         });
         account.finish();
         keeper.finish();
     }
 
-    pub(crate) fn store(&self) -> &Store<'a> {
-        &self.keeper.store
+    pub(crate) fn store(&self) -> &StreamStore<'a> {
+        &self.sink.store
     }
 }
 
 /// Everything an agent says is work, but for empty lines and the news that it tries to connect once more.
-fn is_work(account: &mut Account, line: &Line<'_>) -> bool {
+fn is_work(account: &mut LineSummarizer, line: &Line<'_>) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
-    let seen = account.line_with(line, |effect| {
+    let observed = account.push_line_with(line, |effect| {
         is_retry |= matches!(effect, Effect::Emit(ThreadEvent::Error { .. }));
     });
-    seen.is_activity || !(is_retry || is_blank)
+    observed.is_activity || !(is_retry || is_blank)
 }
 
 /// Standard error: complaints. Or all that a check prints.
-pub(crate) struct Complaints<'a, R> {
+pub(crate) struct StderrReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
     pub(crate) digest: StderrDigest,
-    pub(crate) witness: Witness,
+    pub(crate) sentinel: SentinelFilter,
     framer: Framer,
-    keeper: Keeper<'a>,
+    sink: RedactingStore<'a>,
 }
 
 /// Nothing longer is looked at.
-const COMPLAINT: LineLimits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 1 << 10 };
+const STDERR_LINE_LIMITS: LineLimits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 1 << 10 };
 
-impl<'a, R: Read + AsFd> Complaints<'a, R> {
+impl<'a, R: Read + AsFd> StderrReader<'a, R> {
     pub(crate) fn new(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
-        most: u64,
+        max_bytes: u64,
         redactor: &Redactor,
-    ) -> Complaints<'a, R> {
-        let keeper = Keeper::new(ports, Stream::Stderr, most, redactor);
-        Complaints::keeping(pipe, keeper, Witness::waiting_for(None))
+    ) -> StderrReader<'a, R> {
+        let keeper = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
+        StderrReader::with_store(pipe, keeper, SentinelFilter::new(None))
     }
 
     /// What a check prints, without the word that tells that it began.
-    pub(crate) fn of_check(
+    pub(crate) fn for_verification(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
-        most: u64,
+        max_bytes: u64,
         redactor: &Redactor,
-        witness: Option<&str>,
-    ) -> Complaints<'a, R> {
-        let keeper = Keeper::new(ports, Stream::Verify, most, redactor);
-        Complaints::keeping(pipe, keeper, Witness::waiting_for(witness))
+        sentinel: Option<&str>,
+    ) -> StderrReader<'a, R> {
+        let keeper = RedactingStore::new(ports, Stream::Verify, max_bytes, redactor);
+        StderrReader::with_store(pipe, keeper, SentinelFilter::new(sentinel))
     }
 
-    fn keeping(pipe: Pipe<R>, keeper: Keeper<'a>, witness: Witness) -> Complaints<'a, R> {
-        Complaints { pipe, digest: StderrDigest::default(), witness, framer: Framer::new(COMPLAINT), keeper }
+    fn with_store(pipe: Pipe<R>, sink: RedactingStore<'a>, sentinel: SentinelFilter) -> StderrReader<'a, R> {
+        StderrReader {
+            pipe,
+            digest: StderrDigest::default(),
+            sentinel,
+            framer: Framer::new(STDERR_LINE_LIMITS),
+            sink,
+        }
     }
 
     /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let Complaints { pipe, digest, witness, framer, keeper } = self;
+        let StderrReader { pipe, digest, sentinel: witness, framer, sink: keeper } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
-        let mut worked = false;
+        let mut is_activity = false;
         let lines_before = framer.lines();
-        framer.push(bytes, |line| worked |= digest.line(&text_of(&line)));
-        worked |= framer.lines() == lines_before;
-        witness.pass(bytes, &mut |kept| keeper.keep(kept));
-        (bytes.len() as u64, worked)
+        framer.push(bytes, |line| is_activity |= digest.push_line(&text_of(&line)));
+        is_activity |= framer.lines() == lines_before;
+        witness.push(bytes, &mut |kept| keeper.append(kept));
+        (bytes.len() as u64, is_activity)
     }
 
     pub(crate) fn finish(&mut self) {
-        let Complaints { digest, witness, framer, keeper, .. } = self;
+        let StderrReader { digest, sentinel: witness, framer, sink: keeper, .. } = self;
         framer.finish(|line| {
-            digest.line(&text_of(&line));
+            digest.push_line(&text_of(&line));
         });
-        witness.finish(&mut |kept| keeper.keep(kept));
+        witness.finish(&mut |kept| keeper.append(kept));
         keeper.finish();
     }
 
-    pub(crate) fn store(&self) -> &Store<'a> {
-        &self.keeper.store
+    pub(crate) fn store(&self) -> &StreamStore<'a> {
+        &self.sink.store
     }
 }
 
 fn text_of(line: &Line<'_>) -> String {
     match line.text() {
         LineText::Whole(text) => text.into_owned(),
-        LineText::Cut { head, .. } => head.into_owned(),
+        LineText::Truncated { head, .. } => head.into_owned(),
     }
 }

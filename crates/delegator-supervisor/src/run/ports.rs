@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{End, ExitStatus, TaskId, Verification};
+use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
 use delegator_transcript::{FoldOptions, PlanStep, Progress, RecentLine, Report, TurnState, UsageReport};
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ pub struct RunSpec {
 pub struct VerifySpec {
     pub plan: VerifyPlan,
     /// It has what the agent left of the hard limit, and at least this.
-    pub at_least: Duration,
+    pub min_time: Duration,
 }
 
 /// The streams that are kept.
@@ -111,10 +111,10 @@ pub trait Ports {
 
     /// The agent and all it left are gone, and what checks its work comes next: the last moment at which everything is
     /// as the agent left it. Nothing of the task runs meanwhile, so this may take a while.
-    fn before_check(&self, _report: &Report) {}
+    fn before_verification(&self, _report: &Report) {}
 
     /// Half a minute has passed; others may need looking after.
-    fn look_around(&self) {}
+    fn periodic_upkeep(&self) {}
 
     /// Which task a process below us belongs to. One of another task is neither counted nor ended.
     fn owner_of(&self, _pid: i32) -> Owner {
@@ -157,7 +157,7 @@ pub struct StreamSummary {
 
 /// What there is to show whatever the end. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Partial {
+pub struct PartialOutput {
     /// At most 50.
     pub last_events: Vec<RecentLine>,
     /// At most 64 KiB of standard output.
@@ -168,9 +168,9 @@ pub struct Partial {
 
 /// How a run ended.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct RunResult {
     /// Redacted.
-    pub end: End,
+    pub end: TaskEnd,
     /// Nothing if it never started, or could not be killed.
     pub exit: Option<ExitStatus>,
     pub thread_id: Option<String>,
@@ -182,7 +182,7 @@ pub struct Ended {
     pub refused: RefusedCalls,
     /// Odd things that are no failure: survivors, what could not be stored. Redacted.
     pub warnings: Vec<String>,
-    pub partial: Partial,
+    pub partial: PartialOutput,
     pub stdout: StreamSummary,
     pub stderr: StreamSummary,
     /// What was sent to end it; empty when it ended by itself.
@@ -195,12 +195,12 @@ pub struct Ended {
     /// Whether all of the input was taken.
     pub stdin_delivered: bool,
     /// What became of the check; nothing if none was asked for, or none was begun because the agent did not complete.
-    pub checked: Option<Checked>,
+    pub verification: Option<VerificationResult>,
 }
 
 /// How a check ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct VerificationResult {
     pub outcome: Verification,
     /// What the outcome does not say. Redacted.
     pub detail: Option<String>,

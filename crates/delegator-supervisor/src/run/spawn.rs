@@ -17,13 +17,13 @@ use super::ports::{Ports, RunSpec};
 use super::wait::wait_readable;
 
 /// A program that is being written will soon have been.
-const BUSY_RETRIES: u32 = 20;
+const MAX_BUSY_RETRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// Our own files are nobody else's business.
 const OUR_UMASK: u32 = 0o077;
 
 /// A program that was started, and our ends of its pipes.
-pub(crate) struct Spawned {
+pub(crate) struct SpawnedChild {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: Option<ChildStdout>,
@@ -31,22 +31,22 @@ pub(crate) struct Spawned {
 }
 
 /// An agent, with a pipe for each stream.
-pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Spawned> {
+pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
     spec.pinned.iter().try_for_each(|(checked, path)| check_pinned(checked, path))?;
     let mut command = command(spec);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = start(command, spec, ports)?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    Ok(Spawned { child, stdin, stdout, stderr })
+    Ok(SpawnedChild { child, stdin, stdout, stderr })
 }
 
 /// A check, with nothing to read and one pipe for all it prints.
-pub(crate) fn spawn_check(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Spawned> {
-    let (ours, theirs) = io::pipe()?;
+pub(crate) fn spawn_verification(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
+    let (reader, writer) = io::pipe()?;
     let mut command = command(spec);
-    command.stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
     let child = start(command, spec, ports)?;
-    Ok(Spawned { child, stdin: None, stdout: None, stderr: Some(OwnedFd::from(ours).into()) })
+    Ok(SpawnedChild { child, stdin: None, stdout: None, stderr: Some(OwnedFd::from(reader).into()) })
 }
 
 /// Refuses a path that no longer leads to the directory that was checked.
@@ -71,14 +71,14 @@ fn command(spec: &RunSpec) -> Command {
 }
 
 fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
-    for _ in 0..BUSY_RETRIES {
+    for _ in 0..MAX_BUSY_RETRIES {
         match spawn_with_umask(&mut command, spec.umask) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                let until = Instant::now() + BUSY_PAUSE;
+                let deadline = Instant::now() + BUSY_PAUSE;
                 // Nothing tells when a file is closed; somebody who wakes us may cut this short.
                 match ports.wake_fd() {
-                    Some(wake) => wait_readable(&[&wake], until)?,
-                    None => wait_readable(&[], until)?,
+                    Some(wake) => wait_readable(&[&wake], deadline)?,
+                    None => wait_readable(&[], deadline)?,
                 };
             }
             outcome => return outcome,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_was_replaced_after_its_check_is_refused() {
+    fn replaced_directory_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("added"), folder.path().join("other"));
         std::fs::create_dir(&path).unwrap();

@@ -21,7 +21,7 @@ use delegator_transcript::LineLimits;
 
 use super::ports::{Ports, Stream, StreamSummary};
 
-pub(crate) struct Store<'a> {
+pub(crate) struct StreamStore<'a> {
     ports: &'a dyn Ports,
     stream: Stream,
     unit: u64,
@@ -29,12 +29,12 @@ pub(crate) struct Store<'a> {
     head: Option<File>,
     head_size: u64,
     /// The part before the current one.
-    before: Option<Part>,
+    previous: Option<Part>,
     current: Option<Part>,
     /// Bytes of the line that has begun; they are at the end of the current file.
     line_length: usize,
-    cut: Option<CutLine>,
-    taken: u64,
+    truncated_line: Option<TruncatedLine>,
+    appended: u64,
     dropped: u64,
     problem: Option<String>,
 }
@@ -45,14 +45,14 @@ struct Part {
     size: u64,
 }
 
-struct CutLine {
+struct TruncatedLine {
     omitted: u64,
     tail: Vec<u8>,
 }
 
-impl<'a> Store<'a> {
-    pub(crate) fn open(ports: &'a dyn Ports, stream: Stream, most: u64) -> Store<'a> {
-        let unit = (most / 8).max(1024);
+impl<'a> StreamStore<'a> {
+    pub(crate) fn open(ports: &'a dyn Ports, stream: Stream, max_bytes: u64) -> StreamStore<'a> {
+        let unit = (max_bytes / 8).max(1024);
         let whole = usize::try_from(unit).unwrap_or(usize::MAX).min(LineLimits::STANDARD.whole);
         let line = LineLimits {
             whole,
@@ -63,18 +63,18 @@ impl<'a> Store<'a> {
             Ok(file) => (Some(file), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        Store {
+        StreamStore {
             ports,
             stream,
             unit,
             line,
             head,
             head_size: 0,
-            before: None,
+            previous: None,
             current: None,
             line_length: 0,
-            cut: None,
-            taken: 0,
+            truncated_line: None,
+            appended: 0,
             dropped: 0,
             problem,
         }
@@ -82,12 +82,12 @@ impl<'a> Store<'a> {
 
     /// Takes the next bytes.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
-        self.taken += bytes.len() as u64;
+        self.appended += bytes.len() as u64;
         let result = self.try_append(bytes);
-        self.note(result);
+        self.record_error(result);
     }
 
-    fn note(&mut self, result: io::Result<()>) {
+    fn record_error(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
             self.problem.get_or_insert_with(|| error.to_string());
         }
@@ -103,24 +103,24 @@ impl<'a> Store<'a> {
             let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|offset| at + offset);
             let next = line_end.map_or(bytes.len(), |end| end + 1);
             let mut content = &bytes[at..line_end.unwrap_or(next)];
-            if self.cut.is_none() && self.line_length + content.len() > self.line.whole {
+            if self.truncated_line.is_none() && self.line_length + content.len() > self.line.whole {
                 // Its head may not be there yet.
                 let missing = self.line.head.saturating_sub(self.line_length).min(content.len());
                 self.write(&bytes[unwritten..at + missing])?;
                 self.line_length += missing;
                 content = &content[missing..];
-                self.begin_cut()?;
+                self.begin_truncation()?;
             }
-            if let Some(cut) = &mut self.cut {
+            if let Some(cut) = &mut self.truncated_line {
                 cut.push(content, self.line.tail);
                 unwritten = next;
                 if line_end.is_some() {
-                    self.finish_cut()?;
+                    self.finish_truncation()?;
                     self.write(b"\n")?;
                 }
             }
             self.line_length = if line_end.is_some() { 0 } else { self.line_length + content.len() };
-            if line_end.is_some() && self.size() + (next - unwritten) as u64 >= self.room() {
+            if line_end.is_some() && self.size() + (next - unwritten) as u64 >= self.capacity() {
                 self.write(&bytes[unwritten..next])?;
                 unwritten = next;
                 self.next_part()?;
@@ -135,7 +135,7 @@ impl<'a> Store<'a> {
     }
 
     /// How much goes into the current file, give or take a line.
-    fn room(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         if self.current.is_some() { self.unit } else { 3 * self.unit }
     }
 
@@ -159,7 +159,7 @@ impl<'a> Store<'a> {
         let number = self.current.as_ref().map_or(1, |part| part.number + 1);
         let file = self.ports.create(self.stream, number)?;
         let full = self.current.replace(Part { number, file, size: 0 });
-        if let Some(oldest) = std::mem::replace(&mut self.before, full) {
+        if let Some(oldest) = std::mem::replace(&mut self.previous, full) {
             self.dropped += oldest.size;
             self.ports.remove(self.stream, oldest.number)?;
         }
@@ -167,34 +167,34 @@ impl<'a> Store<'a> {
     }
 
     /// The line in the file gets too long: its head stays, its end becomes the first of the tail.
-    fn begin_cut(&mut self) -> io::Result<()> {
+    fn begin_truncation(&mut self) -> io::Result<()> {
         let (length, limits) = (self.line_length, self.line);
-        let mut cut = CutLine { omitted: 0, tail: Vec::new() };
+        let mut line = TruncatedLine { omitted: 0, tail: Vec::new() };
         if let Some((file, size)) = self.file() {
             let start = size.saturating_sub(length as u64);
             let mut near = [0; 32];
             let head = length.min(limits.head);
-            let looked_at = near.len().min(head);
-            file.read_exact_at(&mut near[..looked_at], start + (head - looked_at) as u64)?;
-            let head = head - torn_end(&near[..looked_at]);
+            let checked = near.len().min(head);
+            file.read_exact_at(&mut near[..checked], start + (head - checked) as u64)?;
+            let head = head - incomplete_suffix(&near[..checked]);
             let mut rest = vec![0; (length - head).min(limits.tail)];
             let rest_at = *size - rest.len() as u64;
             file.read_exact_at(&mut rest, rest_at)?;
             file.set_len(start + head as u64)?;
             *size = start + head as u64;
-            cut.omitted = (length - head - rest.len()) as u64;
-            cut.push(&rest, limits.tail);
+            line.omitted = (length - head - rest.len()) as u64;
+            line.push(&rest, limits.tail);
         }
-        self.cut = Some(cut);
+        self.truncated_line = Some(line);
         Ok(())
     }
 
-    fn finish_cut(&mut self) -> io::Result<()> {
-        let Some(cut) = self.cut.take() else { return Ok(()) };
-        let excess = cut.tail.len().saturating_sub(self.line.tail);
-        let mut tail = &cut.tail[excess..];
-        tail = &tail[torn_start(tail)..];
-        let omitted = cut.omitted + (cut.tail.len() - tail.len()) as u64;
+    fn finish_truncation(&mut self) -> io::Result<()> {
+        let Some(line) = self.truncated_line.take() else { return Ok(()) };
+        let excess = line.tail.len().saturating_sub(self.line.tail);
+        let mut tail = &line.tail[excess..];
+        tail = &tail[incomplete_prefix(tail)..];
+        let omitted = line.omitted + (line.tail.len() - tail.len()) as u64;
         let gap = format!(" [{omitted} bytes omitted] ");
         self.write(gap.as_bytes())?;
         self.write(tail)
@@ -202,15 +202,15 @@ impl<'a> Store<'a> {
 
     /// The stream is over: the parts become one file again.
     pub(crate) fn finish(&mut self) {
-        let result = self.join();
-        self.note(result);
+        let result = self.merge_parts();
+        self.record_error(result);
     }
 
-    fn join(&mut self) -> io::Result<()> {
-        if self.cut.is_some() && self.problem.is_none() {
-            self.finish_cut()?;
+    fn merge_parts(&mut self) -> io::Result<()> {
+        if self.truncated_line.is_some() && self.problem.is_none() {
+            self.finish_truncation()?;
         }
-        let parts = [self.before.take(), self.current.take()];
+        let parts = [self.previous.take(), self.current.take()];
         if self.dropped > 0 {
             self.write(gap_line(self.stream, self.dropped).as_bytes())?;
         }
@@ -230,23 +230,24 @@ impl<'a> Store<'a> {
     }
 
     /// The last bytes of what is stored, from the beginning of a character on.
-    pub(crate) fn tail(&self, most: usize) -> String {
+    pub(crate) fn tail(&self, max_bytes: usize) -> String {
         let Some(file) = &self.head else { return String::new() };
-        let length = usize::try_from(self.head_size).unwrap_or(usize::MAX).min(most);
+        let length = usize::try_from(self.head_size).unwrap_or(usize::MAX).min(max_bytes);
         let mut bytes = vec![0; length];
         if file.read_exact_at(&mut bytes, self.head_size - length as u64).is_err() {
             return String::new();
         }
-        let is_cut = self.head_size > length as u64;
-        let broken = bytes.iter().take(3).take_while(|&&byte| is_cut && byte & 0xC0 == 0x80).count();
-        String::from_utf8_lossy(&bytes[broken..]).into_owned()
+        let is_partial = self.head_size > length as u64;
+        let continuation_bytes =
+            bytes.iter().take(3).take_while(|&&byte| is_partial && byte & 0xC0 == 0x80).count();
+        String::from_utf8_lossy(&bytes[continuation_bytes..]).into_owned()
     }
 
     pub(crate) fn summary(&self, received: u64) -> StreamSummary {
         StreamSummary {
             received,
             stored: self.head_size,
-            truncated: self.dropped > 0 || self.head_size < self.taken,
+            truncated: self.dropped > 0 || self.head_size < self.appended,
             problem: self.problem.clone(),
         }
     }
@@ -259,7 +260,7 @@ fn gap_line(stream: Stream, bytes: u64) -> String {
     }
 }
 
-impl CutLine {
+impl TruncatedLine {
     fn push(&mut self, bytes: &[u8], keep: usize) {
         let from = bytes.len().saturating_sub(keep);
         if self.tail.len() + bytes.len() - from > 2 * keep {
@@ -273,8 +274,8 @@ impl CutLine {
 }
 
 /// How many of the last bytes may be the beginning of an escape or a character.
-fn torn_end(bytes: &[u8]) -> usize {
-    let window = bytes.len().saturating_sub(LONGEST_ESCAPE);
+fn incomplete_suffix(bytes: &[u8]) -> usize {
+    let window = bytes.len().saturating_sub(MAX_ESCAPE_BYTES);
     let mut end = bytes.len();
     if let Some(first) = memchr::memchr(b'\\', &bytes[window..]) {
         end = window + first;
@@ -300,13 +301,13 @@ fn torn_end(bytes: &[u8]) -> usize {
 }
 
 /// How many of the first bytes may be the end of an escape or a character.
-fn torn_start(bytes: &[u8]) -> usize {
+fn incomplete_prefix(bytes: &[u8]) -> usize {
     let backslashes = bytes.iter().take_while(|&&byte| byte == b'\\').count();
     // The first byte after them is escaped, or may be; then the rest of its character.
     let first = backslashes + 1;
     let more = bytes.iter().skip(first).take_while(|&&byte| byte & 0xC0 == 0x80).count();
     let start = (first + more).min(bytes.len());
-    let second_half = (start..bytes.len().min(start + LONGEST_ESCAPE))
+    let second_half = (start..bytes.len().min(start + MAX_ESCAPE_BYTES))
         .find(|&at| bytes.get(at..at + 6).is_some_and(|escape| is_surrogate(escape, b"cdefCDEF")));
     match second_half {
         Some(at) if at < start + 6 || !is_surrogate(&bytes[at - 6..at], b"89abAB") => at + 6,
@@ -315,7 +316,7 @@ fn torn_start(bytes: &[u8]) -> usize {
 }
 
 /// Two escapes of six bytes.
-const LONGEST_ESCAPE: usize = 12;
+const MAX_ESCAPE_BYTES: usize = 12;
 
 fn is_surrogate(escape: &[u8], halves: &[u8]) -> bool {
     escape.len() == 6

@@ -17,45 +17,45 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{ExitStatus, LimitKind};
 use rustix::process::{WaitStatus, getpid, set_child_subreaper};
 
-use super::ending::{EndSignal, Ending, EndingRecipe, EndingStep, Target};
-use super::feed::Feed;
-use super::limits::{IdleCounts, Sampler, Watch};
-use super::output::{Complaints, Events, Pipe};
-use super::ports::{Ended, Ports, RunSpec};
-use super::spawn::{Spawned, spawn, spawn_check};
+use super::ending::{EndSignal, Ending, EndingRecipe, EndingStep, SignalTarget};
+use super::limits::{ActivitySampler, ActivitySource, LimitTimers};
+use super::output::{EventReader, Pipe, StderrReader};
+use super::ports::{Ports, RunResult, RunSpec};
+use super::spawn::{SpawnedChild, spawn, spawn_verification};
+use super::stdin_writer::StdinWriter;
 use crate::process::identity::open_pidfd;
-use crate::process::priority::GivingWay;
+use crate::process::niceness::NicenessGuard;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
-use crate::process::tree::{Sent, TreeUse, signal_checked, tree_use};
+use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
 use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport, read_stat};
 use crate::verdict::Cause;
 
 mod finish;
-mod listen;
-mod tell;
+mod poll_io;
+mod progress;
 mod verify;
 
 /// How often we look around when nothing happens.
 const TICK: Duration = Duration::from_secs(1);
 /// How often we look after others.
-const LOOK_AROUND_EVERY: Duration = Duration::from_secs(30);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the processes are counted when nothing suggests it.
-const COUNT_EVERY: Duration = Duration::from_secs(10);
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Runs the agent to its end, and then what checks its work. Takes over the process, see the crate.
-pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> Ended {
+pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> RunResult {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         return finish::not_started(&spec, &format!("cannot become a child subreaper: {error}"));
     }
-    let giving_way = GivingWay::begin(spec.niceness);
+    let niceness = NicenessGuard::apply(spec.niceness);
     match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
-            run.giving_way = Some(giving_way);
-            let outcome = run.complete();
-            let last = run.spec.verify.is_some().then(|| run.last_snapshot()).flatten();
-            let (mut ended, spec) = run.finish(outcome);
-            verify::verify(&mut ended, spec, last, ports);
-            ended
+            run.niceness = Some(niceness);
+            let outcome = run.run_to_end();
+            let final_snapshot = run.spec.verify.is_some().then(|| run.final_snapshot()).flatten();
+            let (mut result, spec) = run.finish(outcome);
+            verify::verify(&mut result, spec, final_snapshot, ports);
+            result
         }
         Err((spec, error)) => finish::not_started(&spec, &error.to_string()),
     }
@@ -65,8 +65,8 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> Ended {
 enum Role {
     Agent,
     /// Something that checks the agent's work, and the word it says first.
-    Check {
-        witness: Option<String>,
+    Verification {
+        sentinel: Option<String>,
     },
 }
 
@@ -76,35 +76,35 @@ struct Run<'a> {
     owner: Box<dyn Fn(i32) -> Owner + 'a>,
     me: i32,
     agent: ProcessStat,
-    pidfd: OwnedFd,
+    agent_pidfd: OwnedFd,
     /// Takes what descends from us into the group.
-    gathering: Option<JoinHandle<()>>,
+    adopt_thread: Option<JoinHandle<()>>,
     exit: Option<ExitStatus>,
     started: Instant,
-    ended: Option<Duration>,
-    feed: Feed,
+    ended_at: Option<Duration>,
+    stdin: StdinWriter,
     /// Nothing of a check: all it prints is in the other stream.
-    events: Option<Events<'a, ChildStdout>>,
-    complaints: Complaints<'a, ChildStderr>,
+    stdout: Option<EventReader<'a, ChildStdout>>,
+    stderr: StderrReader<'a, ChildStderr>,
     buffer: Vec<u8>,
-    watch: Watch,
-    sampler: Sampler,
+    limit_timers: LimitTimers,
+    sampler: ActivitySampler,
     cause: Option<Cause>,
     ending: Option<Ending>,
     signals: Vec<EndSignal>,
     /// The last round read everything there was.
     is_drained: bool,
     last_tick: Duration,
-    last_look_around: Duration,
+    last_upkeep: Duration,
     /// Until it has given way everywhere; nothing of a check, which inherits it.
-    giving_way: Option<GivingWay>,
+    niceness: Option<NicenessGuard>,
     last_count: Duration,
-    counted: TreeUse,
-    tasks_when_counted: u64,
-    thread_told: bool,
-    stdin_told: bool,
-    snapshot_of: Option<(u64, u64)>,
-    last_snapshot: Option<Duration>,
+    usage: TreeUsage,
+    machine_tasks_at_count: u64,
+    thread_reported: bool,
+    stdin_reported: bool,
+    last_snapshot_bytes: Option<(u64, u64)>,
+    last_snapshot_at: Option<Duration>,
 }
 
 impl<'a> Run<'a> {
@@ -115,9 +115,9 @@ impl<'a> Run<'a> {
     ) -> Result<Run<'a>, (Box<RunSpec>, io::Error)> {
         let spawned = match role {
             Role::Agent => spawn(&spec, ports),
-            Role::Check { .. } => spawn_check(&spec, ports),
+            Role::Verification { .. } => spawn_verification(&spec, ports),
         };
-        let Spawned { mut child, stdin: input, stdout, stderr } = match spawned {
+        let SpawnedChild { mut child, stdin: input, stdout, stderr } = match spawned {
             Ok(spawned) => spawned,
             Err(error) => return Err((Box::new(spec), error)),
         };
@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
             let pidfd = open_pidfd(pid)?.ok_or_else(gone)?;
             let stat = read_stat(pid).ok_or_else(gone)?;
             let pipes = (Pipe::new(stdout)?, Pipe::new(stderr)?);
-            Ok((pidfd, stat, Feed::new(input, stdin)?, pipes))
+            Ok((pidfd, stat, StdinWriter::new(input, stdin)?, pipes))
         })();
         let (pidfd, agent, feed, (stdout, stderr)) = match prepared {
             Ok(prepared) => prepared,
@@ -142,47 +142,47 @@ impl<'a> Run<'a> {
             }
         };
         let me = getpid().as_raw_nonzero().get();
-        let gathering = spec.group.as_ref().and_then(|group| group.gather(me));
-        let (most, redactor) = (spec.max_stream_bytes, &spec.redactor);
+        let adopt_thread = spec.group.as_ref().and_then(|group| group.adopt_descendants(me));
+        let (max_bytes, redactor) = (spec.max_stream_bytes, &spec.redactor);
         let (events, complaints) = match &role {
             Role::Agent => {
-                let events = Events::new(stdout, ports, most, redactor, spec.fold.clone());
-                (Some(events), Complaints::new(stderr, ports, most, redactor))
+                let events = EventReader::new(stdout, ports, max_bytes, redactor, spec.fold.clone());
+                (Some(events), StderrReader::new(stderr, ports, max_bytes, redactor))
             }
-            Role::Check { witness } => {
-                (None, Complaints::of_check(stderr, ports, most, redactor, witness.as_deref()))
+            Role::Verification { sentinel: witness } => {
+                (None, StderrReader::for_verification(stderr, ports, max_bytes, redactor, witness.as_deref()))
             }
         };
         Ok(Run {
             me,
-            gathering,
-            watch: Watch::new(spec.limits),
-            sampler: Sampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
+            adopt_thread,
+            limit_timers: LimitTimers::new(spec.limits),
+            sampler: ActivitySampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
             ports,
             owner: Box::new(|pid| ports.owner_of(pid)),
             agent,
-            pidfd,
+            agent_pidfd: pidfd,
             exit: None,
             started,
-            ended: None,
-            feed,
-            events,
-            complaints,
+            ended_at: None,
+            stdin: feed,
+            stdout: events,
+            stderr: complaints,
             buffer: Vec::new(),
             cause: None,
             ending: None,
             signals: Vec::new(),
             is_drained: false,
             last_tick: Duration::ZERO,
-            last_look_around: Duration::ZERO,
-            giving_way: None,
+            last_upkeep: Duration::ZERO,
+            niceness: None,
             last_count: Duration::ZERO,
-            counted: TreeUse { processes: 1, ticks: 0 },
-            tasks_when_counted: machine_tasks(),
-            thread_told: false,
-            stdin_told: false,
-            snapshot_of: None,
-            last_snapshot: None,
+            usage: TreeUsage { processes: 1, ticks: 0 },
+            machine_tasks_at_count: machine_tasks(),
+            thread_reported: false,
+            stdin_reported: false,
+            last_snapshot_bytes: None,
+            last_snapshot_at: None,
             spec,
         })
     }
@@ -198,22 +198,22 @@ impl<'a> Run<'a> {
     }
 
     /// Until the agent has ended, or cannot be ended; then the sweep.
-    fn complete(&mut self) -> io::Result<SweepReport> {
+    fn run_to_end(&mut self) -> io::Result<SweepReport> {
         if let Ok(Some(identity)) = ProcessIdentity::of(self.agent.pid) {
             self.ports.on_started(&identity);
         }
-        if let Err(error) = self.rounds() {
+        if let Err(error) = self.run_loop() {
             // Blind or deaf, we cannot go on; the sweep ends the agent too.
             self.cause.get_or_insert(Cause::Internal { message: error.to_string() });
         }
         crash_point(CrashPoint::AgentReaped);
-        self.ended = Some(self.now());
+        self.ended_at = Some(self.now());
         if self.exit.is_some() && self.signals.is_empty() {
             // It was quicker than what we were about to do.
             self.cause = self.cause.take().filter(|cause| matches!(cause, Cause::Internal { .. }));
         }
         self.drain();
-        if let Some(gathering) = self.gathering.take() {
+        if let Some(gathering) = self.adopt_thread.take() {
             // Long done, unless the agent was very quick. The group must not change under the sweep.
             let _ = gathering.join();
         }
@@ -229,20 +229,20 @@ impl<'a> Run<'a> {
         self.exit = self.exit.or(exit);
         // The last words of those that were swept.
         self.drain();
-        self.tell();
+        self.report_progress();
         report
     }
 
-    fn rounds(&mut self) -> io::Result<()> {
-        self.look_for_cancel();
+    fn run_loop(&mut self) -> io::Result<()> {
+        self.check_cancel();
         while !self.reap() {
             let now = self.now();
-            self.act(now)?;
+            self.run_due_actions(now)?;
             if self.ending.as_ref().is_some_and(|ending| ending.is_exhausted(now)) {
                 break;
             }
             self.wait_and_read()?;
-            self.tell();
+            self.report_progress();
         }
         Ok(())
     }
@@ -259,29 +259,29 @@ impl<'a> Run<'a> {
     }
 
     /// Does what is due.
-    fn act(&mut self, now: Duration) -> io::Result<()> {
+    fn run_due_actions(&mut self, now: Duration) -> io::Result<()> {
         if now >= self.last_tick + TICK {
             self.last_tick = now;
-            self.look_for_cancel();
+            self.check_cancel();
             self.count_if_needed(now);
-            if let Some(giving_way) = &mut self.giving_way {
-                giving_way.try_again();
+            if let Some(giving_way) = &mut self.niceness {
+                giving_way.retry_autogroup();
             }
         }
-        if now >= self.last_look_around + LOOK_AROUND_EVERY {
-            self.last_look_around = now;
-            self.ports.look_around();
+        if now >= self.last_upkeep + UPKEEP_INTERVAL {
+            self.last_upkeep = now;
+            self.ports.periodic_upkeep();
         }
         if self.ending.is_none() {
-            if let Some(warning) = self.watch.warning(now) {
+            if let Some(warning) = self.limit_timers.warning(now) {
                 self.ports.on_warning(warning);
             }
-            self.sample(now);
-            self.judge(now);
+            self.sample_activity(now);
+            self.enforce_limits(now);
         }
         // Begun in this round or not.
         let now = self.now();
-        match self.ending.as_mut().and_then(|ending| ending.step(now)) {
+        match self.ending.as_mut().and_then(|ending| ending.next_step(now)) {
             Some(step) => self.send(step),
             None => Ok(()),
         }
@@ -290,89 +290,89 @@ impl<'a> Run<'a> {
     fn send(&mut self, step: EndingStep) -> io::Result<()> {
         let signal = step.signal.signal();
         // Whatever its name, the agent itself is never exempt. If it has ended by itself we did nothing.
-        if signal_checked(&self.agent, signal)? == Sent::Gone {
+        if signal_checked(&self.agent, signal)? == SignalOutcome::Gone {
             return Ok(());
         }
         self.signals.push(step.signal);
-        if step.target == Target::Tree {
+        if step.target == SignalTarget::Tree {
             signal_all_but(self.agent.pid, self.tree(), signal)?;
         }
         Ok(())
     }
 
-    fn end(&mut self, cause: Cause) {
+    fn begin_ending(&mut self, cause: Cause) {
         if self.ending.is_none() {
             let recipe = match cause {
                 Cause::TooManyProcesses { .. } => EndingRecipe::kill(),
                 _ => self.spec.plan.ending.clone(),
             };
-            self.ending = Some(Ending::begin(recipe, self.now()));
+            self.ending = Some(Ending::start(recipe, self.now()));
             self.cause = Some(cause);
         }
     }
 
-    fn look_for_cancel(&mut self) {
+    fn check_cancel(&mut self) {
         if let Some(request) = self.ports.cancel_requested() {
-            self.end(Cause::Cancelled { reason: request.reason });
+            self.begin_ending(Cause::Cancelled { reason: request.reason });
         }
     }
 
     /// Counts every ten seconds, and when the machine has got so many more that ours may be too many.
     fn count_if_needed(&mut self, now: Duration) {
-        let room = self.spec.max_processes.saturating_sub(self.counted.processes);
-        let grown = machine_tasks().saturating_sub(self.tasks_when_counted);
-        if now >= self.last_count + COUNT_EVERY || grown >= room as u64 {
-            self.count(now);
+        let headroom = self.spec.max_processes.saturating_sub(self.usage.processes);
+        let new_tasks = machine_tasks().saturating_sub(self.machine_tasks_at_count);
+        if now >= self.last_count + COUNT_INTERVAL || new_tasks >= headroom as u64 {
+            self.count_processes(now);
         }
     }
 
-    fn count(&mut self, now: Duration) {
+    fn count_processes(&mut self, now: Duration) {
         self.last_count = now;
-        self.tasks_when_counted = machine_tasks();
-        self.counted = tree_use(self.me, self.agent.pid, &self.owner);
-        if self.counted.processes > self.spec.max_processes {
-            self.end(Cause::TooManyProcesses { count: self.counted.processes });
+        self.machine_tasks_at_count = machine_tasks();
+        self.usage = tree_usage(self.me, self.agent.pid, &self.owner);
+        if self.usage.processes > self.spec.max_processes {
+            self.begin_ending(Cause::TooManyProcesses { count: self.usage.processes });
         }
     }
 
     /// Looks for work that is not output.
-    fn sample(&mut self, now: Duration) {
-        if self.spec.limits.idle_counts == IdleCounts::Output {
+    fn sample_activity(&mut self, now: Duration) {
+        if self.spec.limits.activity_source == ActivitySource::Output {
             return;
         }
-        let is_over = self.watch.over(now) == Some(LimitKind::Idle);
-        if self.watch.quiet(now) < self.sampler.rest() {
-            self.sampler.forget();
+        let is_over = self.limit_timers.expired(now) == Some(LimitKind::Idle);
+        if self.limit_timers.idle_time(now) < self.sampler.min_silence() {
+            self.sampler.reset();
         } else if self.sampler.is_due(now) || is_over {
-            self.count(now);
-            if self.sampler.is_working(now, self.counted.ticks) {
-                self.watch.activity(now);
+            self.count_processes(now);
+            if self.sampler.is_working(now, self.usage.ticks) {
+                self.limit_timers.record_activity(now);
             }
         }
     }
 
     /// Idle is judged only when everything that was said has been heard.
-    fn judge(&mut self, now: Duration) {
-        match self.watch.over(now) {
+    fn enforce_limits(&mut self, now: Duration) {
+        match self.limit_timers.expired(now) {
             Some(LimitKind::Idle) if !self.is_drained => {}
-            Some(kind) => self.end(Cause::Limit(kind)),
+            Some(kind) => self.begin_ending(Cause::Limit(kind)),
             None => {}
         }
     }
 
     /// Reads what lies in the pipes now, and no more.
     fn drain(&mut self) {
-        if let Some(events) = &mut self.events {
-            let mut left = events.pipe.waiting();
-            while left > 0 {
+        if let Some(events) = &mut self.stdout {
+            let mut remaining = events.pipe.available();
+            while remaining > 0 {
                 let (count, _) = events.read(&mut self.buffer);
-                left = if count == 0 { 0 } else { left.saturating_sub(count) };
+                remaining = if count == 0 { 0 } else { remaining.saturating_sub(count) };
             }
         }
-        let mut left = self.complaints.pipe.waiting();
-        while left > 0 {
-            let (count, _) = self.complaints.read(&mut self.buffer);
-            left = if count == 0 { 0 } else { left.saturating_sub(count) };
+        let mut remaining = self.stderr.pipe.available();
+        while remaining > 0 {
+            let (count, _) = self.stderr.read(&mut self.buffer);
+            remaining = if count == 0 { 0 } else { remaining.saturating_sub(count) };
         }
     }
 }

@@ -10,16 +10,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready(Vec<bool>),
-    TimeOut,
+    TimedOut,
 }
 
-pub(crate) fn wait_readable(fds: &[&dyn AsFd], until: Instant) -> io::Result<Readiness> {
+pub(crate) fn wait_readable(fds: &[&dyn AsFd], deadline: Instant) -> io::Result<Readiness> {
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        match poll(&mut polled, Some(&timespec(left))) {
-            Ok(0) => return Ok(Readiness::TimeOut),
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        match poll(&mut polled, Some(&timespec(remaining))) {
+            Ok(0) => return Ok(Readiness::TimedOut),
             Ok(_) => return Ok(Readiness::Ready(polled.iter().map(|fd| !fd.revents().is_empty()).collect())),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -28,9 +28,9 @@ pub(crate) fn wait_readable(fds: &[&dyn AsFd], until: Instant) -> io::Result<Rea
 }
 
 /// Waits for the first of them, or the time.
-pub(crate) fn wait_any(fds: &[OwnedFd], until: Instant) -> io::Result<()> {
+pub(crate) fn wait_any(fds: &[OwnedFd], deadline: Instant) -> io::Result<()> {
     let fds: Vec<&dyn AsFd> = fds.iter().map(|fd| fd as &dyn AsFd).collect();
-    wait_readable(&fds, until).map(|_| ())
+    wait_readable(&fds, deadline).map(|_| ())
 }
 
 pub(crate) fn timespec(duration: Duration) -> Timespec {

@@ -7,7 +7,7 @@ use delegator_domain::task::FailureKind;
 
 /// What a failure is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum MessageClass {
     UntrustedDirectory,
     ThreadNotFound,
     UsageLimit,
@@ -18,26 +18,26 @@ pub enum Class {
     Network,
 }
 
-impl Class {
-    pub fn failure(self) -> FailureKind {
+impl MessageClass {
+    pub fn failure_kind(self) -> FailureKind {
         match self {
-            Class::UntrustedDirectory => FailureKind::UntrustedDirectory,
-            Class::ThreadNotFound => FailureKind::ThreadNotFound,
-            Class::UsageLimit => FailureKind::UsageLimit,
-            Class::Auth => FailureKind::Auth,
-            Class::BadModel => FailureKind::BadModel,
-            Class::RateLimit => FailureKind::RateLimit,
-            Class::Sandbox => FailureKind::Sandbox,
-            Class::Network => FailureKind::Network,
+            MessageClass::UntrustedDirectory => FailureKind::UntrustedDirectory,
+            MessageClass::ThreadNotFound => FailureKind::ThreadNotFound,
+            MessageClass::UsageLimit => FailureKind::UsageLimit,
+            MessageClass::Auth => FailureKind::Auth,
+            MessageClass::BadModel => FailureKind::BadModel,
+            MessageClass::RateLimit => FailureKind::RateLimit,
+            MessageClass::Sandbox => FailureKind::Sandbox,
+            MessageClass::Network => FailureKind::Network,
         }
     }
 }
 
 /// A phrase is all of its words, in lower case, anywhere in the text.
-const PHRASES: [(Class, &[&[&str]]); 8] = [
-    (Class::UntrustedDirectory, &[&["not inside a trusted directory"]]),
+const CLASS_PHRASES: [(MessageClass, &[&[&str]]); 8] = [
+    (MessageClass::UntrustedDirectory, &[&["not inside a trusted directory"]]),
     (
-        Class::ThreadNotFound,
+        MessageClass::ThreadNotFound,
         &[
             &["no rollout found for thread"],
             &["thread/resume", "not found"],
@@ -47,7 +47,7 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
         ],
     ),
     (
-        Class::UsageLimit,
+        MessageClass::UsageLimit,
         &[
             &["usage limit"],
             &["usage_limit_reached"],
@@ -59,7 +59,7 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
         ],
     ),
     (
-        Class::Auth,
+        MessageClass::Auth,
         &[
             &["401 unauthorized"],
             &["not signed in"],
@@ -77,7 +77,7 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
         ],
     ),
     (
-        Class::BadModel,
+        MessageClass::BadModel,
         &[
             &["model_not_found"],
             &["unknown model"],
@@ -91,7 +91,7 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
         ],
     ),
     (
-        Class::RateLimit,
+        MessageClass::RateLimit,
         &[
             &["429"],
             &["rate limit"],
@@ -103,7 +103,7 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
         ],
     ),
     (
-        Class::Sandbox,
+        MessageClass::Sandbox,
         &[
             &["bubblewrap"],
             &["bwrap"],
@@ -120,7 +120,7 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
         ],
     ),
     (
-        Class::Network,
+        MessageClass::Network,
         &[
             &["stream disconnected"],
             &["waiting for network"],
@@ -142,11 +142,11 @@ const PHRASES: [(Class, &[&[&str]]); 8] = [
     ),
 ];
 
-pub fn classify(message: &str) -> Option<Class> {
+pub fn classify(message: &str) -> Option<MessageClass> {
     let text = message.to_lowercase();
     let is_about =
         |phrases: &[&[&str]]| phrases.iter().any(|words| words.iter().all(|word| text.contains(word)));
-    PHRASES.iter().find(|(_, phrases)| is_about(phrases)).map(|(class, _)| *class)
+    CLASS_PHRASES.iter().find(|(_, phrases)| is_about(phrases)).map(|(class, _)| *class)
 }
 
 /// When to try again, in the words of the message: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`.
@@ -154,14 +154,14 @@ pub fn retry_time(message: &str) -> Option<String> {
     let lower = message.to_ascii_lowercase();
     let start =
         ["try again at ", "try again in "].iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
-    let rest = &message[start..];
+    let tail = &message[start..];
     // A full stop ends the sentence; one inside a number does not.
-    let end = rest.char_indices().find(|&(at, char)| {
-        let next = rest[at + char.len_utf8()..].chars().next();
+    let end = tail.char_indices().find(|&(at, char)| {
+        let next = tail[at + char.len_utf8()..].chars().next();
         char == '\n'
             || (matches!(char, '.' | '"' | ')') && next.is_none_or(|next| !next.is_ascii_alphanumeric()))
     });
-    let time = rest[..end.map_or(rest.len(), |(at, _)| at)].trim();
+    let time = tail[..end.map_or(tail.len(), |(at, _)| at)].trim();
     (!time.is_empty() && time.len() <= 64).then(|| time.to_owned())
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_retry_is_read() {
+    fn retry_time_is_extracted() {
         let cases = [
             ("You've hit your usage limit. Try again at 3:51 PM.", Some("3:51 PM")),
             (
@@ -189,27 +189,30 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_classified() {
         let cases = [
             (
                 "unexpected status 401 Unauthorized: Incorrect API key provided, url: http://x",
-                Some(Class::Auth),
+                Some(MessageClass::Auth),
             ),
-            ("Not signed in. Please run 'codex login' to sign in with ChatGPT", Some(Class::Auth)),
-            ("Missing environment variable: `OPENAI_API_KEY`.", Some(Class::Auth)),
-            ("Your access token could not be refreshed", Some(Class::Auth)),
-            ("You've hit your usage limit. Try again at 3:51 PM.", Some(Class::UsageLimit)),
-            ("Your workspace is out of credits. Add credits to continue.", Some(Class::UsageLimit)),
-            ("Quota exceeded. Check your plan and billing details.", Some(Class::UsageLimit)),
-            ("exceeded retry limit, last status: 429 Too Many Requests", Some(Class::RateLimit)),
-            ("Selected model is at capacity. Please try a different model.", Some(Class::RateLimit)),
-            ("The 'gpt-9' model is not supported when using Codex", Some(Class::BadModel)),
-            ("{\"error\":{\"code\":\"model_not_found\"}}", Some(Class::BadModel)),
-            ("stream disconnected before completion: Transport error", Some(Class::Network)),
-            ("Reconnecting... waiting for network (Connection failed)", Some(Class::Network)),
-            ("bwrap: No permissions to create new namespace", Some(Class::Sandbox)),
-            ("error applying Landlock ruleset", Some(Class::Sandbox)),
-            ("Not inside a trusted directory and --skip-git-repo-check", Some(Class::UntrustedDirectory)),
+            ("Not signed in. Please run 'codex login' to sign in with ChatGPT", Some(MessageClass::Auth)),
+            ("Missing environment variable: `OPENAI_API_KEY`.", Some(MessageClass::Auth)),
+            ("Your access token could not be refreshed", Some(MessageClass::Auth)),
+            ("You've hit your usage limit. Try again at 3:51 PM.", Some(MessageClass::UsageLimit)),
+            ("Your workspace is out of credits. Add credits to continue.", Some(MessageClass::UsageLimit)),
+            ("Quota exceeded. Check your plan and billing details.", Some(MessageClass::UsageLimit)),
+            ("exceeded retry limit, last status: 429 Too Many Requests", Some(MessageClass::RateLimit)),
+            ("Selected model is at capacity. Please try a different model.", Some(MessageClass::RateLimit)),
+            ("The 'gpt-9' model is not supported when using Codex", Some(MessageClass::BadModel)),
+            ("{\"error\":{\"code\":\"model_not_found\"}}", Some(MessageClass::BadModel)),
+            ("stream disconnected before completion: Transport error", Some(MessageClass::Network)),
+            ("Reconnecting... waiting for network (Connection failed)", Some(MessageClass::Network)),
+            ("bwrap: No permissions to create new namespace", Some(MessageClass::Sandbox)),
+            ("error applying Landlock ruleset", Some(MessageClass::Sandbox)),
+            (
+                "Not inside a trusted directory and --skip-git-repo-check",
+                Some(MessageClass::UntrustedDirectory),
+            ),
             ("Codex ran out of room in the model's context window.", None),
             ("Incomplete response returned, reason: max_output_tokens", None),
         ];

@@ -9,15 +9,15 @@ mod signals;
 mod stderr;
 mod verification;
 
-use delegator_domain::task::{End, ExitStatus, FailureKind, LimitKind};
-use delegator_transcript::{Outcome, Report};
+use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+use delegator_transcript::{Report, StreamOutcome};
 
-pub use classify::{Class, classify, retry_time};
+pub use classify::{MessageClass, classify, retry_time};
 pub use signals::signal_name;
 pub use stderr::{RefusedCalls, StderrDigest};
-pub(crate) use verification::judge;
+pub(crate) use verification::verification_outcome;
 
-const NO_HELPER: &str = "CODEX_HOME lies below the temporary directory, codex makes no sandbox helper there, and \
+const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary directory, codex makes no sandbox helper there, and \
                          commands in its sandbox fail without a word";
 
 /// Why we ended it.
@@ -31,7 +31,7 @@ pub enum Cause {
         count: usize,
     },
     WrongThread {
-        asked: String,
+        expected: String,
         announced: String,
     },
     /// Something of our own failed.
@@ -49,12 +49,12 @@ pub struct Facts<'a> {
     pub report: &'a Report,
     pub stderr: &'a StderrDigest,
     /// The thread it was to go on with.
-    pub asked_thread: Option<&'a str>,
+    pub expected_thread: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    pub end: End,
+    pub end: TaskEnd,
     pub refused: RefusedCalls,
     pub warnings: Vec<String>,
 }
@@ -63,103 +63,105 @@ pub fn verdict(facts: &Facts<'_>) -> Verdict {
     Verdict { end: end(facts), refused: facts.stderr.refused_calls(), warnings: warnings(facts) }
 }
 
-fn end(facts: &Facts<'_>) -> End {
+fn end(facts: &Facts<'_>) -> TaskEnd {
     if let Some(cause) = facts.cause {
         return ended_by_us(cause);
     }
-    if let (Some(asked), Some(announced)) = (facts.asked_thread, facts.report.thread_id.as_deref())
-        && asked != announced
+    if let (Some(expected), Some(announced)) = (facts.expected_thread, facts.report.thread_id.as_deref())
+        && expected != announced
     {
-        return wrong_thread(asked, announced);
+        return wrong_thread(expected, announced);
     }
     let code = match facts.exit {
-        Some(ExitStatus::Signal(signal)) => return killed(signal),
+        Some(ExitStatus::Signal(signal)) => return killed_by_signal(signal),
         Some(ExitStatus::Code(code)) => code,
         None => return failed(FailureKind::Internal, "nobody knows how the agent ended".to_owned()),
     };
     match &facts.report.outcome {
-        Outcome::Failed { message } => by_message(message, FailureKind::AgentError),
-        Outcome::Completed if code == 0 && sandbox_broke_everything(facts) => {
-            failed(FailureKind::Sandbox, format!("none of its changes could be made: {NO_HELPER}"))
+        StreamOutcome::Failed { message } => failure_from_message(message, FailureKind::AgentError),
+        StreamOutcome::Completed if code == 0 && sandbox_blocked_all_work(facts) => {
+            failed(FailureKind::Sandbox, format!("none of its changes could be made: {NO_SANDBOX_HELPER}"))
         }
-        Outcome::Completed | Outcome::NotAnnounced if code == 0 => End::Completed,
-        Outcome::Interrupted if code == 0 => no_terminal_event(facts),
-        Outcome::Completed | Outcome::NotAnnounced | Outcome::Interrupted => by_exit(code, facts),
+        StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => TaskEnd::Completed,
+        StreamOutcome::Interrupted if code == 0 => no_terminal_event(facts),
+        StreamOutcome::Completed | StreamOutcome::NotAnnounced | StreamOutcome::Interrupted => {
+            failure_from_exit_code(code, facts)
+        }
     }
 }
 
 /// Without its helper Codex's sandbox fails every command silently and every patch with an item, and the turn ends well.
-fn sandbox_broke_everything(facts: &Facts<'_>) -> bool {
+fn sandbox_blocked_all_work(facts: &Facts<'_>) -> bool {
     let Report { files, commands, .. } = facts.report;
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
     facts.stderr.has_no_sandbox_helper() && files.failed_patches > 0 && did_nothing && commands.finished == 0
 }
 
-fn failed(kind: FailureKind, message: String) -> End {
-    End::Failed { kind, message, retry_at: None }
+fn failed(kind: FailureKind, message: String) -> TaskEnd {
+    TaskEnd::Failed { kind, message, retry_at: None }
 }
 
-fn ended_by_us(cause: &Cause) -> End {
+fn ended_by_us(cause: &Cause) -> TaskEnd {
     match cause {
-        Cause::Cancelled { reason } => End::Cancelled { reason: reason.clone() },
-        Cause::Limit(kind) => End::Timeout(*kind),
+        Cause::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.clone() },
+        Cause::Limit(kind) => TaskEnd::Timeout(*kind),
         Cause::TooManyProcesses { count } => {
             failed(FailureKind::TooManyProcesses, format!("it had {count} processes"))
         }
-        Cause::WrongThread { asked, announced } => wrong_thread(asked, announced),
+        Cause::WrongThread { expected: asked, announced } => wrong_thread(asked, announced),
         Cause::Internal { message } => failed(FailureKind::Internal, message.clone()),
     }
 }
 
-fn wrong_thread(asked: &str, announced: &str) -> End {
-    let message = format!("asked to go on with thread {asked}, the agent began with {announced}");
+fn wrong_thread(expected: &str, announced: &str) -> TaskEnd {
+    let message = format!("asked to go on with thread {expected}, the agent began with {announced}");
     failed(FailureKind::WrongThread, message)
 }
 
-fn killed(signal: i32) -> End {
+fn killed_by_signal(signal: i32) -> TaskEnd {
     let name = signal_name(signal);
     // SIGKILL comes from people and from the kernel when memory runs out; it does not say which.
-    let maybe = if signal == 9 { ", maybe because memory ran out" } else { "" };
-    failed(FailureKind::Killed, format!("killed by {name}{maybe}"))
+    let hint = if signal == 9 { ", maybe because memory ran out" } else { "" };
+    failed(FailureKind::Killed, format!("killed by {name}{hint}"))
 }
 
 /// What a message says, or else `otherwise`.
-fn by_message(message: &str, otherwise: FailureKind) -> End {
+fn failure_from_message(message: &str, default_kind: FailureKind) -> TaskEnd {
     let class = classify(message);
-    End::Failed {
-        kind: class.map_or(otherwise, Class::failure),
+    TaskEnd::Failed {
+        kind: class.map_or(default_kind, MessageClass::failure_kind),
         message: message.to_owned(),
         retry_at: retry_time(message),
     }
 }
 
-fn no_terminal_event(facts: &Facts<'_>) -> End {
-    let said = facts.stderr.last_complaint().map(|text| format!(": {text}")).unwrap_or_default();
-    failed(FailureKind::NoTerminalEvent, format!("it exited with 0 and never said that it was done{said}"))
+fn no_terminal_event(facts: &Facts<'_>) -> TaskEnd {
+    let detail = facts.stderr.last_message().map(|text| format!(": {text}")).unwrap_or_default();
+    failed(FailureKind::NoTerminalEvent, format!("it exited with 0 and never said that it was done{detail}"))
 }
 
 /// It said nothing of a failure on standard output: what it complained about last decides.
-fn by_exit(code: i32, facts: &Facts<'_>) -> End {
+fn failure_from_exit_code(code: i32, facts: &Facts<'_>) -> TaskEnd {
     if let Some(complaint) = facts.stderr.classified() {
-        return by_message(complaint, FailureKind::AgentExit);
+        return failure_from_message(complaint, FailureKind::AgentExit);
     }
-    if facts.stderr.last_complaint().is_none()
+    if facts.stderr.last_message().is_none()
         && let Some(error) = facts.report.transient_errors.last()
-        && facts.report.outcome == Outcome::Interrupted
+        && facts.report.outcome == StreamOutcome::Interrupted
     {
         let message = format!("exited with code {code} while it said: {}", error.message);
-        return by_message(&message, FailureKind::AgentExit);
+        return failure_from_message(&message, FailureKind::AgentExit);
     }
-    let said = facts.stderr.last_complaint().map(|text| format!(": {text}")).unwrap_or_default();
+    let detail = facts.stderr.last_message().map(|text| format!(": {text}")).unwrap_or_default();
     let kind = match facts.stderr.is_active_writer() {
         true => FailureKind::AgentError,
         false => FailureKind::AgentExit,
     };
-    failed(kind, format!("exited with code {code}{said}"))
+    failed(kind, format!("exited with code {code}{detail}"))
 }
 
 fn warnings(facts: &Facts<'_>) -> Vec<String> {
-    facts.stderr.has_no_sandbox_helper().then(|| NO_HELPER.to_owned()).into_iter().collect()
+    facts.stderr.has_no_sandbox_helper().then(|| NO_SANDBOX_HELPER.to_owned()).into_iter().collect()
 }
 
 #[cfg(test)]

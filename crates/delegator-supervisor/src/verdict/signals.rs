@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_have_names() {
+    fn signal_numbers_map_to_names() {
         assert_eq!(signal_name(1), "SIGHUP");
         assert_eq!(signal_name(9), "SIGKILL");
         assert_eq!(signal_name(15), "SIGTERM");

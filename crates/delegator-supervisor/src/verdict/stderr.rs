@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::classify;
 
-const ROUTER: &str = "ERROR codex_core::tools::router: ";
-const MOST_REFUSALS: usize = 20;
-const LONGEST: usize = 1024;
+const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
+const MAX_REFUSALS: usize = 20;
+const MAX_LINE_BYTES: usize = 1024;
 
 /// What standard error says, in short.
 #[derive(Debug, Clone, Default)]
@@ -41,20 +41,20 @@ impl StderrDigest {
     pub fn of(text: &str) -> StderrDigest {
         let mut digest = StderrDigest::default();
         for line in text.lines() {
-            digest.line(line);
+            digest.push_line(line);
         }
         digest
     }
 
     /// Takes the next line. Says whether it is a sign of work: logs and troubles with the connection are none.
-    pub fn line(&mut self, line: &str) -> bool {
+    pub fn push_line(&mut self, line: &str) -> bool {
         let line = line.trim_end();
-        if line.trim_start().is_empty() || is_chatter(line) {
+        if line.trim_start().is_empty() || is_routine_line(line) {
             return false;
         }
-        if let Some((_, call)) = line.split_once(ROUTER) {
+        if let Some((_, call)) = line.split_once(ROUTER_PREFIX) {
             self.in_router = true;
-            self.refuse(call.strip_prefix("error=").unwrap_or(call));
+            self.record_refusal(call.strip_prefix("error=").unwrap_or(call));
             return true;
         }
         let is_log = is_log_line(line);
@@ -70,21 +70,21 @@ impl StderrDigest {
         let is_error = line.starts_with("Error: ") || line.starts_with("error: ") || line.contains(" ERROR ");
         let class = classify(line);
         if class.is_some() {
-            self.classified = Some(shortened(line));
+            self.classified = Some(truncate(line));
         }
         if is_error {
-            self.last_error = Some(shortened(line));
+            self.last_error = Some(truncate(line));
         }
-        self.last_line = Some(shortened(line));
+        self.last_line = Some(truncate(line));
         !is_log && class.is_none()
     }
 
-    fn refuse(&mut self, call: &str) {
+    fn record_refusal(&mut self, call: &str) {
         self.refused_count += 1;
-        if self.refused.len() == MOST_REFUSALS {
+        if self.refused.len() == MAX_REFUSALS {
             self.refused.pop_front();
         }
-        self.refused.push_back(shortened(call));
+        self.refused.push_back(truncate(call));
     }
 
     /// Calls of the agent that were refused or could not be read.
@@ -92,7 +92,7 @@ impl StderrDigest {
         RefusedCalls { count: self.refused_count, last: self.refused.iter().cloned().collect() }
     }
 
-    pub fn last_complaint(&self) -> Option<&str> {
+    pub fn last_message(&self) -> Option<&str> {
         self.last_error.as_deref().or(self.last_line.as_deref())
     }
 
@@ -113,7 +113,7 @@ impl StderrDigest {
 }
 
 /// Lines that come with every run, or with every end.
-fn is_chatter(line: &str) -> bool {
+fn is_routine_line(line: &str) -> bool {
     ["Reading additional input from stdin...", "Reading prompt from stdin..."].contains(&line)
         || line.contains("failed to record rollout items")
 }
@@ -124,8 +124,8 @@ fn is_log_line(line: &str) -> bool {
     bytes.len() > 20 && bytes[..4].iter().all(u8::is_ascii_digit) && bytes[4] == b'-' && bytes[10] == b'T'
 }
 
-fn shortened(text: &str) -> String {
-    let mut end = text.len().min(LONGEST);
+fn truncate(text: &str) -> String {
+    let mut end = text.len().min(MAX_LINE_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

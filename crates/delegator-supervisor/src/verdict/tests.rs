@@ -16,27 +16,27 @@ fn report_of(bytes: &[u8]) -> Report {
     summarizer.finish()
 }
 
-fn judge(report: &Report, exit: ExitStatus, stderr: &str) -> Verdict {
+fn verdict_for(report: &Report, exit: ExitStatus, stderr: &str) -> Verdict {
     let stderr = StderrDigest::of(stderr);
-    verdict(&Facts { cause: None, exit: Some(exit), report, stderr: &stderr, asked_thread: None })
+    verdict(&Facts { cause: None, exit: Some(exit), report, stderr: &stderr, expected_thread: None })
 }
 
-fn kind(end: &End) -> Option<FailureKind> {
+fn kind(end: &TaskEnd) -> Option<FailureKind> {
     match end {
-        End::Failed { kind, .. } => Some(*kind),
+        TaskEnd::Failed { kind, .. } => Some(*kind),
         _ => None,
     }
 }
 
-fn message(end: &End) -> &str {
+fn message(end: &TaskEnd) -> &str {
     match end {
-        End::Failed { message, .. } => message,
+        TaskEnd::Failed { message, .. } => message,
         _ => "",
     }
 }
 
 #[test]
-fn recorded_runs() {
+fn recorded_runs_have_the_expected_verdict() {
     use ExitStatus::{Code, Signal};
     use FailureKind as Kind;
     let stderr = "Reading additional input from stdin...\n";
@@ -70,14 +70,14 @@ fn recorded_runs() {
         ("sigint_cmd", Code(0), Some(Kind::NoTerminalEvent)),
     ];
     for (name, exit, expected) in cases {
-        let judged = judge(&report(name), exit, stderr);
-        assert_eq!(kind(&judged.end), expected, "{name} with {exit:?}: {:?}", judged.end);
-        assert_eq!((judged.refused.count, judged.warnings.len()), (0, 0), "{name}");
+        let actual = verdict_for(&report(name), exit, stderr);
+        assert_eq!(kind(&actual.end), expected, "{name} with {exit:?}: {:?}", actual.end);
+        assert_eq!((actual.refused.count, actual.warnings.len()), (0, 0), "{name}");
     }
 }
 
 #[test]
-fn recorded_failures_before_the_first_event() {
+fn failures_before_the_first_event_are_classified() {
     use FailureKind as Kind;
     let nothing = report_of(b"");
     let cases = [
@@ -92,32 +92,32 @@ fn recorded_failures_before_the_first_event() {
         ("", 101, Kind::AgentExit),
     ];
     for (stderr, code, expected) in cases {
-        let judged = judge(&nothing, ExitStatus::Code(code), stderr);
-        assert_eq!(kind(&judged.end), Some(expected), "{stderr}: {:?}", judged.end);
+        let actual = verdict_for(&nothing, ExitStatus::Code(code), stderr);
+        assert_eq!(kind(&actual.end), Some(expected), "{stderr}: {:?}", actual.end);
     }
-    let judged = judge(&nothing, ExitStatus::Code(2), include_str!("../../tests/stderr/bad_flag.txt"));
-    assert_eq!(message(&judged.end), "exited with code 2: error: unexpected argument '--full-auto' found");
-    let judged = judge(&nothing, ExitStatus::Code(0), "");
-    assert_eq!(kind(&judged.end), Some(Kind::NoTerminalEvent));
+    let actual = verdict_for(&nothing, ExitStatus::Code(2), include_str!("../../tests/stderr/bad_flag.txt"));
+    assert_eq!(message(&actual.end), "exited with code 2: error: unexpected argument '--full-auto' found");
+    let actual = verdict_for(&nothing, ExitStatus::Code(0), "");
+    assert_eq!(kind(&actual.end), Some(Kind::NoTerminalEvent));
 }
 
 #[test]
-fn refused_calls_are_warnings() {
+fn refused_calls_do_not_fail_a_run() {
     let stderr = include_str!("../../tests/stderr/patch_readonly.txt");
-    let judged = judge(&report("patch_readonly"), ExitStatus::Code(0), stderr);
-    assert_eq!(judged.end, End::Completed);
-    assert_eq!((judged.refused.count, judged.warnings.len()), (3, 0), "{judged:?}");
-    assert!(judged.refused.last[0].ends_with(
+    let actual = verdict_for(&report("patch_readonly"), ExitStatus::Code(0), stderr);
+    assert_eq!(actual.end, TaskEnd::Completed);
+    assert_eq!((actual.refused.count, actual.warnings.len()), (3, 0), "{actual:?}");
+    assert!(actual.refused.last[0].ends_with(
         "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
     ));
     let stderr = include_str!("../../tests/stderr/codex_home_in_tmp_patch.txt");
-    let judged = judge(&report("codex_home_in_tmp_patch"), ExitStatus::Code(0), stderr);
-    assert_eq!(kind(&judged.end), Some(FailureKind::Sandbox));
-    assert_eq!((judged.refused.count, judged.warnings.len()), (3, 1), "{judged:?}");
+    let actual = verdict_for(&report("codex_home_in_tmp_patch"), ExitStatus::Code(0), stderr);
+    assert_eq!(kind(&actual.end), Some(FailureKind::Sandbox));
+    assert_eq!((actual.refused.count, actual.warnings.len()), (3, 1), "{actual:?}");
     // It may not have wanted to run anything: nobody knows.
     let helper = stderr.lines().next().unwrap();
-    let judged = judge(&report("codex_home_in_tmp_shell"), ExitStatus::Code(0), helper);
-    assert_eq!((judged.end, judged.warnings.len()), (End::Completed, 1));
+    let actual = verdict_for(&report("codex_home_in_tmp_shell"), ExitStatus::Code(0), helper);
+    assert_eq!((actual.end, actual.warnings.len()), (TaskEnd::Completed, 1));
     let many: String =
         (0..50).map(|n| format!("x ERROR codex_core::tools::router: error=no {n}\n")).collect();
     let refused = StderrDigest::of(&many).refused_calls();
@@ -125,37 +125,37 @@ fn refused_calls_are_warnings() {
 }
 
 #[test]
-fn a_limit_of_the_plan_tells_when_it_is_reset() {
+fn usage_limit_carries_the_retry_time() {
     let line = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"You've hit your usage limit. Try again at 3:51 PM.\"}}";
-    let judged = judge(&report_of(line.as_bytes()), ExitStatus::Code(1), "");
-    let End::Failed { kind, retry_at, .. } = judged.end else { panic!("{judged:?}") };
+    let actual = verdict_for(&report_of(line.as_bytes()), ExitStatus::Code(1), "");
+    let TaskEnd::Failed { kind, retry_at, .. } = actual.end else { panic!("{actual:?}") };
     assert_eq!((kind, retry_at.as_deref()), (FailureKind::UsageLimit, Some("3:51 PM")));
 }
 
 #[test]
-fn what_we_did_counts_before_what_it_says() {
+fn our_own_cause_overrides_the_agents_report() {
     let report = report("plain");
     let stderr = StderrDigest::default();
     let causes = [
-        (Cause::Cancelled { reason: None }, End::Cancelled { reason: None }),
-        (Cause::Limit(LimitKind::Hard), End::Timeout(LimitKind::Hard)),
+        (Cause::Cancelled { reason: None }, TaskEnd::Cancelled { reason: None }),
+        (Cause::Limit(LimitKind::Hard), TaskEnd::Timeout(LimitKind::Hard)),
     ];
     for (cause, expected) in causes {
         for exit in [None, Some(ExitStatus::Code(0)), Some(ExitStatus::Signal(9))] {
             let facts =
-                Facts { cause: Some(&cause), exit, report: &report, stderr: &stderr, asked_thread: None };
+                Facts { cause: Some(&cause), exit, report: &report, stderr: &stderr, expected_thread: None };
             assert_eq!(verdict(&facts).end, expected);
         }
     }
 }
 
 #[test]
-fn another_thread_is_no_success() {
+fn unexpected_thread_is_a_failure() {
     let report = report("plain");
     let stderr = StderrDigest::default();
     let exit = Some(ExitStatus::Code(0));
-    let facts = Facts { cause: None, exit, report: &report, stderr: &stderr, asked_thread: Some("other") };
+    let facts = Facts { cause: None, exit, report: &report, stderr: &stderr, expected_thread: Some("other") };
     assert_eq!(kind(&verdict(&facts).end), Some(FailureKind::WrongThread));
-    let asked_thread = report.thread_id.as_deref();
-    assert_eq!(verdict(&Facts { asked_thread, ..facts }).end, End::Completed);
+    let expected_thread = report.thread_id.as_deref();
+    assert_eq!(verdict(&Facts { expected_thread, ..facts }).end, TaskEnd::Completed);
 }

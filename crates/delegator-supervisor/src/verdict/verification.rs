@@ -5,7 +5,11 @@ use delegator_domain::task::{ExitStatus, Verification};
 use super::Cause;
 
 /// `began`: whether the command itself was ever run.
-pub(crate) fn judge(cause: Option<&Cause>, exit: Option<ExitStatus>, began: bool) -> Verification {
+pub(crate) fn verification_outcome(
+    cause: Option<&Cause>,
+    exit: Option<ExitStatus>,
+    began: bool,
+) -> Verification {
     match cause {
         Some(Cause::Cancelled { .. }) => return Verification::Cancelled,
         Some(Cause::Limit(_)) if began => return Verification::TimedOut,
@@ -28,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_command_that_ran_and_ended_with_0_verifies() {
+    fn only_a_started_command_that_exits_0_verifies() {
         let code = |code| Some(ExitStatus::Code(code));
         let limit = Cause::Limit(LimitKind::Hard);
         let cancelled = Cause::Cancelled { reason: None };
@@ -45,7 +49,7 @@ mod tests {
             (Some(&Cause::TooManyProcesses { count: 9 }), None, true, Verification::TooManyProcesses),
         ];
         for (cause, exit, began, expected) in cases {
-            assert_eq!(judge(cause, exit, began), expected, "{cause:?} {exit:?} {began}");
+            assert_eq!(verification_outcome(cause, exit, began), expected, "{cause:?} {exit:?} {began}");
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::world::{Case, World, exists, wait_until};
 
 #[test]
-fn a_turn_that_goes_well_is_completed() {
+fn successful_turn_completes() {
     let world = World::new();
-    let end = world.script("begin; item 0 hello; end");
+    let end = world.run_script("begin; item 0 hello; end");
     assert_eq!((end["state"].as_str(), end["code"].as_i64()), (Some("completed"), Some(0)), "{end}");
     assert_eq!(end["report"]["final_message"]["text"], "hello");
     assert_eq!(end["signals"].as_array().unwrap().len(), 0);
@@ -16,11 +16,11 @@ fn a_turn_that_goes_well_is_completed() {
         log.contains("\nthread t-1\n") && log.contains("\nstdin\n") && log.contains("\nsnapshot {"),
         "{log}"
     );
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn every_exit_code_and_signal_is_told() {
+fn exit_codes_and_signals_are_reported() {
     let world = World::new();
     // All of them are tried through the program.
     let codes: Vec<i64> = (0..=255).step_by(15).collect();
@@ -30,7 +30,7 @@ fn every_exit_code_and_signal_is_told() {
     let mut cases: Vec<Case> = codes.iter().map(|code| world.case(&format!("exit {code}"))).collect();
     cases
         .extend(signals.iter().map(|signal| world.case(&format!("ulimit -c 0; kill -{signal} $$; sleep 9"))));
-    let all = world.start(&cases).wait();
+    let all = world.start(&cases).wait_for_results();
     let ends = all["ends"].as_array().unwrap();
     for (end, code) in ends.iter().zip(&codes) {
         let kind = if *code == 0 { "no_terminal_event" } else { "agent_exit" };
@@ -44,26 +44,26 @@ fn every_exit_code_and_signal_is_told() {
 }
 
 #[test]
-fn many_runs_leave_no_descriptors_behind() {
-    let counted = |runs: usize| {
+fn runs_leak_no_file_descriptors() {
+    let fds_after = |runs: usize| {
         let world = World::new();
         let cases = vec![world.case("begin; sleep 300 & end"); runs];
-        let all = world.start(&cases).wait();
+        let all = world.start(&cases).wait_for_results();
         assert!(all["ends"].as_array().unwrap().iter().all(|end| end["state"] == "completed"), "{all}");
         all["fds"].as_u64().unwrap()
     };
-    assert_eq!(counted(1), counted(15));
+    assert_eq!(fds_after(1), fds_after(15));
 }
 
 #[test]
-fn a_cancelled_agent_gets_sigint_first() {
+fn cancel_sends_sigint_first() {
     let world = World::new();
     let script =
         "trap 'item 1 interrupted; exit 1' INT; begin; touch $FOLDER/ready; while :; do sleep 0.05; done";
     let mut supervisor = world.start(&[world.case(script)]);
     wait_until("it runs", || exists(&world.path("ready")));
     supervisor.cancel();
-    let end = supervisor.end();
+    let end = supervisor.wait_for_result();
     assert_eq!(
         (end["state"].as_str(), end["message"].as_str()),
         (Some("cancelled"), Some("told to")),
@@ -74,7 +74,7 @@ fn a_cancelled_agent_gets_sigint_first() {
 }
 
 #[test]
-fn an_agent_that_ignores_everything_is_killed() {
+fn agent_ignoring_sigint_and_sigterm_is_killed() {
     let world = World::new();
     let script = "trap '' INT TERM; begin; (trap '' INT TERM; touch $FOLDER/ready; while :; do sleep 1; done) & \
                   while :; do sleep 1; done";
@@ -82,15 +82,15 @@ fn an_agent_that_ignores_everything_is_killed() {
     wait_until("it runs", || exists(&world.path("ready")));
     supervisor.cancel();
     supervisor.cancel();
-    let end = supervisor.end();
+    let end = supervisor.wait_for_result();
     assert_eq!(end["state"], "cancelled", "{end}");
     assert_eq!(end["signals"], serde_json::json!(["SIGINT", "SIGTERM", "SIGKILL"]));
     assert_eq!((end["signal"].as_i64(), end["sweep"]["survivors"].as_array().unwrap().len()), (Some(9), 0));
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 /// One supervisor after the other is cancelled about when its agent ends and its limit is over.
-fn race(seed: u64, races: u64) -> Vec<String> {
+fn race_ends(seed: u64, races: u64) -> Vec<String> {
     let world = World::new();
     let cases = (0..races).map(|race| {
         let mut case = world.case("begin; sleep 0.02; end");
@@ -109,7 +109,7 @@ fn race(seed: u64, races: u64) -> Vec<String> {
         }
         supervisor.cancel();
     }
-    let all = supervisor.wait();
+    let all = supervisor.wait_for_results();
     let ends = all["ends"].as_array().unwrap();
     for end in ends {
         let signals = end["signals"].as_array().unwrap();
@@ -124,8 +124,8 @@ fn race(seed: u64, races: u64) -> Vec<String> {
 }
 
 #[test]
-fn an_end_that_races_with_a_limit_and_a_cancel_is_one_end() {
-    let lanes = [0, 1, 2, 3].map(|seed| std::thread::spawn(move || race(seed, 250)));
+fn racing_exit_limit_and_cancel_yield_one_end() {
+    let lanes = [0, 1, 2, 3].map(|seed| std::thread::spawn(move || race_ends(seed, 250)));
     let ends: Vec<String> = lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect();
     assert_eq!(ends.len(), 1000);
     let count = |state: &str| ends.iter().filter(|end| *end == state).count();
@@ -135,7 +135,7 @@ fn an_end_that_races_with_a_limit_and_a_cancel_is_one_end() {
 }
 
 #[test]
-fn another_thread_than_the_one_asked_for_is_ended() {
+fn unexpected_thread_ends_the_run() {
     let world = World::new();
     let mut case = world.case("begin; sleep 300");
     case.expected_thread = Some("t-2".to_owned());
@@ -145,7 +145,7 @@ fn another_thread_than_the_one_asked_for_is_ended() {
         (Some("wrong_thread"), Some("SIGINT")),
         "{end}"
     );
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
     let world = World::new();
     let mut case = world.case("begin; end");
     case.expected_thread = Some("t-1".to_owned());
@@ -153,7 +153,7 @@ fn another_thread_than_the_one_asked_for_is_ended() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_told() {
+fn program_that_cannot_start_is_reported() {
     let world = World::new();
     let mut missing = world.case("");
     missing.program = "/no/such/agent".into();
@@ -164,7 +164,7 @@ fn a_program_that_cannot_be_started_is_told() {
     let mut busy = world.case("");
     busy.program = world.program("busy", "#!/bin/sh\n", 0o755);
     let writer = std::fs::OpenOptions::new().write(true).open(&busy.program).unwrap();
-    let all = world.start(&[missing, plain, foreign, busy, world.case("begin; end")]).wait();
+    let all = world.start(&[missing, plain, foreign, busy, world.case("begin; end")]).wait_for_results();
     drop(writer);
     let ends = all["ends"].as_array().unwrap();
     for (end, words) in ends.iter().zip(["No such file", "Permission denied", "format error", "busy"]) {
@@ -175,7 +175,7 @@ fn a_program_that_cannot_be_started_is_told() {
 }
 
 #[test]
-fn a_forced_end_leaves_no_shell_snapshot() {
+fn forced_end_removes_shell_snapshots() {
     let world = World::new();
     let folder = world.path("codex-home/shell_snapshots");
     std::fs::create_dir_all(&folder).unwrap();

@@ -5,23 +5,26 @@ use std::os::unix::fs::PermissionsExt;
 use crate::world::World;
 
 #[test]
-fn the_environment_is_exactly_what_was_given() {
+fn agent_sees_exactly_the_given_environment() {
     let world = World::new();
     let mut case = world.case("");
     // No shell: it would add variables of its own.
     case.program = "/usr/bin/env".into();
     case.args = Vec::new();
     world.run(&case);
-    let seen = world.read("events.jsonl");
-    let mut seen: Vec<&str> = seen.lines().collect();
-    seen.sort_unstable();
+    let output = world.read("events.jsonl");
+    let mut variables: Vec<&str> = output.lines().collect();
+    variables.sort_unstable();
     let folder = format!("FOLDER={}", world.path("").display());
     let marker = format!("DELEGATOR_TASK={}:0", world.task);
-    assert_eq!(seen, [marker.as_str(), folder.trim_end_matches('/'), "PATH=/usr/local/bin:/usr/bin:/bin"]);
+    assert_eq!(
+        variables,
+        [marker.as_str(), folder.trim_end_matches('/'), "PATH=/usr/local/bin:/usr/bin:/bin"]
+    );
 }
 
 #[test]
-fn the_directory_is_the_one_that_was_checked() {
+fn agent_starts_in_the_checked_directory_even_if_renamed() {
     let world = World::new();
     let mut case = world.case("pwd > $FOLDER/pwd; touch made; begin; end");
     // Swapped for another after the check.
@@ -32,7 +35,7 @@ fn the_directory_is_the_one_that_was_checked() {
 }
 
 #[test]
-fn the_umask_is_the_submitters_and_our_files_are_ours() {
+fn agent_gets_the_submitters_umask_and_our_files_stay_private() {
     let world = World::new();
     let mut case = world.case("touch $FOLDER/made; begin; end");
     case.umask = 0o002;
@@ -43,7 +46,7 @@ fn the_umask_is_the_submitters_and_our_files_are_ours() {
 }
 
 #[test]
-fn the_agent_gives_way_as_far_as_it_is_told_and_never_less_than_we_do() {
+fn agent_niceness_is_applied_and_never_below_ours() {
     let ours = rustix::process::getpriority_process(None).unwrap();
     for (niceness, expected) in [(0, ours), (19, 19)] {
         let world = World::new();
@@ -55,7 +58,7 @@ fn the_agent_gives_way_as_far_as_it_is_told_and_never_less_than_we_do() {
 }
 
 #[test]
-fn the_longest_task_arrives_byte_for_byte() {
+fn long_task_text_arrives_unchanged() {
     let world = World::new();
     let mut case = world.case("cat > $FOLDER/seen; begin; end");
     case.stdin = "😀".repeat(100_000);
@@ -69,7 +72,7 @@ fn the_longest_task_arrives_byte_for_byte() {
 }
 
 #[test]
-fn an_agent_need_not_read() {
+fn agents_may_ignore_stdin() {
     let world = World::new();
     let text = "x".repeat(400_000);
     let scripts = [
@@ -82,7 +85,7 @@ fn an_agent_need_not_read() {
     for case in &mut cases {
         case.stdin.clone_from(&text);
     }
-    let all = world.start(&cases).wait();
+    let all = world.start(&cases).wait_for_results();
     for (end, delivered) in all["ends"].as_array().unwrap().iter().zip([false, false, true]) {
         assert_eq!(end["state"], "completed", "{end}");
         assert_eq!(end["stdin_delivered"], delivered, "{end}");

@@ -5,73 +5,73 @@ use serde_json::Value;
 
 use crate::world::{World, exists, wait_until};
 
-fn limited(world: &World, script: &str) -> Value {
+fn run_limited(world: &World, script: &str) -> Value {
     let mut case = world.case(script);
     (case.idle_ms, case.hard_ms) = (1000, 3000);
     world.run(&case)
 }
 
-fn assert_limit(end: &Value, kind: &str, at_least: u64) {
+fn assert_limit(end: &Value, kind: &str, min_ms: u64) {
     assert_eq!((end["state"].as_str(), end["kind"].as_str()), (Some("timeout"), Some(kind)), "{end}");
     let elapsed = end["elapsed_ms"].as_u64().unwrap();
-    assert!((at_least..at_least + 6000).contains(&elapsed), "{elapsed}");
+    assert!((min_ms..min_ms + 6000).contains(&elapsed), "{elapsed}");
 }
 
 #[test]
-fn silence_is_idle() {
+fn silence_hits_the_idle_limit() {
     let world = World::new();
-    let end = limited(&world, "begin; item 0 before; sleep 300");
+    let end = run_limited(&world, "begin; item 0 before; sleep 300");
     assert_limit(&end, "idle", 1000);
     assert!(end["quiet_ms"].as_u64().unwrap() >= 1000, "{end}");
     assert_eq!(end["partial"]["last_events"].as_array().unwrap().len(), 3);
     assert!(end["partial"]["last_output"].as_str().unwrap().contains("before"));
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn trying_to_connect_is_idle() {
+fn reconnect_messages_do_not_count_as_activity() {
     let world = World::new();
     let retry = r#"{"type":"error","message":"Reconnecting... waiting for network"}"#;
-    let end = limited(&world, &format!("begin; while :; do echo '{retry}'; sleep 0.2; done"));
+    let end = run_limited(&world, &format!("begin; while :; do echo '{retry}'; sleep 0.2; done"));
     assert_limit(&end, "idle", 1000);
 }
 
 #[test]
-fn logs_are_no_work_and_words_are() {
+fn log_lines_are_not_activity_but_other_stderr_is() {
     let world = World::new();
     let log = "2026-11-15T00:36:35.833423Z ERROR codex_api::endpoint: failed to connect";
-    let end = limited(&world, &format!("begin; while :; do echo '{log}' >&2; sleep 0.2; done"));
+    let end = run_limited(&world, &format!("begin; while :; do echo '{log}' >&2; sleep 0.2; done"));
     assert_limit(&end, "idle", 1000);
-    let end = limited(&world, "begin; while :; do echo 'compiling' >&2; sleep 0.2; done");
+    let end = run_limited(&world, "begin; while :; do echo 'compiling' >&2; sleep 0.2; done");
     assert_limit(&end, "hard", 3000);
 }
 
 #[test]
-fn constant_output_is_not_idle() {
+fn constant_output_hits_only_the_hard_limit() {
     let world = World::new();
-    let end = limited(&world, "begin; while :; do item 0 on; sleep 0.2; done");
+    let end = run_limited(&world, "begin; while :; do item 0 on; sleep 0.2; done");
     assert_limit(&end, "hard", 3000);
 }
 
 #[test]
-fn a_working_child_is_not_idle() {
+fn busy_child_counts_as_activity() {
     let world = World::new();
-    assert_limit(&limited(&world, "begin; sh -c 'while :; do :; done' & wait"), "hard", 3000);
+    assert_limit(&run_limited(&world, "begin; sh -c 'while :; do :; done' & wait"), "hard", 3000);
     // Escaped, and one after the other: reaped processor time counts too.
     let script =
         "begin; setsid sh -c 'while :; do timeout 0.1 sh -c \"while :; do :; done\"; done' & sleep 300";
-    assert_limit(&limited(&world, script), "hard", 3000);
-    world.assert_nothing_is_left();
+    assert_limit(&run_limited(&world, script), "hard", 3000);
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn an_agent_that_spins_by_itself_is_idle() {
+fn busy_agent_without_output_is_idle() {
     let world = World::new();
-    assert_limit(&limited(&world, "begin; while :; do :; done"), "idle", 1000);
+    assert_limit(&run_limited(&world, "begin; while :; do :; done"), "idle", 1000);
 }
 
 #[test]
-fn only_output_counts_where_that_is_asked_for() {
+fn output_only_mode_ignores_processor_time() {
     let world = World::new();
     let mut case = world.case("begin; sh -c 'while :; do :; done' & wait");
     (case.idle_ms, case.hard_ms, case.output_only) = (1000, 3000, true);
@@ -79,7 +79,7 @@ fn only_output_counts_where_that_is_asked_for() {
 }
 
 #[test]
-fn the_hard_limit_holds_in_a_flood() {
+fn hard_limit_applies_during_a_flood() {
     let world = World::new();
     let mut case = world.case("begin; exec yes '{\"type\":\"item.updated\"}'");
     (case.idle_ms, case.hard_ms, case.max_stream_bytes) = (1000, 1500, 1 << 20);
@@ -90,7 +90,7 @@ fn the_hard_limit_holds_in_a_flood() {
 }
 
 #[test]
-fn a_pause_of_ours_is_nobodys_silence() {
+fn supervisor_pauses_do_not_count_as_silence() {
     let world = World::new();
     let script = "begin; touch $FOLDER/ready; for n in 1 2 3 4 5 6 7 8 9; do item $n on; sleep 0.3; done; end; \
                   touch $FOLDER/done";
@@ -101,7 +101,7 @@ fn a_pause_of_ours_is_nobodys_silence() {
     kill_process(supervisor.pid(), Signal::STOP).unwrap();
     wait_until("the agent is done", || exists(&world.path("done")));
     kill_process(supervisor.pid(), Signal::CONT).unwrap();
-    let end = supervisor.end();
+    let end = supervisor.wait_for_result();
     assert_eq!(end["state"], "completed", "{end}");
     // Longer than idle, with nothing to hear.
     let world = World::new();
@@ -113,5 +113,5 @@ fn a_pause_of_ours_is_nobodys_silence() {
     let since = std::time::Instant::now();
     wait_until("time has passed", || since.elapsed().as_millis() > 2500);
     kill_process(supervisor.pid(), Signal::CONT).unwrap();
-    assert_eq!(supervisor.end()["state"], "completed");
+    assert_eq!(supervisor.wait_for_result()["state"], "completed");
 }

@@ -17,7 +17,7 @@ mod world;
 
 #[test]
 fn as_supervisor() {
-    if let Some(folder) = std::env::var_os(world::FOLDER) {
-        supervisor::run_all(std::path::Path::new(&folder));
+    if let Some(folder) = std::env::var_os(world::FOLDER_VARIABLE) {
+        supervisor::run_cases(std::path::Path::new(&folder));
     }
 }

@@ -3,24 +3,25 @@
 use crate::world::World;
 
 #[test]
-fn a_background_process_that_holds_the_pipe_keeps_nothing_running() {
+fn background_process_holding_the_pipe_does_not_delay_the_end() {
     let world = World::new();
-    let end = world.script("begin; (sleep 300; echo never) & item 0 last; end");
+    let end = world.run_script("begin; (sleep 300; echo never) & item 0 last; end");
     assert_eq!(end["state"], "completed", "{end}");
     assert!(end["elapsed_ms"].as_u64().unwrap() < 15_000);
     assert_eq!(end["sweep"]["ended"].as_u64().unwrap().min(1), 1, "{end}");
     assert_eq!(world.read("events.jsonl").lines().count(), 4);
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
     // One that also writes without end.
-    let end = world.script("begin; end; yes noise &");
+    let end = world.run_script("begin; end; yes noise &");
     assert_eq!((end["code"].as_i64(), end["state"].as_str()), (Some(0), Some("completed")), "{end}");
 }
 
 #[test]
-fn everything_written_before_the_end_is_read() {
+fn all_output_before_the_exit_is_read() {
     let world = World::new();
-    let end = world
-        .script("begin; n=0; while [ $n -lt 3000 ]; do item $n x; n=$((n+1)); done; end; printf tail >&2");
+    let end = world.run_script(
+        "begin; n=0; while [ $n -lt 3000 ]; do item $n x; n=$((n+1)); done; end; printf tail >&2",
+    );
     assert_eq!(end["state"], "completed", "{end}");
     assert_eq!(world.read("events.jsonl").lines().count(), 3003);
     assert_eq!(end["partial"]["last_events"].as_array().unwrap().len(), 50);
@@ -29,7 +30,7 @@ fn everything_written_before_the_end_is_read() {
 }
 
 #[test]
-fn endless_complaints_are_bounded() {
+fn stored_stderr_is_bounded() {
     let world = World::new();
     let mut case = world.case("begin; yes 'a complaint' | head -c 4000000 >&2; end");
     case.max_stream_bytes = 1 << 20;
@@ -45,14 +46,14 @@ fn endless_complaints_are_bounded() {
 }
 
 #[test]
-fn a_huge_line_is_cut_and_understood() {
+fn huge_line_is_truncated_and_still_decoded() {
     let world = World::new();
     let script = r#"begin
         printf '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"x","aggregated_output":"'
         head -c 20000000 /dev/zero | tr '\0' x
         printf '","exit_code":3,"status":"failed"}}\n'
         item 2 after; end"#;
-    let all = world.start(&[world.case(script)]).wait();
+    let all = world.start(&[world.case(script)]).wait_for_results();
     let end = &all["ends"][0];
     assert_eq!(
         (end["state"].as_str(), end["report"]["final_message"]["text"].as_str()),
@@ -69,7 +70,7 @@ fn a_huge_line_is_cut_and_understood() {
 }
 
 #[test]
-fn no_secret_reaches_the_disk() {
+fn secrets_are_redacted_before_storage() {
     let world = World::new();
     let secret = "correct-horse-battery-staple";
     let (first, second) = secret.split_at(9);
@@ -92,10 +93,11 @@ fn no_secret_reaches_the_disk() {
 }
 
 #[test]
-fn hostile_bytes_harm_nothing() {
+fn invalid_output_does_not_break_the_run() {
     let world = World::new();
-    let end = world
-        .script(r"begin; printf '\377\376\0\r\nno json\n[[[[\n{}\n'; item 0 after; end; printf 'no newline'");
+    let end = world.run_script(
+        r"begin; printf '\377\376\0\r\nno json\n[[[[\n{}\n'; item 0 after; end; printf 'no newline'",
+    );
     assert_eq!(
         (end["state"].as_str(), end["report"]["final_message"]["text"].as_str()),
         (Some("completed"), Some("after"))

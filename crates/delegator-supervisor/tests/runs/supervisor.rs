@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{End, ExitStatus};
+use delegator_domain::task::{ExitStatus, TaskEnd};
 use delegator_supervisor::agent::LaunchPlan;
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
-    CancelRequest, Ended, EndingRecipe, IdleCounts, LimitWarning, Limits, Ports, RunSpec, Snapshot, Stream,
-    supervise,
+    ActivitySource, CancelRequest, EndingRecipe, LimitWarning, Limits, Ports, RunResult, RunSpec, Snapshot,
+    Stream, supervise,
 };
 use delegator_transcript::FoldOptions;
 use serde_json::{Value, json};
 
 use crate::world::Case;
 
-pub(crate) fn run_all(folder: &Path) {
+pub(crate) fn run_cases(folder: &Path) {
     let cases: Vec<Case> =
         serde_json::from_slice(&std::fs::read(folder.join("cases.json")).unwrap()).unwrap();
     let stdin = io::stdin();
     rustix::fs::fcntl_setfl(&stdin, rustix::fs::OFlags::NONBLOCK).unwrap();
     let mut ends = Vec::new();
     for case in cases {
-        let ports = Files { folder: folder.to_path_buf(), stdin: &stdin, has_stdin: Cell::new(true) };
+        let ports = FilePorts { folder: folder.to_path_buf(), stdin: &stdin, has_stdin: Cell::new(true) };
         let ended = supervise(spec(case, folder), &ports);
-        ends.push(told(&ended));
+        ends.push(to_json(&ended));
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
@@ -54,14 +54,14 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
     }
     let task = case.task.parse().unwrap();
     RunSpec {
-        group: case.grouped.then(|| Cgroup::make(&task)).flatten(),
+        group: case.grouped.then(|| Cgroup::create(&task)).flatten(),
         task,
         plan: LaunchPlan {
             program: case.program,
             args: case.args.into_iter().map(Into::into).collect(),
             env: vec![("DELEGATOR_TASK".to_owned(), format!("{}:0", case.task))],
             stdin: case.stdin.into_bytes(),
-            ending: EndingRecipe::gentle(grace, grace),
+            ending: EndingRecipe::graceful(grace, grace),
             expected_thread: case.expected_thread,
         },
         environment: case.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -71,7 +71,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         limits: Limits {
             idle: millis(case.idle_ms),
             hard: millis(case.hard_ms),
-            idle_counts: if case.output_only { IdleCounts::Output } else { IdleCounts::Activity },
+            activity_source: if case.output_only { ActivitySource::Output } else { ActivitySource::Activity },
         },
         max_stream_bytes: case.max_stream_bytes,
         max_processes: case.max_processes,
@@ -81,17 +81,17 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
         codex_home: Some(folder.join("codex-home")),
-        verify: case.check.map(|check| check.spec(&case.task)),
+        verify: case.check.map(|check| check.into_spec(&case.task)),
     }
 }
 
-struct Files<'a> {
+struct FilePorts<'a> {
     folder: PathBuf,
     stdin: &'a io::Stdin,
     has_stdin: Cell<bool>,
 }
 
-impl Files<'_> {
+impl FilePorts<'_> {
     fn path(&self, stream: Stream, part: u32) -> PathBuf {
         let name = match stream {
             Stream::Events => "events.jsonl",
@@ -108,7 +108,7 @@ impl Files<'_> {
     }
 }
 
-impl Ports for Files<'_> {
+impl Ports for FilePorts<'_> {
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
@@ -156,19 +156,19 @@ impl Ports for Files<'_> {
     }
 }
 
-fn told(ended: &Ended) -> Value {
+fn to_json(ended: &RunResult) -> Value {
     let (kind, message) = match &ended.end {
-        End::Failed { kind, message, .. } => (Some(kind.name()), message.clone()),
-        End::Timeout(kind) => (Some(kind.name()), String::new()),
-        End::Cancelled { reason } => (None, reason.clone().unwrap_or_default()),
-        End::Completed => (None, String::new()),
+        TaskEnd::Failed { kind, message, .. } => (Some(kind.name()), message.clone()),
+        TaskEnd::Timeout(kind) => (Some(kind.name()), String::new()),
+        TaskEnd::Cancelled { reason } => (None, reason.clone().unwrap_or_default()),
+        TaskEnd::Completed => (None, String::new()),
     };
     let (code, signal) = match ended.exit {
         Some(ExitStatus::Code(code)) => (Some(code), None),
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
     };
-    let checked = ended.checked.as_ref().map(|checked| {
+    let checked = ended.verification.as_ref().map(|checked| {
         json!({
             "outcome": checked.outcome.name(),
             "detail": checked.detail,

@@ -5,14 +5,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, exists, wait_until};
-use delegator_supervisor::process::{Owner, SweepLimits, marks::marked, read_stat, sweep_lost};
+use delegator_supervisor::process::{Owner, SweepLimits, marks::find_marked, read_stat, sweep_lost};
 
 fn is_alive(pid: i32) -> bool {
     read_stat(pid).is_some_and(|stat| !stat.is_dead())
 }
 
 #[test]
-fn whoever_escapes_is_found() {
+fn detached_children_are_swept() {
     let world = World::new();
     let script = r#"begin
         note() { sh -c 'echo $$ >> $FOLDER/pids; exec "$@"' note "$@"; }
@@ -22,18 +22,18 @@ fn whoever_escapes_is_found() {
         (nohup sh -c 'echo $$ >> $FOLDER/pids; exec sleep 305' >/dev/null 2>&1 &)
         while [ "$(wc -l < $FOLDER/pids)" -lt 5 ]; do sleep 0.02; done
         end"#;
-    let end = world.script(script);
+    let end = world.run_script(script);
     assert_eq!(end["state"], "completed", "{end}");
     assert!(end["sweep"]["ended"].as_u64().unwrap() >= 4, "{end}");
     assert_eq!(end["sweep"]["killed"], true);
     for pid in world.read("pids").lines() {
         assert!(!is_alive(pid.parse().unwrap()), "{pid}");
     }
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn too_many_processes_are_ended() {
+fn too_many_processes_end_the_run() {
     let world = World::new();
     let mut case = world.case("begin; n=0; while [ $n -lt 200 ]; do sleep 300 & n=$((n+1)); done; wait");
     case.max_processes = 50;
@@ -43,11 +43,11 @@ fn too_many_processes_are_ended() {
         (Some("failed"), Some("too_many_processes")),
         "{end}"
     );
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn a_tree_that_doubles_itself_is_put_out() {
+fn fork_bomb_is_killed() {
     let world = World::new();
     // Nine generations, so that a machine with other work to do survives the test.
     let script =
@@ -57,11 +57,11 @@ fn a_tree_that_doubles_itself_is_put_out() {
     let end = world.run(&case);
     assert_eq!(end["kind"], "too_many_processes", "{end}");
     assert_eq!(end["sweep"]["survivors"].as_array().unwrap().len(), 0, "{end}");
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn exempt_programs_are_left_alone_and_listed() {
+fn exempt_programs_survive_and_are_listed() {
     let world = World::new();
     std::fs::copy("/bin/sleep", world.path("builddaemon")).unwrap();
     let script = "begin; setsid $FOLDER/builddaemon 300 >/dev/null 2>&1 & sleep 301 & \
@@ -81,25 +81,25 @@ fn exempt_programs_are_left_alone_and_listed() {
     let pid = i32::try_from(end["sweep"]["exempt"][0]["pid"].as_i64().unwrap()).unwrap();
     assert!(is_alive(pid));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    supervisor.forget();
+    supervisor.wait_exit();
 }
 
 #[test]
-fn what_a_lost_supervisor_left_is_found_by_its_mark() {
+fn processes_of_a_lost_supervisor_are_found_by_mark() {
     let world = World::new();
     let script = "begin; setsid sleep 300 & (setsid sleep 301 &); touch $FOLDER/ready; sleep 302";
     let mut supervisor = world.start(&[world.case(script)]);
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
-    supervisor.forget();
+    supervisor.wait_exit();
     let report = sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
     assert!(report.ended >= 3 && report.survivors.is_empty(), "{report:?}");
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
     assert_eq!(sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap().ended, 0);
 }
 
 #[test]
-fn what_cannot_be_killed_is_told_and_not_waited_for() {
+fn unkillable_processes_are_reported_not_awaited() {
     let world = World::new();
     // It makes its parent somebody else's process.
     std::fs::copy("/usr/bin/setpriv", world.path("setpriv")).unwrap();
@@ -110,11 +110,11 @@ fn what_cannot_be_killed_is_told_and_not_waited_for() {
     // A group would be able to kill it.
     let mut case = world.case(script);
     case.grouped = false;
-    let Some(mut supervisor) = world.start_as_nobody(&[case]) else { return };
+    let Some(mut supervisor) = world.start_unprivileged(&[case]) else { return };
     wait_until("it runs", || exists(&world.path("ready")));
     supervisor.cancel();
     wait_until("it ended", || exists(&world.path("ended.json")));
-    supervisor.forget();
+    supervisor.wait_exit();
     let end: serde_json::Value = serde_json::from_str(&world.read("ended.json")).unwrap();
     let end = &end["ends"][0];
     assert_eq!(end["state"], "cancelled", "{end}");
@@ -125,37 +125,37 @@ fn what_cannot_be_killed_is_told_and_not_waited_for() {
 }
 
 /// Runs a supervisor whose agent has one process, kills the supervisor, and gives what is left.
-fn lost(world: &World) -> Vec<i32> {
+fn pids_after_supervisor_kill(world: &World) -> Vec<i32> {
     let mut supervisor = world.start(&[world.case("begin; touch $FOLDER/ready; exec sleep 302")]);
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
-    supervisor.forget();
-    marked(&world.task).into_iter().map(|stat| stat.pid).collect()
+    supervisor.wait_exit();
+    find_marked(&world.task).into_iter().map(|stat| stat.pid).collect()
 }
 
 #[test]
-fn a_sweep_waits_until_a_starting_supervisor_is_recorded() {
+fn sweep_waits_until_a_starting_supervisor_is_recorded() {
     let world = World::new();
-    let left = lost(&world);
+    let orphans = pids_after_supervisor_kill(&world);
     let calls = std::cell::Cell::new(0);
     let owner = |_| {
         calls.set(calls.get() + 1);
-        if calls.get() > 3 * left.len() { Owner::AnotherTask } else { Owner::Undecided }
+        if calls.get() > 3 * orphans.len() { Owner::AnotherTask } else { Owner::Undecided }
     };
     let report = sweep_lost(&world.task, &owner, SweepLimits::default()).unwrap();
     assert_eq!((report.ended, report.survivors), (0, Vec::new()));
-    assert!(!left.is_empty() && left.iter().all(|pid| is_alive(*pid)), "{left:?}");
-    assert!(calls.get() > 3 * left.len(), "it did not wait for the decision");
+    assert!(!orphans.is_empty() && orphans.iter().all(|pid| is_alive(*pid)), "{orphans:?}");
+    assert!(calls.get() > 3 * orphans.len(), "it did not wait for the decision");
     sweep_lost(&world.task, &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn a_sweep_ends_what_never_proves_to_be_a_supervisor() {
+fn sweep_kills_processes_that_stay_undecided() {
     let world = World::new();
-    let left = lost(&world);
-    let limits = SweepLimits { grace: Duration::from_millis(50), longest: Duration::from_secs(2) };
+    let orphans = pids_after_supervisor_kill(&world);
+    let limits = SweepLimits { grace: Duration::from_millis(50), kill_timeout: Duration::from_secs(2) };
     let report = sweep_lost(&world.task, &|_| Owner::Undecided, limits).unwrap();
-    assert_eq!((report.ended, report.survivors), (left.len(), Vec::new()));
-    world.assert_nothing_is_left();
+    assert_eq!((report.ended, report.survivors), (orphans.len(), Vec::new()));
+    world.assert_no_processes_left();
 }

@@ -5,10 +5,10 @@ use rustix::process::{Signal, kill_process};
 use crate::world::{Case, Check, World, exists, wait_until};
 
 #[test]
-fn the_check_runs_after_a_completed_agent_and_is_told_apart() {
+fn check_runs_after_a_completed_agent_and_is_stored_separately() {
     let world = World::new();
     let script = "echo to one; echo to the other >&2; cat; pwd -P; umask; echo ${FOLDER:+seen}";
-    let end = world.run(&world.checked_by(script));
+    let end = world.run(&world.case_with_check(script));
     assert_eq!(
         (&end["state"], &end["checked"]["outcome"]),
         (&"completed".into(), &"verified".into()),
@@ -24,36 +24,36 @@ fn the_check_runs_after_a_completed_agent_and_is_told_apart() {
         world.read("log")
     );
     assert_eq!(world.read("events.jsonl").lines().count(), 3, "the agent's own words stay as they were");
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn a_check_that_fails_does_not_change_the_agents_end() {
+fn failed_check_does_not_change_the_agents_result() {
     let world = World::new();
     let cases = [("exit 3", "Some(Code(3))"), ("kill -9 $$", "Some(Signal(9))")];
     for (script, exit) in cases {
-        let end = world.run(&world.checked_by(script));
+        let end = world.run(&world.case_with_check(script));
         assert_eq!((&end["state"], &end["code"]), (&"completed".into(), &0.into()), "{end}");
-        let told = (end["checked"]["outcome"].as_str(), end["checked"]["exit"].as_str());
-        assert_eq!(told, (Some("refuted"), Some(exit)), "{end}");
+        let check = (end["checked"]["outcome"].as_str(), end["checked"]["exit"].as_str());
+        assert_eq!(check, (Some("refuted"), Some(exit)), "{end}");
     }
 }
 
 #[test]
-fn an_agent_that_did_not_complete_is_not_checked() {
+fn agents_that_did_not_complete_are_not_checked() {
     let world = World::new();
-    let checked = world.checked_by("touch $FOLDER/checked");
+    let case = world.case_with_check("touch $FOLDER/checked");
     for script in ["begin; exit 4", "exit 0"] {
-        let end = world.run(&Case { args: vec!["-c".to_owned(), script.to_owned()], ..checked.clone() });
+        let end = world.run(&Case { args: vec!["-c".to_owned(), script.to_owned()], ..case.clone() });
         assert_eq!((&end["state"], &end["checked"]), (&"failed".into(), &serde_json::Value::Null), "{end}");
     }
     assert!(!exists(&world.path("checked")));
 }
 
 #[test]
-fn a_check_that_cannot_be_started_says_so() {
+fn check_that_cannot_start_is_reported() {
     let world = World::new();
-    let mut case = world.checked_by("");
+    let mut case = world.case_with_check("");
     case.check.as_mut().unwrap().command = vec!["no-such-program".to_owned()];
     let end = world.run(&case);
     assert_eq!(
@@ -65,10 +65,10 @@ fn a_check_that_cannot_be_started_says_so() {
 }
 
 #[test]
-fn a_check_that_never_ends_is_ended_and_what_it_started_too() {
+fn check_that_exceeds_its_limit_is_killed_with_its_children() {
     let world = World::new();
     let script = "trap '' INT TERM; (trap '' INT TERM; sleep 300) & echo begun; sleep 300; sleep 300";
-    let case = world.checked_by(script);
+    let case = world.case_with_check(script);
     let end = world.run(&Case { hard_ms: 4_000, ..case });
     assert_eq!(
         (&end["state"], &end["checked"]["outcome"]),
@@ -76,37 +76,40 @@ fn a_check_that_never_ends_is_ended_and_what_it_started_too() {
         "{end}"
     );
     assert_eq!(end["checked"]["last_output"], "begun\n");
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn what_a_check_leaves_behind_is_swept() {
+fn processes_left_by_a_check_are_swept() {
     let world = World::new();
-    let end = world.run(&world.checked_by("setsid sleep 300 & (sleep 300 &) ; echo done"));
+    let end = world.run(&world.case_with_check("setsid sleep 300 & (sleep 300 &) ; echo done"));
     assert_eq!(end["checked"]["outcome"], "verified", "{end}");
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn a_cancel_during_the_check_is_the_tasks_end() {
+fn cancel_during_the_check_cancels_the_task() {
     let world = World::new();
     let script = "(trap '' TERM; sleep 300) & touch $FOLDER/checking; sleep 300";
-    let mut supervisor = world.start(&[world.checked_by(script)]);
+    let mut supervisor = world.start(&[world.case_with_check(script)]);
     wait_until("it checks", || exists(&world.path("checking")));
     supervisor.cancel();
-    let end = supervisor.end();
+    let end = supervisor.wait_for_result();
     assert_eq!((&end["state"], &end["message"]), (&"cancelled".into(), &"told to".into()), "{end}");
     assert_eq!(end["checked"]["outcome"], "cancelled", "{end}");
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }
 
 #[test]
-fn a_flood_is_bounded_and_a_secret_is_hidden() {
+fn check_output_is_bounded_and_redacted() {
     let world = World::new();
     let script = "i=0; while [ $i -lt 20000 ]; do echo \"line $i of very many that are printed\"; i=$((i+1)); done; \
                   echo the last line has hunter2-hunter2 in it";
-    let case =
-        Case { secret: "hunter2-hunter2".to_owned(), max_stream_bytes: 64 << 10, ..world.checked_by(script) };
+    let case = Case {
+        secret: "hunter2-hunter2".to_owned(),
+        max_stream_bytes: 64 << 10,
+        ..world.case_with_check(script)
+    };
     let end = world.run(&case);
     let output = &end["checked"]["output"];
     assert!(output["received"].as_u64().unwrap() > 700_000 && output["truncated"] == true, "{end}");
@@ -121,18 +124,18 @@ fn a_flood_is_bounded_and_a_secret_is_hidden() {
 }
 
 #[test]
-fn without_its_word_a_check_was_never_begun() {
+fn check_without_its_sentinel_counts_as_not_started() {
     let world = World::new();
-    let with = |script: &str| {
-        let case = world.checked_by(script);
+    let run_with_sentinel = |script: &str| {
+        let case = world.case_with_check(script);
         let check = Check { witness: Some("inside".to_owned()), ..case.check.clone().unwrap() };
         world.run(&Case { check: Some(check), ..case })["checked"].take()
     };
-    let good = with("echo WARNING; echo inside; echo fine");
+    let good = run_with_sentinel("echo WARNING; echo inside; echo fine");
     assert_eq!((&good["outcome"], &good["last_output"]), (&"verified".into(), &"WARNING\nfine\n".into()));
     assert_eq!(good["output"]["received"], 13);
-    assert_eq!(with("echo inside; exit 1")["outcome"], "refuted");
-    let broken = with("echo bwrap: no permission; exit 0");
+    assert_eq!(run_with_sentinel("echo inside; exit 1")["outcome"], "refuted");
+    let broken = run_with_sentinel("echo bwrap: no permission; exit 0");
     assert_eq!(
         (&broken["outcome"], &broken["last_output"]),
         (&"sandbox_failed".into(), &"bwrap: no permission\n".into())
@@ -140,12 +143,12 @@ fn without_its_word_a_check_was_never_begun() {
 }
 
 #[test]
-fn a_killed_supervisor_leaves_a_check_that_is_found_by_its_mark() {
+fn check_of_a_killed_supervisor_is_found_by_its_mark() {
     let world = World::new();
-    let mut supervisor = world.start(&[world.checked_by("touch $FOLDER/checking; sleep 300")]);
+    let mut supervisor = world.start(&[world.case_with_check("touch $FOLDER/checking; sleep 300")]);
     wait_until("it checks", || exists(&world.path("checking")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
-    supervisor.forget();
+    supervisor.wait_exit();
     let limits = delegator_supervisor::process::SweepLimits::default();
     delegator_supervisor::process::sweep_lost(
         &world.task,
@@ -153,5 +156,5 @@ fn a_killed_supervisor_leaves_a_check_that_is_found_by_its_mark() {
         limits,
     )
     .unwrap();
-    world.assert_nothing_is_left();
+    world.assert_no_processes_left();
 }

@@ -7,15 +7,15 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{Place, TaskId};
+use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_supervisor::agent::{Variables, VerifyPlan};
-use delegator_supervisor::process::marks::marked;
+use delegator_supervisor::process::marks::find_marked;
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Tells the program that it is a supervisor.
-pub(crate) const FOLDER: &str = "SUPERVISOR_TEST_FOLDER";
+pub(crate) const FOLDER_VARIABLE: &str = "SUPERVISOR_TEST_FOLDER";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Case {
@@ -51,21 +51,21 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn spec(self, task: &str) -> VerifySpec {
-        let mut words = self.command.iter();
-        let program = words.next().unwrap().into();
+    pub(crate) fn into_spec(self, task: &str) -> VerifySpec {
+        let mut args = self.command.iter();
+        let program = args.next().unwrap().into();
         let mut environment: Variables =
             self.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         environment.push(("DELEGATOR_TASK".into(), format!("{task}:0").into()));
         VerifySpec {
             plan: VerifyPlan {
                 program,
-                args: words.map(Into::into).collect(),
+                args: args.map(Into::into).collect(),
                 environment,
-                witness: self.witness,
+                sentinel: self.witness,
                 command: self.command,
             },
-            at_least: Duration::from_millis(self.at_least_ms),
+            min_time: Duration::from_millis(self.at_least_ms),
         }
     }
 }
@@ -90,7 +90,7 @@ impl World {
         bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        World { folder, task: TaskId::from_random(Place::Local, bits) }
+        World { folder, task: TaskId::from_random(TaskLocation::Local, bits) }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// An agent that goes well, and a script that checks its work.
-    pub(crate) fn checked_by(&self, script: &str) -> Case {
+    pub(crate) fn case_with_check(&self, script: &str) -> Case {
         let agent = self.case("begin; end");
         let check = Check {
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
@@ -146,21 +146,22 @@ impl World {
     }
 
     /// As somebody who may do nothing; nothing if we cannot become that.
-    pub(crate) fn start_as_nobody(&self, cases: &[Case]) -> Option<Supervisor<'_>> {
+    pub(crate) fn start_unprivileged(&self, cases: &[Case]) -> Option<Supervisor<'_>> {
         let program = std::env::current_exe().unwrap();
-        let nobody = || {
+        let setpriv = || {
             let mut command = Command::new("setpriv");
             command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
             command
         };
-        let works = nobody().arg(&program).arg("--list").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let works =
+            setpriv().arg(&program).arg("--list").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !works.is_ok_and(|status| status.success()) {
             return None;
         }
         for name in ["", "work"] {
             std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o777)).unwrap();
         }
-        let mut command = nobody();
+        let mut command = setpriv();
         command.arg(program);
         Some(self.start_with(command, cases))
     }
@@ -168,7 +169,7 @@ impl World {
     fn start_with(&self, mut command: Command, cases: &[Case]) -> Supervisor<'_> {
         std::fs::write(self.path("cases.json"), serde_json::to_vec(cases).unwrap()).unwrap();
         command.args(["--exact", "as_supervisor", "--nocapture", "--test-threads=1"]);
-        command.env(FOLDER, self.folder.path());
+        command.env(FOLDER_VARIABLE, self.folder.path());
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut process = command.spawn().unwrap();
         let stdin = process.stdin.take();
@@ -177,10 +178,10 @@ impl World {
 
     /// One case, to its end.
     pub(crate) fn run(&self, case: &Case) -> Value {
-        self.start(std::slice::from_ref(case)).end()
+        self.start(std::slice::from_ref(case)).wait_for_result()
     }
 
-    pub(crate) fn script(&self, script: &str) -> Value {
+    pub(crate) fn run_script(&self, script: &str) -> Value {
         self.run(&self.case(script))
     }
 
@@ -192,9 +193,9 @@ impl World {
         path
     }
 
-    pub(crate) fn assert_nothing_is_left(&self) {
-        let left = marked(&self.task);
-        assert!(left.is_empty(), "{left:?}");
+    pub(crate) fn assert_no_processes_left(&self) {
+        let processes = find_marked(&self.task);
+        assert!(processes.is_empty(), "{processes:?}");
     }
 }
 
@@ -214,12 +215,12 @@ impl Supervisor<'_> {
     }
 
     /// Waits for its end and asks nothing.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn wait_exit(&mut self) {
         self.process.wait().unwrap();
     }
 
     /// All of it.
-    pub(crate) fn wait(mut self) -> Value {
+    pub(crate) fn wait_for_results(mut self) -> Value {
         wait_until("the supervisor has ended", || self.process.try_wait().unwrap().is_some());
         let text = self.world.read("ended.json");
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"));
@@ -228,15 +229,15 @@ impl Supervisor<'_> {
     }
 
     /// The end of the only case.
-    pub(crate) fn end(self) -> Value {
-        self.wait()["ends"][0].take()
+    pub(crate) fn wait_for_result(self) -> Value {
+        self.wait_for_results()["ends"][0].take()
     }
 }
 
 /// Asks again and again, for a generous while.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(50);
-    while !holds() {
+    while !condition() {
         assert!(Instant::now() < give_up, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }

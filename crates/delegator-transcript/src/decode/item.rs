@@ -5,7 +5,8 @@
 
 use super::{Remains, first, read_message, text_into};
 use crate::event::{
-    ChangeKind, CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, McpToolCall, Status, Todo,
+    ChangeKind, CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, ItemStatus, McpToolCall,
+    Todo,
 };
 use crate::json::{Cursor, Scan, Text};
 
@@ -104,7 +105,7 @@ impl<'a> ItemFields<'a> {
             first(&mut self.status, plain(&facts.inner.status));
             first(&mut self.exit_code, facts.inner.exit_code.and_then(|code| i32::try_from(code).ok()));
         }
-        let status = self.status.as_ref().map(|s| Status::from_name(s.simple().unwrap_or_default()));
+        let status = self.status.as_ref().map(|s| ItemStatus::from_name(s.simple().unwrap_or_default()));
         let id = self.id.take().unwrap_or_default();
         let longest = remains.and_then(|remains| remains.facts.longest_string);
         let full_bytes = longest.map(|(from, to)| to - from);

@@ -15,9 +15,9 @@ mod rollout;
 mod turn_item;
 mod usage;
 
-use crate::event::{Event, IdleEvent, Phase, ThreadEvent, Usage};
+use crate::event::{Event, IdleEvent, ItemPhase, ThreadEvent, Usage};
 use crate::framer::LineText;
-use crate::json::{Cursor, Fault, Scan, Text};
+use crate::json::{Cursor, Scan, ScanError, Text};
 use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
 use error::TopError;
@@ -28,7 +28,7 @@ use usage::read_usage;
 pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
     match line {
         LineText::Whole(text) => decode_text(text),
-        LineText::Cut { head, tail, facts } => decode_cut(head, tail, facts),
+        LineText::Truncated { head, tail, facts } => decode_truncated(head, tail, facts),
     }
 }
 
@@ -49,15 +49,15 @@ pub fn decode_text(text: &str) -> Event<'_> {
 }
 
 /// What can still be said of a line of which only head and tail are left.
-fn decode_cut<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) -> Event<'a> {
+fn decode_truncated<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) -> Event<'a> {
     let mut cursor = Cursor::new(head);
     if cursor.peek() != Some(b'{') {
         return Event::NotJson;
     }
     let mut top = Top::default();
     match top.read(&mut cursor) {
-        Err(Fault::Cut) => top.into_event(Some(Remains { tail, facts })),
-        Ok(()) | Err(Fault::Syntax) => Event::NotJson,
+        Err(ScanError::Truncated) => top.into_event(Some(Remains { tail, facts })),
+        Ok(()) | Err(ScanError::Syntax) => Event::NotJson,
     }
 }
 
@@ -85,9 +85,9 @@ fn first<T>(slot: &mut Option<T>, value: Option<T>) {
 fn text_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
     match cursor.text() {
         Ok(text) => first(slot, text),
-        Err(Fault::Cut) => {
+        Err(ScanError::Truncated) => {
             first(slot, cursor.take_partial());
-            return Err(Fault::Cut);
+            return Err(ScanError::Truncated);
         }
         Err(fault) => return Err(fault),
     }
@@ -111,9 +111,9 @@ fn nested_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Nested<'a>>) -> Sc
     let rest = cursor.rest();
     match cursor.raw() {
         Ok(raw) => first(slot, Some(Nested(raw))),
-        Err(Fault::Cut) => {
+        Err(ScanError::Truncated) => {
             first(slot, Some(Nested(rest)));
-            return Err(Fault::Cut);
+            return Err(ScanError::Truncated);
         }
         Err(fault) => return Err(fault),
     }
@@ -242,9 +242,9 @@ impl<'a> Top<'a> {
                 let message = self.message.or_else(|| self.error.and_then(TopError::message));
                 ThreadEvent::Error { message: message.unwrap_or_default() }
             }
-            "item.started" => return self.into_item(kind, Phase::Started, remains),
-            "item.updated" => return self.into_item(kind, Phase::Updated, remains),
-            "item.completed" => return self.into_item(kind, Phase::Completed, remains),
+            "item.started" => return self.into_item(kind, ItemPhase::Started, remains),
+            "item.updated" => return self.into_item(kind, ItemPhase::Updated, remains),
+            "item.completed" => return self.into_item(kind, ItemPhase::Completed, remains),
             "agent_message" | "tool_call" | "tool_result" | "file_change" | "idle" | "done" => {
                 return self.into_idle_event(kind, remains);
             }
@@ -273,7 +273,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    fn into_item(self, kind: Text<'a>, phase: Phase, remains: Option<Remains<'a>>) -> Event<'a> {
+    fn into_item(self, kind: Text<'a>, phase: ItemPhase, remains: Option<Remains<'a>>) -> Event<'a> {
         match self.item {
             Some(fields) => Event::Thread(ThreadEvent::Item { phase, item: fields.into_item(remains) }),
             None => Event::Unknown { kind: Some(kind) },

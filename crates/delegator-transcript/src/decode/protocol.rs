@@ -249,7 +249,7 @@ fn read_result<'a>(result: Nested<'a>, call: &mut McpToolCall<'a>) -> bool {
         return false;
     }
     let result = ok.or((!is_err).then_some(result.0));
-    call.result = result.map(|raw| Text::owned(super::turn_item::result_of_001(raw)));
+    call.result = result.map(|raw| Text::owned(super::turn_item::codex_exec_result(raw)));
     result.is_some_and(|raw| !is_error_result(raw)) && !is_err
 }
 

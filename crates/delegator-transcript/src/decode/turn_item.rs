@@ -7,7 +7,7 @@ use super::item::read_todos;
 use super::protocol::read_change_map;
 use super::{Nested, first, read_message, text_into};
 use crate::event::{
-    CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, McpToolCall, Status, Todo,
+    CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, ItemStatus, McpToolCall, Todo,
 };
 use crate::json::{Cursor, Scan, Text, write};
 use crate::shell;
@@ -96,7 +96,7 @@ impl<'a> TurnItemFields<'a> {
             "arguments" => first(&mut self.call.arguments, cursor.raw_unless_null()?.map(Text::plain)),
             "result" => {
                 let result = cursor.raw_unless_null()?;
-                first(&mut self.call.result, result.map(|raw| Text::owned(result_of_001(raw))));
+                first(&mut self.call.result, result.map(|raw| Text::owned(codex_exec_result(raw))));
             }
             "error" if cursor.peek() == Some(b'{') => read_message(cursor, &mut self.call.error)?,
             "sender_thread_id" => text_into(cursor, &mut self.collab.sender_thread_id)?,
@@ -153,7 +153,7 @@ impl<'a> TurnItemFields<'a> {
             }),
             _ => return None,
         };
-        let status = self.status.as_ref().map(|s| Status::from_name(s.simple().unwrap_or_default()));
+        let status = self.status.as_ref().map(|s| ItemStatus::from_name(s.simple().unwrap_or_default()));
         Some(Item { id: self.id.unwrap_or_default(), status, details, full_bytes: None })
     }
 }
@@ -177,7 +177,7 @@ pub(super) fn read_texts<'a>(cursor: &mut Cursor<'a>, texts: &mut Vec<Text<'a>>)
 
 /// An MCP result in the spelling of 001: `structured_content` always there, no `isError` (the status says it). What has
 /// nothing of an MCP result stays as it is.
-pub(super) fn result_of_001(raw: &str) -> String {
+pub(super) fn codex_exec_result(raw: &str) -> String {
     let (mut content, mut meta, mut structured) = (None, None, None);
     let mut is_foreign = false;
     let read = Cursor::new(raw).object(|cursor, key| {

@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use super::kept::KeptText;
+use super::bounded_text::BoundedText;
 use crate::control;
 use crate::event::{Item, ItemDetails};
 use crate::json::{Cursor, Text};
 use crate::shell;
 
 /// Items remembered as open at most; agents have a handful.
-const MOST_OPEN: usize = 256;
-const LONGEST_SUBJECT: usize = 1 << 10;
-const LONGEST_ID: usize = 256;
+const MAX_OPEN_ITEMS: usize = 256;
+const MAX_SUBJECT_BYTES: usize = 1 << 10;
+const MAX_ID_BYTES: usize = 256;
 /// Longest activity, in characters.
-const LONGEST_WORDS: usize = 120;
+const MAX_ACTIVITY_CHARS: usize = 120;
 
 /// An item that began and did not end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,7 +28,7 @@ pub struct OpenItem {
 
 /// What kind of thing an open item is; with its subject it becomes words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Doing {
+enum ActivityKind {
     Running,
     Editing,
     Calling,
@@ -41,38 +41,38 @@ enum Doing {
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenEntry {
     id: String,
-    doing: Doing,
-    subject: KeptText,
+    kind: ActivityKind,
+    subject: BoundedText,
     /// Files beyond the first of a patch.
-    more: usize,
+    further_files: usize,
 }
 
 /// The items that are open, in the order they began.
 #[derive(Debug, Default)]
 pub(super) struct OpenItems {
-    open: VecDeque<Open>,
+    open: VecDeque<OpenEntry>,
     /// Buffers to use again.
-    spare: Vec<Open>,
-    forgotten: u64,
+    spare: Vec<OpenEntry>,
+    dropped: u64,
 }
 
 impl OpenItems {
     /// Whether it was not open already.
     pub(super) fn start(&mut self, item: &Item<'_>) -> bool {
         let id = item.id.resolve();
-        let id = id.get(..id.floor_char_boundary(LONGEST_ID)).unwrap_or_default();
+        let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
         let known = self.open.iter().rposition(|open| open.id == id);
         let mut open =
             known.and_then(|at| self.open.remove(at)).or_else(|| self.spare.pop()).unwrap_or_default();
-        if self.open.len() >= MOST_OPEN {
+        if self.open.len() >= MAX_OPEN_ITEMS {
             self.open.pop_front();
-            self.forgotten += 1;
+            self.dropped += 1;
         }
         open.id.clear();
         open.id.push_str(id);
-        open.describe(&item.details);
+        open.set_details(&item.details);
         self.open.push_back(open);
         known.is_none()
     }
@@ -80,7 +80,7 @@ impl OpenItems {
     /// Whether it was open.
     pub(super) fn complete(&mut self, id: &Text<'_>) -> bool {
         let id = id.resolve();
-        let id = id.get(..id.floor_char_boundary(LONGEST_ID)).unwrap_or_default();
+        let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
         let Some(at) = self.open.iter().rposition(|open| open.id == id) else { return false };
         if let Some(open) = self.open.remove(at).filter(|_| self.spare.len() < 16) {
             self.spare.push(open);
@@ -89,37 +89,37 @@ impl OpenItems {
     }
 
     /// A plan stays open all through the turn and is not an activity.
-    pub(super) fn latest_words(&self, workdir: Option<&str>) -> Option<String> {
-        let latest = self.open.iter().rev().find(|open| open.doing != Doing::Planning)?;
-        Some(latest.words(workdir))
+    pub(super) fn latest_activity(&self, workdir: Option<&str>) -> Option<String> {
+        let latest = self.open.iter().rev().find(|open| open.kind != ActivityKind::Planning)?;
+        Some(latest.activity(workdir))
     }
 
     pub(super) fn report(&self, workdir: Option<&str>) -> Vec<OpenItem> {
-        let item = |open: &Open| OpenItem { id: open.id.clone(), activity: open.words(workdir) };
+        let item = |open: &OpenEntry| OpenItem { id: open.id.clone(), activity: open.activity(workdir) };
         self.open.iter().map(item).collect()
     }
 }
 
 /// What doing this is, in plain words.
-pub(crate) fn words_of(details: &ItemDetails<'_>, workdir: Option<&str>) -> String {
-    let mut open = Open::default();
-    open.describe(details);
-    open.words(workdir)
+pub(crate) fn describe_item(details: &ItemDetails<'_>, workdir: Option<&str>) -> String {
+    let mut open = OpenEntry::default();
+    open.set_details(details);
+    open.activity(workdir)
 }
 
-impl Open {
-    fn describe(&mut self, details: &ItemDetails<'_>) {
-        self.more = 0;
-        let subject = |kept: &mut KeptText, text: &Text<'_>| kept.set(text, LONGEST_SUBJECT);
-        self.doing = match details {
+impl OpenEntry {
+    fn set_details(&mut self, details: &ItemDetails<'_>) {
+        self.further_files = 0;
+        let subject = |target: &mut BoundedText, text: &Text<'_>| target.set(text, MAX_SUBJECT_BYTES);
+        self.kind = match details {
             ItemDetails::CommandExecution(command) => {
                 subject(&mut self.subject, &command.command);
-                Doing::Running
+                ActivityKind::Running
             }
             ItemDetails::FileChange { changes } => {
-                self.more = changes.len().saturating_sub(1);
+                self.further_files = changes.len().saturating_sub(1);
                 subject(&mut self.subject, changes.first().map_or(&Text::default(), |change| &change.path));
-                Doing::Editing
+                ActivityKind::Editing
             }
             ItemDetails::McpToolCall(call) => {
                 let name = match call.server.resolve() {
@@ -127,57 +127,57 @@ impl Open {
                     server => Text::owned(format!("{server}.{}", call.tool.resolve())),
                 };
                 subject(&mut self.subject, &name);
-                Doing::Calling
+                ActivityKind::Calling
             }
             ItemDetails::WebSearch { query, action } => {
                 subject(&mut self.subject, query);
-                if action.is_some_and(opens_page) { Doing::Reading } else { Doing::Searching }
+                if action.is_some_and(opens_page) { ActivityKind::Reading } else { ActivityKind::Searching }
             }
             ItemDetails::CollabToolCall(call) => {
                 subject(&mut self.subject, &call.tool);
-                Doing::Collaborating
+                ActivityKind::Collaborating
             }
             ItemDetails::TodoList { .. } => {
                 self.subject.clear();
-                Doing::Planning
+                ActivityKind::Planning
             }
             ItemDetails::Other { kind } => {
                 subject(&mut self.subject, kind);
-                Doing::Working
+                ActivityKind::Working
             }
             ItemDetails::AgentMessage { .. } | ItemDetails::Reasoning { .. } | ItemDetails::Error { .. } => {
                 self.subject.clear();
-                Doing::Working
+                ActivityKind::Working
             }
         };
     }
 
-    fn words(&self, workdir: Option<&str>) -> String {
+    fn activity(&self, workdir: Option<&str>) -> String {
         let subject = self.subject.resolve();
-        let words = match self.doing {
-            Doing::Running => format!("Running {}", shell::unwrap(&subject)),
-            Doing::Editing => {
-                let path = relative(&subject, workdir);
-                match self.more {
+        let text = match self.kind {
+            ActivityKind::Running => format!("Running {}", shell::unwrap(&subject)),
+            ActivityKind::Editing => {
+                let path = relative_to_workdir(&subject, workdir);
+                match self.further_files {
                     0 => format!("Editing {path}"),
                     more => format!("Editing {path} and {more} more"),
                 }
             }
-            Doing::Calling => format!("Calling {subject}"),
-            Doing::Searching if subject.is_empty() => "Searching the web".to_owned(),
-            Doing::Searching => format!("Searching the web for {subject}"),
-            Doing::Reading => format!("Reading {subject}"),
-            Doing::Planning => "Planning".to_owned(),
-            Doing::Collaborating => match subject.as_str() {
+            ActivityKind::Calling => format!("Calling {subject}"),
+            ActivityKind::Searching if subject.is_empty() => "Searching the web".to_owned(),
+            ActivityKind::Searching => format!("Searching the web for {subject}"),
+            ActivityKind::Reading => format!("Reading {subject}"),
+            ActivityKind::Planning => "Planning".to_owned(),
+            ActivityKind::Collaborating => match subject.as_str() {
                 "spawn_agent" => "Starting a sub-agent".to_owned(),
                 "wait" => "Waiting for sub-agents".to_owned(),
                 "close_agent" => "Closing a sub-agent".to_owned(),
                 _ => "Talking to a sub-agent".to_owned(),
             },
-            Doing::Working if subject.is_empty() => "Working".to_owned(),
-            Doing::Working => format!("Working ({subject})"),
+            ActivityKind::Working if subject.is_empty() => "Working".to_owned(),
+            ActivityKind::Working => format!("Working ({subject})"),
         };
-        one_line(&words)
+        one_line(&text)
     }
 }
 
@@ -194,13 +194,13 @@ fn opens_page(action: &str) -> bool {
 }
 
 /// A path below the working directory, seen from there.
-fn relative<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
+fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
     let below = workdir.and_then(|dir| path.strip_prefix(dir.trim_end_matches('/'))?.strip_prefix('/'));
     below.unwrap_or(path)
 }
 
 /// What a retry the agent announced is, in plain words.
-pub(crate) fn words_of_error(message: &str) -> String {
+pub(crate) fn describe_retry(message: &str) -> String {
     let Some(rest) = message.strip_prefix("Reconnecting") else {
         return "Retrying after an error".to_owned();
     };
@@ -213,13 +213,13 @@ pub(crate) fn words_of_error(message: &str) -> String {
 }
 
 /// The first line, without control sequences and characters, not too long.
-pub(crate) fn one_line(words: &str) -> String {
-    let words = &*control::without_sequences(words);
-    let line = words.lines().next().unwrap_or_default();
-    let more_follows = words.trim_end().len() > line.len();
+pub(crate) fn one_line(text: &str) -> String {
+    let text = &*control::strip_control_sequences(text);
+    let line = text.lines().next().unwrap_or_default();
+    let more_follows = text.trim_end().len() > line.len();
     let mut short: String =
-        line.chars().take(LONGEST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if more_follows || line.chars().nth(LONGEST_WORDS).is_some() {
+        line.chars().take(MAX_ACTIVITY_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if more_follows || line.chars().nth(MAX_ACTIVITY_CHARS).is_some() {
         short.push('…');
     }
     short

@@ -1,10 +1,10 @@
 //! Calls of tools, searches, sub-agents.
 
 use super::report::{McpCalls, ToolCalls};
-use crate::event::{CollabToolCall, McpToolCall, Status};
+use crate::event::{CollabToolCall, ItemStatus, McpToolCall};
 
-const MOST_TOOLS: usize = 100;
-const LONGEST_NAME: usize = 256;
+const MAX_TOOLS: usize = 100;
+const MAX_NAME_BYTES: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct CallLog {
@@ -16,15 +16,15 @@ pub(super) struct CallLog {
 }
 
 impl CallLog {
-    pub(super) fn mcp_call(&mut self, call: &McpToolCall<'_>, status: Status) {
-        let failed = u64::from(status != Status::Completed);
+    pub(super) fn mcp_call(&mut self, call: &McpToolCall<'_>, status: ItemStatus) {
+        let failed = u64::from(status != ItemStatus::Completed);
         self.finished += 1;
         self.failed += failed;
         let (server, tool) = (call.server.resolve(), call.tool.resolve());
         let known = self.by_tool.iter().position(|calls| calls.tool == tool && calls.server == server);
         let at = match known {
             Some(at) => at,
-            None if self.by_tool.len() < MOST_TOOLS && server.len().max(tool.len()) <= LONGEST_NAME => {
+            None if self.by_tool.len() < MAX_TOOLS && server.len().max(tool.len()) <= MAX_NAME_BYTES => {
                 let (server, tool) = (server.into_owned(), tool.into_owned());
                 self.by_tool.push(ToolCalls { server, tool, finished: 0, failed: 0 });
                 self.by_tool.len() - 1
@@ -39,8 +39,8 @@ impl CallLog {
         self.web_searches += 1;
     }
 
-    pub(super) fn collab_call(&mut self, call: &CollabToolCall<'_>, status: Status) {
-        let spawned = call.tool == *"spawn_agent" && status == Status::Completed;
+    pub(super) fn collab_call(&mut self, call: &CollabToolCall<'_>, status: ItemStatus) {
+        let spawned = call.tool == *"spawn_agent" && status == ItemStatus::Completed;
         self.sub_agents += u64::from(spawned);
     }
 

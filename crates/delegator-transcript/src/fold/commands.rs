@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use super::kept::{KeptEnds, KeptText};
+use super::bounded_text::{BoundedText, HeadAndTail};
 use super::test_log::{TestLog, TestReport};
-use crate::event::{CommandExecution, Status};
+use crate::event::{CommandExecution, ItemStatus};
 use crate::shell;
 
-const MOST_COMMANDS: usize = 200;
-const MOST_OUTPUTS: usize = 32;
-const LONGEST_COMMAND: usize = 2 << 10;
-const OUTPUT_HEAD: usize = 1 << 10;
-const OUTPUT_TAIL: usize = 7 << 10;
+const MAX_COMMANDS: usize = 200;
+const MAX_OUTPUTS: usize = 32;
+const MAX_COMMAND_BYTES: usize = 2 << 10;
+const OUTPUT_HEAD_BYTES: usize = 1 << 10;
+const OUTPUT_TAIL_BYTES: usize = 7 << 10;
 
 /// What the agent ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -38,7 +38,7 @@ pub struct CommandReport {
     /// As the agent gave it, without a shell's wrapper; at most 2 KiB.
     pub command: String,
     /// How it stands, in the agent's word.
-    pub status: Status,
+    pub status: ItemStatus,
     /// Absent when it was declined.
     pub exit_code: Option<i32>,
     /// Bytes it printed.
@@ -56,39 +56,44 @@ pub(super) struct CommandLog {
     declined: u64,
     records: VecDeque<Record>,
     /// For the last of `records`, in the same order.
-    outputs: VecDeque<KeptEnds>,
+    outputs: VecDeque<HeadAndTail>,
     tests: TestLog,
 }
 
 #[derive(Debug)]
 struct Record {
-    command: KeptText,
-    status: Status,
+    command: BoundedText,
+    status: ItemStatus,
     exit_code: Option<i32>,
     output_bytes: u64,
 }
 
 impl CommandLog {
     /// `workdir` is where the agent works.
-    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status, workdir: Option<&str>) {
-        if status != Status::Declined {
-            self.tests.finish(command, workdir);
+    pub(super) fn record(
+        &mut self,
+        command: &CommandExecution<'_>,
+        status: ItemStatus,
+        workdir: Option<&str>,
+    ) {
+        if status != ItemStatus::Declined {
+            self.tests.record(command, workdir);
         }
-        self.finished += u64::from(status != Status::Declined);
+        self.finished += u64::from(status != ItemStatus::Declined);
         self.failed += u64::from(is_failure(status, command.exit_code));
-        self.declined += u64::from(status == Status::Declined);
-        let reused = if self.records.len() >= MOST_COMMANDS { self.records.pop_front() } else { None };
-        let mut kept = reused.map(|record| record.command).unwrap_or_default();
-        kept.set(&command.command, LONGEST_COMMAND);
+        self.declined += u64::from(status == ItemStatus::Declined);
+        let reused = if self.records.len() >= MAX_COMMANDS { self.records.pop_front() } else { None };
+        let mut command_text = reused.map(|record| record.command).unwrap_or_default();
+        command_text.set(&command.command, MAX_COMMAND_BYTES);
         self.records.push_back(Record {
-            command: kept,
+            command: command_text,
             status,
             exit_code: command.exit_code,
             output_bytes: command.output_bytes,
         });
-        let reused = if self.outputs.len() >= MOST_OUTPUTS { self.outputs.pop_front() } else { None };
+        let reused = if self.outputs.len() >= MAX_OUTPUTS { self.outputs.pop_front() } else { None };
         let mut output = reused.unwrap_or_default();
-        output.set(&command.output, command.output_tail.as_ref(), OUTPUT_HEAD, OUTPUT_TAIL);
+        output.set(&command.output, command.output_tail.as_ref(), OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES);
         self.outputs.push_back(output);
     }
 
@@ -100,7 +105,7 @@ impl CommandLog {
         let without_output = self.records.len() - self.outputs.len();
         let list = self.records.iter().enumerate().map(|(index, record)| {
             let output = index.checked_sub(without_output).and_then(|at| self.outputs.get(at));
-            let (output_head, output_tail) = output.map(KeptEnds::resolve).unwrap_or_default();
+            let (output_head, output_tail) = output.map(HeadAndTail::resolve).unwrap_or_default();
             CommandReport {
                 command: shell::unwrap(&record.command.resolve()),
                 status: record.status,
@@ -119,10 +124,10 @@ impl CommandLog {
     }
 }
 
-pub(super) fn is_failure(status: Status, exit_code: Option<i32>) -> bool {
+pub(super) fn is_failure(status: ItemStatus, exit_code: Option<i32>) -> bool {
     match status {
-        Status::Failed => true,
-        Status::Declined => false,
+        ItemStatus::Failed => true,
+        ItemStatus::Declined => false,
         _ => exit_code.is_some_and(|code| code != 0),
     }
 }

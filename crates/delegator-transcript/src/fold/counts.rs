@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::event::{Event, IdleEvent, ItemDetails, Phase, ThreadEvent};
+use crate::event::{Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 
 /// Names of unknown types remembered at most, and the longest that is one.
-const MOST_NAMES: usize = 64;
-const LONGEST_NAME: usize = 128;
+const MAX_NAMES: usize = 64;
+const MAX_NAME_BYTES: usize = 128;
 
 /// What a stream consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,29 +44,29 @@ pub struct Counts {
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: Counts,
-    types: Named<11>,
-    items: Named<9>,
+    types: NamedCounters<11>,
+    items: NamedCounters<9>,
 }
 
 #[derive(Debug)]
-struct Named<const N: usize> {
+struct NamedCounters<const N: usize> {
     known: [u64; N],
     others: BTreeMap<String, u64>,
 }
 
-impl<const N: usize> Default for Named<N> {
+impl<const N: usize> Default for NamedCounters<N> {
     fn default() -> Self {
         Self { known: [0; N], others: BTreeMap::new() }
     }
 }
 
-impl<const N: usize> Named<N> {
-    fn other(&mut self, name: &Text<'_>) {
+impl<const N: usize> NamedCounters<N> {
+    fn count_other(&mut self, name: &Text<'_>) {
         let name = name.resolve();
-        let name = name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
+        let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
         if let Some(count) = self.others.get_mut(name) {
             *count += 1;
-        } else if self.others.len() < MOST_NAMES {
+        } else if self.others.len() < MAX_NAMES {
             self.others.insert(name.to_owned(), 1);
         } else {
             *self.others.entry("…".to_owned()).or_default() += 1;
@@ -83,7 +83,7 @@ impl<const N: usize> Named<N> {
     }
 }
 
-const TYPES: [&str; 11] = [
+const KNOWN_TYPES: [&str; 11] = [
     "thread.started",
     "turn.started",
     "turn.completed",
@@ -97,7 +97,7 @@ const TYPES: [&str; 11] = [
     "preamble",
 ];
 
-const ITEMS: [&str; 9] = [
+const KNOWN_ITEM_TYPES: [&str; 9] = [
     "agent_message",
     "reasoning",
     "command_execution",
@@ -110,19 +110,21 @@ const ITEMS: [&str; 9] = [
 ];
 
 impl Tally {
-    pub(super) fn line(&mut self, line: &Line<'_>, event: &Event<'_>) {
+    pub(super) fn count_line(&mut self, line: &Line<'_>, event: &Event<'_>) {
         self.counts.lines += 1;
         self.counts.bytes += line.length;
-        self.counts.over_long += u64::from(line.is_cut());
+        self.counts.over_long += u64::from(line.is_truncated());
         self.counts.unterminated |= !line.terminated;
         match event {
             Event::Blank => self.counts.blank += 1,
             Event::NotJson => self.counts.not_json += 1,
-            Event::Unknown { kind } | Event::Protocol(ProtocolEvent::Unknown { kind }) => self.unknown(kind),
+            Event::Unknown { kind } | Event::Protocol(ProtocolEvent::Unknown { kind }) => {
+                self.count_unknown(kind)
+            }
             Event::Rollout(RolloutLine {
                 payload: RolloutPayload::Event(ProtocolEvent::Unknown { kind }),
                 ..
-            }) => self.unknown(kind),
+            }) => self.count_unknown(kind),
             understood => {
                 self.counts.events += 1;
                 self.count_type(understood);
@@ -130,10 +132,10 @@ impl Tally {
         }
     }
 
-    fn unknown(&mut self, kind: &Option<Text<'_>>) {
+    fn count_unknown(&mut self, kind: &Option<Text<'_>>) {
         self.counts.unknown += 1;
         if let Some(kind) = kind {
-            self.types.other(kind);
+            self.types.count_other(kind);
         }
     }
 
@@ -145,19 +147,19 @@ impl Tally {
                 ThreadEvent::TurnCompleted { .. } => 2,
                 ThreadEvent::TurnFailed { .. } => 3,
                 ThreadEvent::Error { .. } => 4,
-                ThreadEvent::Item { phase: Phase::Started, .. } => 5,
-                ThreadEvent::Item { phase: Phase::Updated, .. } => 6,
-                ThreadEvent::Item { phase: Phase::Completed, .. } => 7,
+                ThreadEvent::Item { phase: ItemPhase::Started, .. } => 5,
+                ThreadEvent::Item { phase: ItemPhase::Updated, .. } => 6,
+                ThreadEvent::Item { phase: ItemPhase::Completed, .. } => 7,
             },
             Event::Idle(IdleEvent::Idle) => 8,
             Event::Idle(IdleEvent::Done) => 9,
             Event::Preamble(_) => 10,
-            other => return self.types.other(&Text::plain(foreign_name(other))),
+            other => return self.types.count_other(&Text::plain(type_name(other))),
         };
         self.types.known[known] += 1;
     }
 
-    pub(super) fn item(&mut self, details: &ItemDetails<'_>) {
+    pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
         let known = match details {
             ItemDetails::AgentMessage { .. } => 0,
             ItemDetails::Reasoning { .. } => 1,
@@ -168,15 +170,15 @@ impl Tally {
             ItemDetails::TodoList { .. } => 6,
             ItemDetails::Error { .. } => 7,
             ItemDetails::CollabToolCall(_) => 8,
-            ItemDetails::Other { kind } => return self.items.other(kind),
+            ItemDetails::Other { kind } => return self.items.count_other(kind),
         };
         self.items.known[known] += 1;
     }
 
     pub(super) fn report(&self, mixed_dialect: u64) -> Counts {
         Counts {
-            by_type: self.types.report(TYPES),
-            items: self.items.report(ITEMS),
+            by_type: self.types.report(KNOWN_TYPES),
+            items: self.items.report(KNOWN_ITEM_TYPES),
             mixed_dialect,
             ..self.counts.clone()
         }
@@ -184,7 +186,7 @@ impl Tally {
 }
 
 /// What a line of the other dialects calls itself; protocol events by group, since there are many.
-fn foreign_name(event: &Event<'_>) -> &'static str {
+fn type_name(event: &Event<'_>) -> &'static str {
     match event {
         Event::Idle(event) => match event {
             IdleEvent::AgentMessage { .. } | IdleEvent::UserMessage { .. } => "agent_message",

@@ -12,15 +12,15 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
+use super::bounded_text::BoundedText;
 use super::commands::is_failure;
-use super::kept::KeptText;
-use crate::error_places::{ErrorPlace, PlainLines, read};
-use crate::event::{CommandExecution, Status};
+use crate::error_locations::{ErrorLocation, PlainLines, parse};
+use crate::event::{CommandExecution, ItemStatus};
 use crate::shell;
-use crate::test_runs::command::Command;
+use crate::test_runs::command::ParsedCommand;
 
-const MOST_FAILURES: usize = 20;
-const LONGEST_COMMAND: usize = 2 << 10;
+const MAX_FAILURES: usize = 20;
+const MAX_COMMAND_BYTES: usize = 2 << 10;
 
 /// A command that failed, for as long as it was not made to succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +34,7 @@ pub struct CommandFailure {
     /// What kind of error that is: `E0308`, `TypeError`.
     pub kind: Option<String>,
     /// What it complained about, in the order it did; at most twenty places.
-    pub places: Vec<ErrorPlace>,
+    pub places: Vec<ErrorLocation>,
     /// Where its script had gone with `cd`. A relative path of a place may begin there, or where the agent works: compilers
     /// differ in that, and only who can look at the files can tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,34 +47,39 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, status: Status, workdir: Option<&str>) {
+    pub(super) fn record(
+        &mut self,
+        command: &CommandExecution<'_>,
+        status: ItemStatus,
+        workdir: Option<&str>,
+    ) {
         let has_failed = is_failure(status, command.exit_code);
         // What was declined did not run; what went well matters only where something had gone wrong.
-        if status == Status::Declined || (!has_failed && self.list.is_empty()) {
+        if status == ItemStatus::Declined || (!has_failed && self.list.is_empty()) {
             return;
         }
-        let script = shell::unwrap(&KeptText::of(&command.command, LONGEST_COMMAND).resolve());
-        self.list.retain(|known| !is_same(&known.command, &script));
+        let script = shell::unwrap(&BoundedText::new(&command.command, MAX_COMMAND_BYTES).resolve());
+        self.list.retain(|known| !is_same_script(&known.command, &script));
         if !has_failed {
             return;
         }
         let program = last_program(&script);
-        let plain = if shows_text(&program) { PlainLines::AreContent } else { PlainLines::Count };
+        let plain = if prints_text(&program) { PlainLines::AreContent } else { PlainLines::AreErrors };
         let tail = command.output_tail.as_ref().map(|tail| tail.resolve());
-        let reading = read(&command.output.resolve(), tail.as_deref(), workdir, plain);
-        if command.exit_code == Some(1) && reading.places.is_empty() && answers_by_exit_code(&program) {
+        let parsed = parse(&command.output.resolve(), tail.as_deref(), workdir, plain);
+        if command.exit_code == Some(1) && parsed.locations.is_empty() && answers_by_exit_code(&program) {
             return;
         }
-        if self.list.len() >= MOST_FAILURES {
+        if self.list.len() >= MAX_FAILURES {
             self.list.pop_front();
         }
-        let directory = Command::new(&script, workdir).directory().map(str::to_owned);
+        let directory = ParsedCommand::new(&script, workdir).directory().map(str::to_owned);
         self.list.push_back(CommandFailure {
             command: script,
             exit_code: command.exit_code,
-            message: reading.message,
-            kind: reading.kind,
-            places: reading.places,
+            message: parsed.message,
+            kind: parsed.kind,
+            places: parsed.locations,
             directory,
         });
     }
@@ -85,12 +90,12 @@ impl Failures {
 }
 
 /// Whether two scripts are the same but for white space and `2>&1` at the end.
-fn is_same(one: &str, other: &str) -> bool {
+fn is_same_script(left: &str, right: &str) -> bool {
     fn words(script: &str) -> std::str::SplitWhitespace<'_> {
         let script = script.trim_end();
         script.strip_suffix("2>&1").unwrap_or(script).split_whitespace()
     }
-    words(one).eq(words(other))
+    words(left).eq(words(right))
 }
 
 /// The first two words of the last command of a script: the one whose exit code it has.
@@ -109,7 +114,7 @@ fn is_prefix(word: &str) -> bool {
 }
 
 /// Programs whose output is other text, in which `path:line:column` is no complaint.
-fn shows_text(program: &[String]) -> bool {
+fn prints_text(program: &[String]) -> bool {
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
     matches!(
         words.as_slice(),
@@ -156,11 +161,11 @@ mod tests {
             exit_code: Some(exit_code),
             ..CommandExecution::default()
         };
-        let status = if exit_code == 0 { Status::Completed } else { Status::Failed };
-        failures.finish(&command, status, Some("/w"));
+        let status = if exit_code == 0 { ItemStatus::Completed } else { ItemStatus::Failed };
+        failures.record(&command, status, Some("/w"));
     }
 
-    fn told(failures: &Failures) -> Vec<String> {
+    fn descriptions(failures: &Failures) -> Vec<String> {
         failures
             .report()
             .into_iter()
@@ -174,28 +179,28 @@ mod tests {
         run(&mut failures, "bash -lc 'cargo build'", 101, "error: first\n");
         run(&mut failures, "cargo test", 101, "error: other\n");
         run(&mut failures, "bash -lc 'cargo  build 2>&1'", 101, "error: second\n");
-        assert_eq!(told(&failures), ["cargo test: error: other", "cargo  build 2>&1: error: second"]);
+        assert_eq!(descriptions(&failures), ["cargo test: error: other", "cargo  build 2>&1: error: second"]);
         run(&mut failures, "cargo build", 0, "");
-        assert_eq!(told(&failures), ["cargo test: error: other"]);
+        assert_eq!(descriptions(&failures), ["cargo test: error: other"]);
         // A pipe hides how it ended.
         run(&mut failures, "cargo test | tail -3", 0, "");
-        assert_eq!(told(&failures).len(), 1);
+        assert_eq!(descriptions(&failures).len(), 1);
         run(&mut failures, "cargo test", 0, "");
-        assert_eq!(told(&failures), [""; 0]);
+        assert_eq!(descriptions(&failures), [""; 0]);
     }
 
     #[test]
-    fn where_a_script_had_gone_is_told() {
+    fn the_directory_of_a_cd_is_reported() {
         let mut failures = Failures::default();
         run(&mut failures, "cargo build", 101, "error: first\n");
         run(&mut failures, "bash -lc 'cd /w/web && npm run build'", 1, "error: second\n");
-        let told: Vec<Option<String>> =
+        let directories: Vec<Option<String>> =
             failures.report().into_iter().map(|failure| failure.directory).collect();
-        assert_eq!(told, [None, Some("web".to_owned())]);
+        assert_eq!(directories, [None, Some("web".to_owned())]);
     }
 
     #[test]
-    fn an_answer_is_no_failure() {
+    fn exit_code_1_of_grep_and_diff_is_no_failure() {
         let mut failures = Failures::default();
         for script in [
             "grep -n x y",
@@ -210,18 +215,18 @@ mod tests {
             "grep -n x y 2>&1",
         ] {
             run(&mut failures, script, 1, "");
-            assert_eq!(told(&failures), [""; 0], "{script}");
+            assert_eq!(descriptions(&failures), [""; 0], "{script}");
         }
         // A search that found something and then could not read a file: what it found is not wrong.
         run(&mut failures, "rg x", 2, "src/a.rs:3:5:let x = 1;\nrg: b: Permission denied\n");
         assert_eq!(failures.report()[0].places, []);
-        assert_eq!(told(&failures), ["rg x: rg: b: Permission denied"]);
+        assert_eq!(descriptions(&failures), ["rg x: rg: b: Permission denied"]);
         run(&mut failures, "grep-like-tool x", 1, "");
-        assert_eq!(told(&failures).len(), 2);
+        assert_eq!(descriptions(&failures).len(), 2);
     }
 
     #[test]
-    fn a_declined_command_changes_nothing_and_the_list_has_an_end() {
+    fn declined_commands_change_nothing_and_the_list_is_bounded() {
         let mut failures = Failures::default();
         for number in 0..50 {
             let command = CommandExecution {
@@ -229,10 +234,10 @@ mod tests {
                 exit_code: Some(2),
                 ..CommandExecution::default()
             };
-            failures.finish(&command, Status::Failed, None);
-            failures.finish(&command, Status::Declined, None);
+            failures.record(&command, ItemStatus::Failed, None);
+            failures.record(&command, ItemStatus::Declined, None);
         }
         let commands: Vec<String> = failures.report().into_iter().map(|failure| failure.command).collect();
-        assert_eq!((commands.len(), commands[0].as_str()), (MOST_FAILURES, "make 30"));
+        assert_eq!((commands.len(), commands[0].as_str()), (MAX_FAILURES, "make 30"));
     }
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::event::{ChangeKind, FileChange};
 
 /// Files remembered at most, and the longest path that is one.
-const MOST_FILES: usize = 2_000;
-const LONGEST_PATH: usize = 1_024;
+const MAX_FILES: usize = 2_000;
+const MAX_PATH_BYTES: usize = 1_024;
 
 /// What was done to files, by the agent's own account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -38,8 +38,8 @@ pub(super) struct Files {
 
 #[derive(Clone, Copy, Debug)]
 struct Existence {
-    before: bool,
-    now: bool,
+    existed_before: bool,
+    exists_now: bool,
 }
 
 impl Files {
@@ -47,11 +47,11 @@ impl Files {
         for change in changes {
             let path = change.path.resolve();
             if let Some(file) = self.by_path.get_mut(path.as_ref()) {
-                file.now = change.kind != ChangeKind::Delete;
-            } else if self.by_path.len() < MOST_FILES && path.len() <= LONGEST_PATH {
+                file.exists_now = change.kind != ChangeKind::Delete;
+            } else if self.by_path.len() < MAX_FILES && path.len() <= MAX_PATH_BYTES {
                 let file = Existence {
-                    before: change.kind != ChangeKind::Add,
-                    now: change.kind != ChangeKind::Delete,
+                    existed_before: change.kind != ChangeKind::Add,
+                    exists_now: change.kind != ChangeKind::Delete,
                 };
                 self.by_path.insert(path.into_owned(), file);
             } else {
@@ -71,7 +71,7 @@ impl Files {
             ..FileOperations::default()
         };
         for (path, file) in &self.by_path {
-            let list = match (file.before, file.now) {
+            let list = match (file.existed_before, file.exists_now) {
                 (false, true) => &mut report.added,
                 (true, true) => &mut report.modified,
                 (true, false) => &mut report.deleted,
@@ -114,9 +114,9 @@ mod tests {
     #[test]
     fn files_beyond_the_limit_are_counted() {
         let mut files = Files::default();
-        for n in 0..MOST_FILES + 5 {
+        for n in 0..MAX_FILES + 5 {
             files.apply(&[FileChange { path: Text::owned(format!("f{n}")), kind: ChangeKind::Add }]);
         }
-        assert_eq!((files.report().added.len(), files.report().not_listed), (MOST_FILES, 5));
+        assert_eq!((files.report().added.len(), files.report().not_listed), (MAX_FILES, 5));
     }
 }

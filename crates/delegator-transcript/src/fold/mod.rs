@@ -7,23 +7,22 @@
 //! What decides how a turn ended: `turn.completed`, `turn.failed`, or that neither came. Warnings (items of type
 //! `error`) and retries (`error` at the top) decide nothing.
 
-mod account;
 pub(crate) mod activity;
+mod bounded_text;
 mod calls;
 mod commands;
 mod counts;
 mod failures;
 mod files;
-mod kept;
 mod notices;
 mod progress;
 mod recent;
 mod repeats;
 mod report;
+mod summarizer;
 mod test_log;
 mod usage;
 
-pub use account::{Account, Seen, Summarizer};
 pub use activity::OpenItem;
 pub use commands::{CommandReport, Commands};
 pub use counts::Counts;
@@ -32,32 +31,33 @@ pub use files::FileOperations;
 pub use notices::Notice;
 pub use progress::Progress;
 pub use recent::RecentLine;
-pub use report::{FinalMessage, McpCalls, Outcome, PlanStep, Report, ToolCalls, TurnState};
+pub use report::{FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
+pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
 pub use usage::UsageReport;
 
-use crate::event::{Event, IdleEvent, Item, ItemDetails, Phase, Status, ThreadEvent, Todo, Usage};
+use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo, Usage};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::map::{Dialect, Effect, MapWarning, Translator};
 use activity::OpenItems;
+use bounded_text::BoundedText;
 use calls::CallLog;
 use commands::CommandLog;
 use counts::Tally;
 use failures::Failures;
 use files::Files;
-use kept::KeptText;
 use notices::Notices;
-use progress::ProgressGauge;
+use progress::ProgressTracker;
 use recent::RecentLines;
 use repeats::Repeats;
 
-const LONGEST_MESSAGE: usize = 1 << 20;
-const LONGEST_ERROR: usize = 64 << 10;
-const LONGEST_ID: usize = 256;
-const MOST_PLAN_STEPS: usize = 200;
-const LONGEST_PLAN_STEP: usize = 512;
-const MOST_ODDITIES: usize = 32;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
+const MAX_ERROR_BYTES: usize = 64 << 10;
+const MAX_ID_BYTES: usize = 256;
+const MAX_PLAN_STEPS: usize = 200;
+const MAX_PLAN_STEP_BYTES: usize = 512;
+const MAX_ODDITIES: usize = 32;
 
 /// What the fold is told from outside the stream.
 #[derive(Clone, Debug, Default)]
@@ -75,32 +75,32 @@ struct Fold {
     thread_id: Option<String>,
     turn: TurnState,
     turns: u64,
-    failure: KeptText,
-    final_message: Option<KeptText>,
+    failure: BoundedText,
+    final_message: Option<BoundedText>,
     files: Files,
     commands: CommandLog,
     failures: Failures,
     calls: CallLog,
-    plan: Vec<(KeptText, bool)>,
+    plan: Vec<(BoundedText, bool)>,
     plan_steps_not_listed: u64,
     usage: Option<Usage>,
     warnings: Notices,
     transient_errors: Notices,
     oddities: Vec<MapWarning>,
     open_items: OpenItems,
-    progress: ProgressGauge,
+    progress: ProgressTracker,
     repeats: Repeats,
-    mood: Mood,
+    between_items: BetweenItems,
     idle: bool,
     done: bool,
-    is_over: bool,
+    stream_ended: bool,
     recent: RecentLines,
     tally: Tally,
 }
 
 /// What the agent does while no item is open.
 #[derive(Debug, Default)]
-enum Mood {
+enum BetweenItems {
     #[default]
     Waiting,
     Thinking,
@@ -114,8 +114,8 @@ impl Fold {
     }
 
     /// Takes note of a line. Its effects come next.
-    fn line(&mut self, line: &Line<'_>, event: &Event<'_>) {
-        self.tally.line(line, event);
+    fn on_line(&mut self, line: &Line<'_>, event: &Event<'_>) {
+        self.tally.count_line(line, event);
         self.recent.push(line);
         // Whatever an agent says, it is not idle any more, understood or not.
         if !matches!(event, Event::Blank | Event::Idle(IdleEvent::Idle | IdleEvent::Done)) {
@@ -124,31 +124,31 @@ impl Fold {
     }
 
     /// Takes note of what follows from a line.
-    fn effect(&mut self, effect: &Effect<'_>) {
+    fn on_effect(&mut self, effect: &Effect<'_>) {
         match effect {
-            Effect::Emit(event) => self.event(event),
+            Effect::Emit(event) => self.on_event(event),
             Effect::Usage(usage) => self.usage = Some(*usage),
             Effect::Interrupted => self.turn = TurnState::Interrupted,
             Effect::Idle => self.idle = true,
             Effect::Done => self.done = true,
-            Effect::Warn(warning) if self.oddities.len() < MOST_ODDITIES => {
+            Effect::Warn(warning) if self.oddities.len() < MAX_ODDITIES => {
                 self.oddities.push(warning.clone())
             }
-            Effect::Warn(_) | Effect::NoPlace(_) => {}
+            Effect::Warn(_) | Effect::Unmapped(_) => {}
         }
     }
 
-    fn event(&mut self, event: &ThreadEvent<'_>) {
+    fn on_event(&mut self, event: &ThreadEvent<'_>) {
         match event {
             ThreadEvent::ThreadStarted { thread_id } => {
-                let id = KeptText::of(thread_id, LONGEST_ID).resolve();
+                let id = BoundedText::new(thread_id, MAX_ID_BYTES).resolve();
                 self.thread_id = Some(id).filter(|id| !id.is_empty()).or(self.thread_id.take());
             }
             ThreadEvent::TurnStarted => {
                 self.turns += 1;
                 self.turn = TurnState::Running;
                 self.failure.clear();
-                self.mood = Mood::Waiting;
+                self.between_items = BetweenItems::Waiting;
                 self.progress.turn_started();
                 self.repeats.turn_started();
             }
@@ -159,23 +159,23 @@ impl Fold {
             }
             ThreadEvent::TurnFailed { message } => {
                 self.turn = TurnState::Failed;
-                self.failure.set(message, LONGEST_ERROR);
+                self.failure.set(message, MAX_ERROR_BYTES);
                 // Codex announces a failure as an error first: that one was not transient.
                 self.transient_errors.retract(message);
             }
             ThreadEvent::Error { message } => {
                 self.transient_errors.add(message);
-                self.repeats.stream_was_cut();
-                self.mood = Mood::Retrying(activity::words_of_error(&message.resolve()));
+                self.repeats.stream_interrupted();
+                self.between_items = BetweenItems::Retrying(activity::describe_retry(&message.resolve()));
             }
-            ThreadEvent::Item { phase, item } => self.item(*phase, item),
+            ThreadEvent::Item { phase, item } => self.on_item(*phase, item),
         }
     }
 
-    fn item(&mut self, phase: Phase, item: &Item<'_>) {
-        self.mood = match item.details {
-            ItemDetails::Reasoning { .. } => Mood::Thinking,
-            _ => Mood::Waiting,
+    fn on_item(&mut self, phase: ItemPhase, item: &Item<'_>) {
+        self.between_items = match item.details {
+            ItemDetails::Reasoning { .. } => BetweenItems::Thinking,
+            _ => BetweenItems::Waiting,
         };
         // Items without a beginning of their own are not steps; nor is the plan, which is made of steps.
         let is_step = !matches!(
@@ -186,24 +186,24 @@ impl Fold {
                 | ItemDetails::TodoList { .. }
         );
         if let ItemDetails::TodoList { items } = &item.details {
-            self.keep_plan(items);
+            self.store_plan(items);
         }
         match phase {
             // What is told again is not done again.
-            Phase::Started if self.repeats.has_finished(&item.id) => {}
-            Phase::Started => {
+            ItemPhase::Started if self.repeats.has_finished(&item.id) => {}
+            ItemPhase::Started => {
                 if self.open_items.start(item) && is_step {
                     self.progress.item_started();
                 }
             }
-            Phase::Updated => {}
-            Phase::Completed => {
+            ItemPhase::Updated => {}
+            ItemPhase::Completed => {
                 let was_open = self.open_items.complete(&item.id);
                 // Repeated or not, what was said last was said last.
                 if let ItemDetails::AgentMessage { text } = &item.details {
-                    self.keep_final_message(text, item.full_bytes);
+                    self.store_final_message(text, item.full_bytes);
                 }
-                if self.repeats.finished(item, was_open) {
+                if self.repeats.record_finished(item, was_open) {
                     return;
                 }
                 if is_step {
@@ -212,21 +212,23 @@ impl Fold {
                     }
                     self.progress.item_finished();
                 }
-                self.completed(item);
+                self.on_item_completed(item);
             }
         }
     }
 
-    fn completed(&mut self, item: &Item<'_>) {
-        self.tally.item(&item.details);
-        let status = item.status.unwrap_or(Status::Completed);
+    fn on_item_completed(&mut self, item: &Item<'_>) {
+        self.tally.count_item(&item.details);
+        let status = item.status.unwrap_or(ItemStatus::Completed);
         match &item.details {
             ItemDetails::CommandExecution(command) => {
                 let workdir = self.options.workdir.as_deref();
-                self.commands.finish(command, status, workdir);
-                self.failures.finish(command, status, workdir);
+                self.commands.record(command, status, workdir);
+                self.failures.record(command, status, workdir);
             }
-            ItemDetails::FileChange { changes } if status == Status::Completed => self.files.apply(changes),
+            ItemDetails::FileChange { changes } if status == ItemStatus::Completed => {
+                self.files.apply(changes)
+            }
             ItemDetails::FileChange { .. } => self.files.patch_failed(),
             ItemDetails::McpToolCall(call) => self.calls.mcp_call(call, status),
             ItemDetails::WebSearch { .. } => self.calls.web_search(),
@@ -239,19 +241,19 @@ impl Fold {
         }
     }
 
-    fn keep_final_message(&mut self, text: &Text<'_>, full_bytes: Option<u64>) {
-        let kept = self.final_message.get_or_insert_default();
-        kept.set(text, LONGEST_MESSAGE);
+    fn store_final_message(&mut self, text: &Text<'_>, full_bytes: Option<u64>) {
+        let stored = self.final_message.get_or_insert_default();
+        stored.set(text, MAX_MESSAGE_BYTES);
         if let Some(bytes) = full_bytes {
-            kept.is_beginning_of(bytes);
+            stored.mark_truncated(bytes);
         }
     }
 
-    fn keep_plan(&mut self, items: &[Todo<'_>]) {
-        let listed = items.len().min(MOST_PLAN_STEPS);
+    fn store_plan(&mut self, items: &[Todo<'_>]) {
+        let listed = items.len().min(MAX_PLAN_STEPS);
         self.plan_steps_not_listed = (items.len() - listed) as u64;
         self.plan.clear();
-        let step = |todo: &Todo<'_>| (KeptText::of(&todo.text, LONGEST_PLAN_STEP), todo.completed);
+        let step = |todo: &Todo<'_>| (BoundedText::new(&todo.text, MAX_PLAN_STEP_BYTES), todo.completed);
         self.plan.extend(items[..listed].iter().map(step));
         let completed = items.iter().filter(|todo| todo.completed).count();
         self.progress.plan(completed as u64, items.len() as u64);
@@ -259,42 +261,50 @@ impl Fold {
 
     /// The stream is over: a turn that still runs was interrupted.
     fn finish(&mut self, translator: &Translator) {
-        self.is_over = true;
+        self.stream_ended = true;
         if self.turn == TurnState::Running && translator.announces_turn_ends() {
             self.turn = TurnState::Interrupted;
         }
     }
 
-    fn outcome(&self, translator: &Translator) -> Outcome {
+    fn outcome(&self, translator: &Translator) -> StreamOutcome {
         match self.turn {
             // Dialect 003 ends with `done`, or while idle; a turn that is over is not an end.
             _ if translator.dialect() == Some(Dialect::Idle) && (self.done || self.idle) => {
-                Outcome::Completed
+                StreamOutcome::Completed
             }
-            TurnState::Failed => Outcome::Failed { message: self.failure.resolve() },
-            _ if translator.dialect() == Some(Dialect::Idle) => Outcome::Interrupted,
-            TurnState::Completed => Outcome::Completed,
-            TurnState::Interrupted => Outcome::Interrupted,
-            TurnState::None | TurnState::Running if translator.announces_turn_ends() => Outcome::Interrupted,
+            TurnState::Failed => StreamOutcome::Failed { message: self.failure.resolve() },
+            _ if translator.dialect() == Some(Dialect::Idle) => StreamOutcome::Interrupted,
+            TurnState::Completed => StreamOutcome::Completed,
+            TurnState::Interrupted => StreamOutcome::Interrupted,
+            TurnState::None | TurnState::Running if translator.announces_turn_ends() => {
+                StreamOutcome::Interrupted
+            }
             TurnState::None | TurnState::Running => match translator.critical_error() {
-                Some(message) => Outcome::Failed { message: message.resolve().into_owned() },
-                None => Outcome::NotAnnounced,
+                Some(message) => StreamOutcome::Failed { message: message.resolve().into_owned() },
+                None => StreamOutcome::NotAnnounced,
             },
         }
     }
 
     fn activity(&self, dialect: Option<Dialect>) -> Option<String> {
         let workdir = self.options.workdir.as_deref();
-        match (self.turn, &self.mood) {
-            _ if self.is_over => None,
+        match (self.turn, &self.between_items) {
+            _ if self.stream_ended => None,
             _ if dialect == Some(Dialect::Idle) && self.done => None,
             _ if dialect == Some(Dialect::Idle) && self.idle => Some("Waiting for a message".to_owned()),
             (TurnState::None, _) => self.thread_id.is_some().then(|| "Starting".to_owned()),
-            (TurnState::Running, Mood::Retrying(words)) => Some(words.clone()),
-            (TurnState::Running, mood) => Some(self.open_items.latest_words(workdir).unwrap_or_else(|| {
-                let words = if matches!(mood, Mood::Thinking) { "Thinking" } else { "Waiting for the model" };
-                words.to_owned()
-            })),
+            (TurnState::Running, BetweenItems::Retrying(words)) => Some(words.clone()),
+            (TurnState::Running, mood) => {
+                Some(self.open_items.latest_activity(workdir).unwrap_or_else(|| {
+                    let words = if matches!(mood, BetweenItems::Thinking) {
+                        "Thinking"
+                    } else {
+                        "Waiting for the model"
+                    };
+                    words.to_owned()
+                }))
+            }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,
         }
     }
@@ -304,10 +314,12 @@ impl Fold {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
             bytes: message.bytes(),
-            truncated: message.is_cut(),
+            truncated: message.is_truncated(),
         });
-        let step =
-            |(text, completed): &(KeptText, bool)| PlanStep { text: text.resolve(), completed: *completed };
+        let step = |(text, completed): &(BoundedText, bool)| PlanStep {
+            text: text.resolve(),
+            completed: *completed,
+        };
         Report {
             dialect: translator.dialect(),
             thread_id: self.thread_id.clone(),

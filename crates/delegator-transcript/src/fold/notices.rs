@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::json::Text;
 
-const MOST_NOTICES: usize = 32;
-const LONGEST_NOTICE: usize = 2 << 10;
+const MAX_NOTICES: usize = 32;
+const MAX_NOTICE_BYTES: usize = 2 << 10;
 
 /// A message and how often it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,20 +25,20 @@ pub(super) struct Notices {
     total: u64,
 }
 
-fn short(message: &Text<'_>) -> String {
+fn truncate(message: &Text<'_>) -> String {
     let message = message.resolve();
-    message.get(..message.floor_char_boundary(LONGEST_NOTICE)).unwrap_or_default().to_owned()
+    message.get(..message.floor_char_boundary(MAX_NOTICE_BYTES)).unwrap_or_default().to_owned()
 }
 
 impl Notices {
     pub(super) fn add(&mut self, message: &Text<'_>) {
         self.total += 1;
-        let message = short(message);
+        let message = truncate(message);
         if let Some(known) = self.list.iter_mut().find(|notice| notice.message == message) {
             known.count += 1;
             return;
         }
-        if self.list.len() >= MOST_NOTICES {
+        if self.list.len() >= MAX_NOTICES {
             self.list.pop_front();
         }
         self.list.push_back(Notice { message, count: 1 });
@@ -46,7 +46,7 @@ impl Notices {
 
     /// Takes one back: it turned out to be something else.
     pub(super) fn retract(&mut self, message: &Text<'_>) {
-        let message = short(message);
+        let message = truncate(message);
         let Some(at) = self.list.iter().rposition(|notice| notice.message == message) else { return };
         self.total = self.total.saturating_sub(1);
         self.list[at].count -= 1;

@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct ProgressGauge {
+pub(super) struct ProgressTracker {
     started: u64,
     finished: u64,
     plan: Option<(u64, u64)>,
@@ -28,7 +28,7 @@ pub(super) struct ProgressGauge {
     is_over: bool,
 }
 
-impl ProgressGauge {
+impl ProgressTracker {
     pub(super) fn turn_started(&mut self) {
         *self = Self::default();
     }
@@ -39,17 +39,17 @@ impl ProgressGauge {
 
     pub(super) fn item_started(&mut self) {
         self.started += 1;
-        self.rise();
+        self.update_highest();
     }
 
     pub(super) fn item_finished(&mut self) {
         self.finished += 1;
-        self.rise();
+        self.update_highest();
     }
 
     pub(super) fn plan(&mut self, completed: u64, total: u64) {
         self.plan = Some((completed, total)).filter(|_| total > 0);
-        self.rise();
+        self.update_highest();
     }
 
     fn steps(&self) -> (u64, u64) {
@@ -59,7 +59,7 @@ impl ProgressGauge {
         }
     }
 
-    fn rise(&mut self) {
+    fn update_highest(&mut self) {
         let (completed, total) = self.steps();
         let percent = (completed * 100).checked_div(total).unwrap_or(0).min(99);
         self.highest = self.highest.max(u8::try_from(percent).unwrap_or(99));
@@ -81,8 +81,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_count_with_the_answer_as_one_more_step() {
-        let mut gauge = ProgressGauge::default();
+    fn the_answer_counts_as_one_more_step() {
+        let mut gauge = ProgressTracker::default();
         gauge.item_started();
         assert_eq!(gauge.report().percent, 0);
         gauge.item_finished();
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn it_never_goes_down_and_never_reaches_100_before_the_end() {
-        let mut gauge = ProgressGauge::default();
+    fn percent_never_goes_down_and_never_reaches_100_before_the_end() {
+        let mut gauge = ProgressTracker::default();
         gauge.plan(3, 3);
         assert_eq!(gauge.report().percent, 99);
         gauge.plan(1, 10);

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::framer::{Line, LineBody};
 
-const MOST_LINES: usize = 50;
-const LONGEST_LINE: usize = 2 << 10;
+const MAX_LINES: usize = 50;
+const MAX_LINE_BYTES: usize = 2 << 10;
 
 /// One of the last lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,20 +27,20 @@ pub(super) struct RecentLines {
 
 impl RecentLines {
     pub(super) fn push(&mut self, line: &Line<'_>) {
-        let reused = if self.lines.len() >= MOST_LINES { self.lines.pop_front() } else { None };
-        let mut kept = reused.map(|(_, _, buffer)| buffer).unwrap_or_default();
-        let (LineBody::Whole(bytes) | LineBody::Cut { head: bytes, .. }) = line.body;
-        kept.clear();
-        kept.extend_from_slice(&bytes[..bytes.len().min(LONGEST_LINE)]);
-        self.lines.push_back((line.number, line.length, kept));
+        let reused = if self.lines.len() >= MAX_LINES { self.lines.pop_front() } else { None };
+        let mut buffer = reused.map(|(_, _, buffer)| buffer).unwrap_or_default();
+        let (LineBody::Whole(bytes) | LineBody::Truncated { head: bytes, .. }) = line.body;
+        buffer.clear();
+        buffer.extend_from_slice(&bytes[..bytes.len().min(MAX_LINE_BYTES)]);
+        self.lines.push_back((line.number, line.length, buffer));
     }
 
     pub(super) fn report(&self) -> Vec<RecentLine> {
-        let line = |(number, bytes, kept): &(u64, u64, Vec<u8>)| {
-            let text = String::from_utf8_lossy(kept);
+        let line = |(number, bytes, stored): &(u64, u64, Vec<u8>)| {
+            let text = String::from_utf8_lossy(stored);
             // A character cut in two at the limit is no reason for a replacement character.
-            let is_cut = *bytes > kept.len() as u64;
-            let text = if is_cut { text.trim_end_matches('\u{fffd}') } else { &text };
+            let is_truncated = *bytes > stored.len() as u64;
+            let text = if is_truncated { text.trim_end_matches('\u{fffd}') } else { &text };
             RecentLine { number: *number, bytes: *bytes, text: text.to_owned() }
         };
         self.lines.iter().map(line).collect()

@@ -5,24 +5,30 @@
 //! turn and an item with the very same content finished in it before. An id that finished in this turn before makes
 //! an item a repeat too, cut or not: ids are unique.
 
-use crate::event::{Item, ItemDetails, Status};
+use crate::event::{Item, ItemDetails, ItemStatus};
 use crate::json::Text;
 
 /// Items compared with at most.
-const REMEMBERED: usize = 64;
+const MAX_REMEMBERED: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Repeats {
-    was_cut: bool,
-    contents: [u64; REMEMBERED],
-    ids: [u64; REMEMBERED],
+    was_interrupted: bool,
+    contents: [u64; MAX_REMEMBERED],
+    ids: [u64; MAX_REMEMBERED],
     next: usize,
     count: u64,
 }
 
 impl Default for Repeats {
     fn default() -> Self {
-        Self { was_cut: false, contents: [0; REMEMBERED], ids: [0; REMEMBERED], next: 0, count: 0 }
+        Self {
+            was_interrupted: false,
+            contents: [0; MAX_REMEMBERED],
+            ids: [0; MAX_REMEMBERED],
+            next: 0,
+            count: 0,
+        }
     }
 }
 
@@ -31,27 +37,27 @@ impl Repeats {
         *self = Self { count: self.count, ..Self::default() };
     }
 
-    pub(super) fn stream_was_cut(&mut self) {
-        self.was_cut = true;
+    pub(super) fn stream_interrupted(&mut self) {
+        self.was_interrupted = true;
     }
 
     /// Whether an item of this id finished already.
     pub(super) fn has_finished(&self, id: &Text<'_>) -> bool {
-        !id.is_empty() && self.ids.contains(&print_of_id(id))
+        !id.is_empty() && self.ids.contains(&id_fingerprint(id))
     }
 
     /// Takes note of a finished item and says whether it is one that was told before.
-    pub(super) fn finished(&mut self, item: &Item<'_>, had_begun: bool) -> bool {
-        let id = if item.id.is_empty() { 0 } else { print_of_id(&item.id) };
-        let content = print_of_content(item);
+    pub(super) fn record_finished(&mut self, item: &Item<'_>, was_open: bool) -> bool {
+        let id = if item.id.is_empty() { 0 } else { id_fingerprint(&item.id) };
+        let content = content_fingerprint(item);
         let is_known = id != 0 && self.ids.contains(&id);
-        let is_same = self.was_cut && !had_begun && content != 0 && self.contents.contains(&content);
+        let is_same = self.was_interrupted && !was_open && content != 0 && self.contents.contains(&content);
         if is_known || is_same {
             self.count += 1;
             return true;
         }
         (self.ids[self.next], self.contents[self.next]) = (id, content);
-        self.next = (self.next + 1) % REMEMBERED;
+        self.next = (self.next + 1) % MAX_REMEMBERED;
         false
     }
 
@@ -60,70 +66,70 @@ impl Repeats {
     }
 }
 
-fn print_of_id(id: &Text<'_>) -> u64 {
-    let mut print = Print(0);
-    print.text(id);
-    print.value()
+fn id_fingerprint(id: &Text<'_>) -> u64 {
+    let mut hash = Fingerprint(0);
+    hash.add_text(id);
+    hash.value()
 }
 
 /// Of all that is told of an item but its id; 0 for what is not compared: changes told twice change nothing, a plan
 /// told twice is the same plan, a warning is counted as it comes.
-fn print_of_content(item: &Item<'_>) -> u64 {
-    let mut print = Print(item.full_bytes.unwrap_or(0));
-    print.word(item.status.map_or(0, |status: Status| status as u64 + 1));
+fn content_fingerprint(item: &Item<'_>) -> u64 {
+    let mut hash = Fingerprint(item.full_bytes.unwrap_or(0));
+    hash.add_word(item.status.map_or(0, |status: ItemStatus| status as u64 + 1));
     match &item.details {
-        ItemDetails::AgentMessage { text } => print.texts(1, [text]),
-        ItemDetails::Reasoning { text } => print.texts(2, [text]),
+        ItemDetails::AgentMessage { text } => hash.add_texts(1, [text]),
+        ItemDetails::Reasoning { text } => hash.add_texts(2, [text]),
         ItemDetails::CommandExecution(command) => {
-            print.word(command.exit_code.map_or(u64::MAX, |code| u64::from(code.cast_unsigned())));
-            print.word(command.output_bytes);
-            print.texts(3, [&command.command, &command.output]);
-            print.texts(0, &command.output_tail);
+            hash.add_word(command.exit_code.map_or(u64::MAX, |code| u64::from(code.cast_unsigned())));
+            hash.add_word(command.output_bytes);
+            hash.add_texts(3, [&command.command, &command.output]);
+            hash.add_texts(0, &command.output_tail);
         }
         ItemDetails::McpToolCall(call) => {
-            print.texts(4, [&call.server, &call.tool]);
+            hash.add_texts(4, [&call.server, &call.tool]);
             for (part, text) in [&call.arguments, &call.result, &call.error].into_iter().enumerate() {
-                print.texts(part as u64, text);
+                hash.add_texts(part as u64, text);
             }
         }
         ItemDetails::WebSearch { query, action } => {
-            print.texts(5, [query]);
-            print.bytes(action.unwrap_or_default().as_bytes());
+            hash.add_texts(5, [query]);
+            hash.add_bytes(action.unwrap_or_default().as_bytes());
         }
         _ => return 0,
     }
-    print.value()
+    hash.value()
 }
 
 /// A hash of everything it is given, in one pass at the speed of memory: finished items may be megabytes.
-struct Print(u64);
+struct Fingerprint(u64);
 
-impl Print {
-    fn word(&mut self, word: u64) {
+impl Fingerprint {
+    fn add_word(&mut self, word: u64) {
         self.0 = mix(self.0, word);
     }
 
-    fn text(&mut self, text: &Text<'_>) {
-        self.bytes(text.stored().0.as_bytes());
+    fn add_text(&mut self, text: &Text<'_>) {
+        self.add_bytes(text.stored().0.as_bytes());
     }
 
-    fn texts<'t, 'a: 't>(&mut self, kind: u64, texts: impl IntoIterator<Item = &'t Text<'a>>) {
-        self.word(kind);
-        texts.into_iter().for_each(|text| self.text(text));
+    fn add_texts<'t, 'a: 't>(&mut self, kind: u64, texts: impl IntoIterator<Item = &'t Text<'a>>) {
+        self.add_word(kind);
+        texts.into_iter().for_each(|text| self.add_text(text));
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.word(bytes.len() as u64);
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        self.add_word(bytes.len() as u64);
         // Four sums side by side, since each multiplication waits for the one before it.
         let mut lanes = [self.0, !self.0, self.0.rotate_left(17), self.0.rotate_left(41)];
         let mut pieces = bytes.chunks_exact(32);
         for piece in &mut pieces {
             for (lane, word) in lanes.iter_mut().zip(piece.chunks_exact(8)) {
-                *lane = mix(*lane, word_of(word));
+                *lane = mix(*lane, to_word(word));
             }
         }
         for (lane, word) in lanes.iter_mut().zip(pieces.remainder().chunks(8)) {
-            *lane = mix(*lane, word_of(word));
+            *lane = mix(*lane, to_word(word));
         }
         self.0 = lanes.into_iter().reduce(mix).unwrap_or_default();
     }
@@ -134,7 +140,7 @@ impl Print {
     }
 }
 
-fn word_of(bytes: &[u8]) -> u64 {
+fn to_word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(word)
@@ -150,14 +156,14 @@ mod tests {
 
     #[test]
     fn every_byte_of_a_text_counts() {
-        let print = |text: &str| print_of_id(&Text::plain(text));
+        let fingerprint = |text: &str| id_fingerprint(&Text::plain(text));
         let text = "x".repeat(200);
         for at in 0..text.len() {
             let mut other = text.clone();
             other.replace_range(at..=at, "y");
-            assert_ne!(print(&text), print(&other), "{at}");
-            assert_ne!(print(&text), print(&text[..at]), "{at}");
+            assert_ne!(fingerprint(&text), fingerprint(&other), "{at}");
+            assert_ne!(fingerprint(&text), fingerprint(&text[..at]), "{at}");
         }
-        assert_eq!(print(&text), print(&text.clone()));
+        assert_eq!(fingerprint(&text), fingerprint(&text.clone()));
     }
 }

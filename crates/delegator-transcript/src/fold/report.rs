@@ -27,7 +27,7 @@ pub struct Report {
     /// Turns begun.
     pub turns: u64,
     /// The verdict if the stream ends here.
-    pub outcome: Outcome,
+    pub outcome: StreamOutcome,
     /// Nothing before the first turn.
     pub progress: Option<Progress>,
     /// In plain words; nothing when nothing is going on.
@@ -106,7 +106,7 @@ pub enum TurnState {
 /// How a stream ended, judged from the stream alone. The exit status of the process may know better.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StreamOutcome {
     /// Well.
     Completed,
     /// Not well.

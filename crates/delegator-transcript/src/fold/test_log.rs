@@ -16,22 +16,22 @@
 
 use serde::Serialize;
 
-use super::kept::KeptText;
+use super::bounded_text::BoundedText;
 use crate::event::CommandExecution;
 use crate::json::Text;
 use crate::shell;
-use crate::test_runs::command::Command;
-use crate::test_runs::{self, MOST_NAMES, Reading, Runner};
+use crate::test_runs::command::ParsedCommand;
+use crate::test_runs::{self, MAX_NAMES, Runner, TestCounts};
 
 /// Runs compared with at most; of older ones only the sums are known.
-const MOST_RUNS: usize = 128;
+const MAX_RUNS: usize = 128;
 /// Runs that are listed, the last ones.
-const MOST_LISTED: usize = 32;
-const LONGEST_COMMAND: usize = 2 << 10;
+const MAX_LISTED_RUNS: usize = 32;
+const MAX_COMMAND_BYTES: usize = 2 << 10;
 /// Bytes of output that cost more to search than the command costs to be taken apart.
-const WORTH_A_LOOK: u64 = 8 << 10;
+const LONG_OUTPUT_BYTES: u64 = 8 << 10;
 /// Of the command of a run that is listed.
-const LONGEST_SHOWN: usize = 300;
+const MAX_SHOWN_COMMAND_BYTES: usize = 300;
 
 /// How the tests stand in the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -81,67 +81,70 @@ pub struct TestRunReport {
 pub(super) struct TestLog {
     runs: Vec<Run>,
     /// The sums of runs that are too old to be compared with.
-    forgotten: Reading,
+    dropped: TestCounts,
 }
 
 #[derive(Debug)]
 struct Run {
     /// As told; `stands` is what later runs made of it.
-    told: TestRunReport,
-    asked: Vec<String>,
-    stands: Reading,
+    report: TestRunReport,
+    selectors: Vec<String>,
+    counts: TestCounts,
 }
 
 /// What one command of our own tells of tests.
 pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Option<TestReport> {
     let mut log = TestLog::default();
-    let ended = CommandExecution {
+    let execution = CommandExecution {
         command: Text::plain(command),
         output: Text::plain(output),
         output_tail: None,
         output_bytes: output.len() as u64,
         exit_code,
     };
-    log.finish(&ended, None);
+    log.record(&execution, None);
     log.report()
 }
 
 impl TestLog {
     /// Takes note of a command that ended.
-    pub(super) fn finish(&mut self, command: &CommandExecution<'_>, workdir: Option<&str>) {
-        let rest = command.output_tail.as_ref();
+    pub(super) fn record(&mut self, command: &CommandExecution<'_>, workdir: Option<&str>) {
+        let output_tail = command.output_tail.as_ref();
         let has_failed = command.exit_code.is_some_and(|code| code != 0);
-        let take_apart = || {
-            let line = KeptText::of(&command.command, LONGEST_COMMAND).resolve();
-            (Command::new(&line, workdir), line)
+        let parse_command = || {
+            let line = BoundedText::new(&command.command, MAX_COMMAND_BYTES).resolve();
+            (ParsedCommand::new(&line, workdir), line)
         };
         // A long text is not even searched if it is only shown.
-        let known = (command.output_bytes > WORTH_A_LOOK).then(take_apart);
-        if known.as_ref().is_some_and(|(command, _)| command.only_shows_texts()) {
+        let parsed_early = (command.output_bytes > LONG_OUTPUT_BYTES).then(parse_command);
+        if parsed_early.as_ref().is_some_and(|(command, _)| command.only_prints_text()) {
             return;
         }
-        let may_be_told = test_runs::may_be_told(&command.output, rest);
+        let may_have_results = test_runs::may_contain_results(&command.output, output_tail);
         // Most commands end here.
-        if !may_be_told && (self.runs.is_empty() || !has_failed) {
+        if !may_have_results && (self.runs.is_empty() || !has_failed) {
             return;
         }
-        let (taken_apart, line) = known.unwrap_or_else(take_apart);
-        let read =
-            if may_be_told { test_runs::read(&taken_apart, &command.output, rest) } else { Vec::new() };
-        let is_silent = read.is_empty();
+        let (parsed, line) = parsed_early.unwrap_or_else(parse_command);
+        let results = if may_have_results {
+            test_runs::parse(&parsed, &command.output, output_tail)
+        } else {
+            Vec::new()
+        };
+        let has_no_results = results.is_empty();
         // The exit code is the whole command's: where one runner counted a failure, it says nothing of the others.
-        let is_explained = read.iter().any(|(_, reading)| reading.failed > 0);
-        for (runner, reading) in read {
-            let mut run = Run::new(&line, runner, taken_apart.asked_for(runner), command.exit_code, reading);
-            run.told.ended_badly &= !is_explained;
+        let exit_code_explained = results.iter().any(|(_, reading)| reading.failed > 0);
+        for (runner, reading) in results {
+            let mut run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, reading);
+            run.report.ended_badly &= !exit_code_explained;
             self.add(run);
         }
-        let silent = taken_apart.names_runner().filter(|_| is_silent && has_failed);
-        if let Some(runner) = silent {
-            let blank = Reading { is_partial: true, ..Reading::default() };
-            let run = Run::new(&line, runner, taken_apart.asked_for(runner), command.exit_code, blank);
+        let silent_runner = parsed.named_runner().filter(|_| has_no_results && has_failed);
+        if let Some(runner) = silent_runner {
+            let no_counts = TestCounts { is_partial: true, ..TestCounts::default() };
+            let run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, no_counts);
             // It counted nothing: it matters only if it replaces something.
-            if self.runs.iter().any(|earlier| earlier.is_current() && run.asks_for_all_of(earlier)) {
+            if self.runs.iter().any(|earlier| earlier.is_current() && run.covers(earlier)) {
                 self.add(run);
             }
         }
@@ -149,34 +152,34 @@ impl TestLog {
 
     fn add(&mut self, mut run: Run) {
         for earlier in self.runs.iter_mut().filter(|earlier| earlier.is_current()) {
-            if run.asks_for_all_of(earlier) {
-                earlier.told.superseded = true;
-            } else if earlier.asks_for_all_of(&run) && !earlier.stands.counts_nothing() {
-                earlier.learn_from(&run);
-                run.told.superseded = true;
+            if run.covers(earlier) {
+                earlier.report.superseded = true;
+            } else if earlier.covers(&run) && !earlier.counts.counts_nothing() {
+                earlier.apply_later_run(&run);
+                run.report.superseded = true;
             }
         }
-        run.stands.passed_tests = Vec::new();
-        if self.runs.len() >= MOST_RUNS {
-            self.forget_one();
+        run.counts.passed_tests = Vec::new();
+        if self.runs.len() >= MAX_RUNS {
+            self.drop_one_run();
         }
         self.runs.push(run);
     }
 
     /// One that no longer counts if there is one, otherwise the oldest.
-    fn forget_one(&mut self) {
-        let at = self.runs.iter().position(|run| run.told.superseded).unwrap_or(0);
+    fn drop_one_run(&mut self) {
+        let at = self.runs.iter().position(|run| run.report.superseded).unwrap_or(0);
         let run = self.runs.remove(at);
         if run.is_current() {
-            add(&mut self.forgotten, &run.stands);
+            add_counts(&mut self.dropped, &run.counts);
         }
     }
 
     pub(super) fn report(&self) -> Option<TestReport> {
-        let mut sums = self.forgotten.clone();
+        let mut sums = self.dropped.clone();
         let current = self.runs.iter().filter(|run| run.is_current());
-        current.clone().for_each(|run| add(&mut sums, &run.stands));
-        let listed = &self.runs[self.runs.len().saturating_sub(MOST_LISTED)..];
+        current.clone().for_each(|run| add_counts(&mut sums, &run.counts));
+        let listed = &self.runs[self.runs.len().saturating_sub(MAX_LISTED_RUNS)..];
         let report = TestReport {
             passed: sums.passed,
             failed: sums.failed,
@@ -184,27 +187,33 @@ impl TestLog {
             failed_tests_not_listed: sums.failed.saturating_sub(sums.failed_tests.0.len() as u64),
             failed_tests: sums.failed_tests.0,
             incomplete: sums.is_partial,
-            ended_badly: current.clone().any(|run| run.told.ended_badly),
-            runs: listed.iter().map(|run| run.told.clone()).collect(),
+            ended_badly: current.clone().any(|run| run.report.ended_badly),
+            runs: listed.iter().map(|run| run.report.clone()).collect(),
         };
         (!self.runs.is_empty()).then_some(report)
     }
 }
 
-fn add(sums: &mut Reading, more: &Reading) {
+fn add_counts(sums: &mut TestCounts, more: &TestCounts) {
     sums.passed = sums.passed.saturating_add(more.passed);
     sums.failed = sums.failed.saturating_add(more.failed);
     sums.skipped = sums.skipped.saturating_add(more.skipped);
     sums.is_partial |= more.is_partial;
-    let room = MOST_NAMES.saturating_sub(sums.failed_tests.0.len());
-    sums.failed_tests.0.extend(more.failed_tests.0.iter().take(room).cloned());
+    let remaining = MAX_NAMES.saturating_sub(sums.failed_tests.0.len());
+    sums.failed_tests.0.extend(more.failed_tests.0.iter().take(remaining).cloned());
 }
 
 impl Run {
-    fn new(line: &str, runner: Runner, asked: Vec<String>, exit_code: Option<i32>, reading: Reading) -> Self {
+    fn new(
+        line: &str,
+        runner: Runner,
+        selectors: Vec<String>,
+        exit_code: Option<i32>,
+        reading: TestCounts,
+    ) -> Self {
         let command = shell::unwrap(line);
-        let shown = command.get(..command.floor_char_boundary(LONGEST_SHOWN)).unwrap_or_default();
-        let told = TestRunReport {
+        let shown = command.get(..command.floor_char_boundary(MAX_SHOWN_COMMAND_BYTES)).unwrap_or_default();
+        let report = TestRunReport {
             command: shown.to_owned(),
             runner,
             exit_code,
@@ -215,59 +224,63 @@ impl Run {
             ended_badly: reading.failed == 0 && exit_code.is_some_and(|code| code != 0),
             superseded: false,
         };
-        Self { told, asked, stands: reading }
+        Self { report, selectors, counts: reading }
     }
 
     fn is_current(&self) -> bool {
-        !self.told.superseded
+        !self.report.superseded
     }
 
     /// Whether the tests of the other are among those of this one: every word narrows the choice.
-    fn asks_for_all_of(&self, other: &Run) -> bool {
-        let (ours, theirs) = (self.told.runner, other.told.runner);
+    fn covers(&self, other: &Run) -> bool {
+        let (ours, theirs) = (self.report.runner, other.report.runner);
         // Nextest runs no doctests.
-        let are_doctests = |run: &Run| run.asked.iter().any(|word| word == "--doc");
-        let is_comparable =
-            ours == theirs || (ours.is_kin_of(theirs) && !are_doctests(self) && !are_doctests(other));
-        is_comparable && self.asked.iter().all(|word| other.asked.contains(word))
+        let are_doctests = |run: &Run| run.selectors.iter().any(|word| word == "--doc");
+        let is_comparable = ours == theirs
+            || (ours.runs_same_tests_as(theirs) && !are_doctests(self) && !are_doctests(other));
+        is_comparable && self.selectors.iter().all(|word| other.selectors.contains(word))
     }
 
     /// Takes over what a later run says of single tests of this one.
-    fn learn_from(&mut self, later: &Run) {
-        let all_passed = later.stands.failed == 0 && later.stands.passed > 0 && !later.told.ended_badly;
-        let choosing: Vec<&str> =
-            later.asked.iter().filter(|word| !self.asked.contains(word)).map(|word| bare(word)).collect();
-        let stands = &mut self.stands;
-        let before = stands.failed_tests.0.len();
-        stands.failed_tests.0.retain(|name| {
-            let is_chosen = all_passed && choosing.iter().any(|word| is_name(word, name));
-            !(is_chosen || later.stands.passed_tests.iter().any(|passed| is_name(passed, name)))
+    fn apply_later_run(&mut self, later: &Run) {
+        let all_passed = later.counts.failed == 0 && later.counts.passed > 0 && !later.report.ended_badly;
+        let narrowing: Vec<&str> = later
+            .selectors
+            .iter()
+            .filter(|word| !self.selectors.contains(word))
+            .map(|word| selector_value(word))
+            .collect();
+        let counts = &mut self.counts;
+        let before = counts.failed_tests.0.len();
+        counts.failed_tests.0.retain(|name| {
+            let is_chosen = all_passed && narrowing.iter().any(|word| is_same_test(word, name));
+            !(is_chosen || later.counts.passed_tests.iter().any(|passed| is_same_test(passed, name)))
         });
-        let mended = (before - stands.failed_tests.0.len()) as u64;
-        stands.failed = stands.failed.saturating_sub(mended);
-        stands.passed = stands.passed.saturating_add(mended);
-        for name in &later.stands.failed_tests.0 {
-            if stands.failed_tests.0.iter().any(|known| is_name(name, known)) {
+        let now_passing = (before - counts.failed_tests.0.len()) as u64;
+        counts.failed = counts.failed.saturating_sub(now_passing);
+        counts.passed = counts.passed.saturating_add(now_passing);
+        for name in &later.counts.failed_tests.0 {
+            if counts.failed_tests.0.iter().any(|known| is_same_test(name, known)) {
                 continue;
             }
-            stands.passed = stands.passed.saturating_sub(1);
-            stands.failed = stands.failed.saturating_add(1);
-            if stands.failed_tests.0.len() < MOST_NAMES {
-                stands.failed_tests.0.push(name.clone());
+            counts.passed = counts.passed.saturating_sub(1);
+            counts.failed = counts.failed.saturating_add(1);
+            if counts.failed_tests.0.len() < MAX_NAMES {
+                counts.failed_tests.0.push(name.clone());
             }
         }
     }
 }
 
 /// `-run=^TestX$` → `TestX`
-fn bare(word: &str) -> &str {
+fn selector_value(word: &str) -> &str {
     let word =
         word.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map_or(word, |(_, value)| value);
     word.trim_start_matches('^').trim_end_matches('$')
 }
 
 /// Whether two texts are the same test's name; nextest puts the binary before it, jest arrows between its parts.
-fn is_name(text: &str, name: &str) -> bool {
+fn is_same_test(text: &str, name: &str) -> bool {
     let ends_with =
         |long: &str, short: &str| long.strip_suffix(short).is_some_and(|start| start.ends_with(' '));
     let is_in_rust = |text: &str| text.contains("::");

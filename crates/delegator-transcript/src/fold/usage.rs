@@ -19,23 +19,27 @@ pub struct UsageReport {
 }
 
 pub(super) fn report(total: Usage, before: Option<Usage>) -> UsageReport {
-    let own = before.map_or(total, |before| minus(total, before));
+    let own = before.map_or(total, |before| subtract(total, before));
     UsageReport { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
 }
 
 /// Never below zero: a review tells zeros whatever the thread has used.
-fn minus(total: Usage, before: Usage) -> Usage {
-    let less = |total: i64, before: i64| total.saturating_sub(before).max(0);
-    let less_if_told = |total: Option<i64>, before: Option<i64>| Some(less(total?, before.unwrap_or(0)));
+fn subtract(total: Usage, before: Usage) -> Usage {
+    let difference = |total: i64, before: i64| total.saturating_sub(before).max(0);
+    let difference_if_known =
+        |total: Option<i64>, before: Option<i64>| Some(difference(total?, before.unwrap_or(0)));
     Usage {
-        input_tokens: less(total.input_tokens, before.input_tokens),
-        cached_input_tokens: less(total.cached_input_tokens, before.cached_input_tokens),
-        cache_write_input_tokens: less_if_told(
+        input_tokens: difference(total.input_tokens, before.input_tokens),
+        cached_input_tokens: difference(total.cached_input_tokens, before.cached_input_tokens),
+        cache_write_input_tokens: difference_if_known(
             total.cache_write_input_tokens,
             before.cache_write_input_tokens,
         ),
-        output_tokens: less(total.output_tokens, before.output_tokens),
-        reasoning_output_tokens: less_if_told(total.reasoning_output_tokens, before.reasoning_output_tokens),
+        output_tokens: difference(total.output_tokens, before.output_tokens),
+        reasoning_output_tokens: difference_if_known(
+            total.reasoning_output_tokens,
+            before.reasoning_output_tokens,
+        ),
     }
 }
 
@@ -67,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_that_tells_zeros_has_no_rate_and_no_negative_share() {
+    fn a_review_reporting_zeros_has_no_rate_and_no_negative_share() {
         let report = report(Usage::default(), Some(usage(100, 40, 20)));
         assert_eq!((report.own, report.cache_hit_rate), (Usage::default(), None));
     }

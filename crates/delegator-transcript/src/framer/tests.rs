@@ -5,23 +5,23 @@ use proptest::prelude::*;
 use super::*;
 
 /// A line with everything that can be told of it, owned.
-type Told = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
+type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
 
-fn told(line: &Line<'_>) -> Told {
+fn to_owned_line(line: &Line<'_>) -> OwnedLine {
     let (head, rest) = match line.body {
         LineBody::Whole(bytes) => (bytes.to_vec(), None),
-        LineBody::Cut { head, tail, facts } => (head.to_vec(), Some((tail.to_vec(), facts.clone()))),
+        LineBody::Truncated { head, tail, facts } => (head.to_vec(), Some((tail.to_vec(), facts.clone()))),
     };
     (line.number, line.length, line.terminated, head, rest)
 }
 
-fn frame(limits: LineLimits, pieces: &[&[u8]]) -> Vec<Told> {
+fn frame(limits: LineLimits, pieces: &[&[u8]]) -> Vec<OwnedLine> {
     let mut framer = Framer::new(limits);
     let mut lines = Vec::new();
     for piece in pieces {
-        framer.push(piece, |line| lines.push(told(&line)));
+        framer.push(piece, |line| lines.push(to_owned_line(&line)));
     }
-    framer.finish(|line| lines.push(told(&line)));
+    framer.finish(|line| lines.push(to_owned_line(&line)));
     assert_eq!(framer.lines(), lines.len() as u64);
     assert_eq!(framer.bytes(), pieces.iter().map(|p| p.len() as u64).sum::<u64>());
     lines
@@ -48,7 +48,7 @@ fn crlf_bom_nul_and_bad_utf8_are_tolerated() {
 }
 
 #[test]
-fn an_empty_stream_has_no_line_and_a_missing_newline_is_told() {
+fn an_empty_stream_has_no_line_and_a_missing_newline_is_reported() {
     assert!(frame(SMALL, &[]).is_empty());
     assert_eq!(frame(SMALL, &[b"\n"]).len(), 1);
     let lines = frame(SMALL, &[b"one\ntwo"]);
@@ -73,17 +73,17 @@ fn memory_for_a_huge_line_is_bounded() {
     for _ in 0..100_000 {
         framer.push(&piece, |_| panic!("no line yet"));
     }
-    let kept = framer.pending.capacity() + framer.long.as_ref().map_or(0, |long| long.tail.capacity());
-    assert!(kept < 16 << 10, "{kept}");
+    let retained = framer.pending.capacity() + framer.long.as_ref().map_or(0, |long| long.tail.capacity());
+    assert!(retained < 16 << 10, "{retained}");
     framer.push(b"\n", |line| assert_eq!(line.length, 100_000_000));
 }
 
 #[test]
-fn a_big_buffer_is_given_back() {
+fn a_big_buffer_is_released() {
     let mut framer = Framer::default();
     framer.push(&vec![b'x'; 4 << 20], |_| {});
     framer.push(b"\n", |line| assert_eq!(line.length, 4 << 20));
-    assert!(framer.pending.capacity() <= KEEP_CAPACITY);
+    assert!(framer.pending.capacity() <= MAX_RETAINED_CAPACITY);
 }
 
 proptest! {

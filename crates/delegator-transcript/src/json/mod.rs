@@ -19,14 +19,14 @@ pub use text::Text;
 
 /// Why a value could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ScanError {
     /// Not JSON.
     Syntax,
     /// JSON so far, but the text ended inside a value.
-    Cut,
+    Truncated,
 }
 
-pub(crate) type Scan<T> = Result<T, Fault>;
+pub(crate) type Scan<T> = Result<T, ScanError>;
 
 /// A position in one line of JSON.
 #[derive(Clone, Debug)]
@@ -80,14 +80,14 @@ impl<'a> Cursor<'a> {
                 self.pos += 1;
                 Ok(())
             }
-            Some(_) => Err(Fault::Syntax),
-            None => Err(Fault::Cut),
+            Some(_) => Err(ScanError::Syntax),
+            None => Err(ScanError::Truncated),
         }
     }
 
     /// Nothing but white space is left.
     pub(crate) fn end(&mut self) -> Scan<()> {
-        if self.peek().is_none() { Ok(()) } else { Err(Fault::Syntax) }
+        if self.peek().is_none() { Ok(()) } else { Err(ScanError::Syntax) }
     }
 
     /// Reads an object, calling `field` with each key, the cursor standing before the value, which `field` consumes.
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
                     self.pos += 1;
                     return Ok(());
                 }
-                Some(_) => return Err(Fault::Syntax),
-                None => return Err(Fault::Cut),
+                Some(_) => return Err(ScanError::Syntax),
+                None => return Err(ScanError::Truncated),
             }
         }
     }
@@ -129,8 +129,8 @@ impl<'a> Cursor<'a> {
                     self.pos += 1;
                     return Ok(());
                 }
-                Some(_) => return Err(Fault::Syntax),
-                None => return Err(Fault::Cut),
+                Some(_) => return Err(ScanError::Syntax),
+                None => return Err(ScanError::Truncated),
             }
         }
     }
@@ -142,16 +142,16 @@ impl<'a> Cursor<'a> {
         let start = self.pos;
         let (end, saved) = match self.find_string_end(start) {
             Ok(found) => found,
-            Err(Fault::Cut) => {
+            Err(ScanError::Truncated) => {
                 let raw = self.text.get(start..).unwrap_or_default();
                 self.refuse_controls(raw)?;
                 self.pos = self.text.len();
                 self.partial = Some(Text::cut_json(raw));
-                return Err(Fault::Cut);
+                return Err(ScanError::Truncated);
             }
             Err(fault) => return Err(fault),
         };
-        let raw = self.text.get(start..end).ok_or(Fault::Syntax)?;
+        let raw = self.text.get(start..end).ok_or(ScanError::Syntax)?;
         self.refuse_controls(raw)?;
         self.pos = end + 1;
         Ok(Text::json(raw, raw.len() - saved))
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
 
     fn refuse_controls(&self, raw: &str) -> Scan<()> {
         let refused = self.has_controls && raw.bytes().any(|byte| byte < 0x20);
-        if refused { Err(Fault::Syntax) } else { Ok(()) }
+        if refused { Err(ScanError::Syntax) } else { Ok(()) }
     }
 
     /// Finds the closing quote. Also says how many bytes shorter the string is once its escapes are resolved.
@@ -169,7 +169,7 @@ impl<'a> Cursor<'a> {
         let mut at = start;
         let mut saved = 0;
         loop {
-            at = next_quote_or_backslash(bytes, at).ok_or(Fault::Cut)?;
+            at = next_quote_or_backslash(bytes, at).ok_or(ScanError::Truncated)?;
             if bytes[at] == b'"' {
                 return Ok((at, saved));
             }
@@ -183,8 +183,8 @@ impl<'a> Cursor<'a> {
                     saved += length - decoded.len_utf8();
                     at += length;
                 }
-                Some(_) => return Err(Fault::Syntax),
-                None => return Err(Fault::Cut),
+                Some(_) => return Err(ScanError::Syntax),
+                None => return Err(ScanError::Truncated),
             }
         }
     }
@@ -219,10 +219,10 @@ impl<'a> Cursor<'a> {
 
     /// Any value, as it stands in the line.
     pub(crate) fn raw(&mut self) -> Scan<&'a str> {
-        self.peek().ok_or(Fault::Cut)?;
+        self.peek().ok_or(ScanError::Truncated)?;
         let start = self.pos;
         self.skip()?;
-        self.text.get(start..self.pos).ok_or(Fault::Syntax)
+        self.text.get(start..self.pos).ok_or(ScanError::Syntax)
     }
 
     /// Any value but `null`, as it stands in the line.
@@ -234,7 +234,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn skip(&mut self) -> Scan<()> {
         let mut open = Nesting::default();
         loop {
-            match self.peek().ok_or(Fault::Cut)? {
+            match self.peek().ok_or(ScanError::Truncated)? {
                 b'{' => {
                     self.pos += 1;
                     if self.peek() == Some(b'}') {
@@ -261,7 +261,7 @@ impl<'a> Cursor<'a> {
                 b't' => self.literal("true")?,
                 b'f' => self.literal("false")?,
                 b'n' => self.literal("null")?,
-                _ => return Err(Fault::Syntax),
+                _ => return Err(ScanError::Syntax),
             }
             if !self.close(&mut open)? {
                 return Ok(());
@@ -272,7 +272,7 @@ impl<'a> Cursor<'a> {
     /// After a value: closes what closes and stands before the next value, or says that none follows.
     fn close(&mut self, open: &mut Nesting) -> Scan<bool> {
         while let Some(in_object) = open.innermost_is_object() {
-            match self.peek().ok_or(Fault::Cut)? {
+            match self.peek().ok_or(ScanError::Truncated)? {
                 b',' => {
                     self.pos += 1;
                     if in_object {
@@ -282,7 +282,7 @@ impl<'a> Cursor<'a> {
                 }
                 b'}' if in_object => open.pop(),
                 b']' if !in_object => open.pop(),
-                _ => return Err(Fault::Syntax),
+                _ => return Err(ScanError::Syntax),
             }
             self.pos += 1;
         }
@@ -300,9 +300,9 @@ impl<'a> Cursor<'a> {
             self.pos += word.len();
             Ok(())
         } else if word.as_bytes().starts_with(rest) {
-            Err(Fault::Cut)
+            Err(ScanError::Truncated)
         } else {
-            Err(Fault::Syntax)
+            Err(ScanError::Syntax)
         }
     }
 
@@ -336,8 +336,8 @@ impl<'a> Cursor<'a> {
         let count = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         self.pos += count;
         match (count, rest.is_empty()) {
-            (0, true) => Err(Fault::Cut),
-            (0, false) => Err(Fault::Syntax),
+            (0, true) => Err(ScanError::Truncated),
+            (0, false) => Err(ScanError::Syntax),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Scan};
+use super::{Scan, ScanError};
 
 /// A string of an event: borrowed from the line and still escaped, or our own.
 #[derive(Clone, Debug)]
@@ -140,7 +140,9 @@ pub(super) fn unicode_escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
 fn hex4(bytes: &[u8], at: usize) -> Scan<u32> {
     let mut code = 0;
     for index in at..at + 4 {
-        let digit = char::from(*bytes.get(index).ok_or(Fault::Cut)?).to_digit(16).ok_or(Fault::Syntax)?;
+        let digit = char::from(*bytes.get(index).ok_or(ScanError::Truncated)?)
+            .to_digit(16)
+            .ok_or(ScanError::Syntax)?;
         code = code << 4 | digit;
     }
     Ok(code)
@@ -162,7 +164,7 @@ pub(crate) fn unescape(raw: &str, into: &mut String) {
 
 /// The escape at `at`: its length and its meaning.
 fn escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
-    Ok(match bytes.get(at + 1).ok_or(Fault::Cut)? {
+    Ok(match bytes.get(at + 1).ok_or(ScanError::Truncated)? {
         b'n' => (2, '\n'),
         b't' => (2, '\t'),
         b'r' => (2, '\r'),
@@ -170,7 +172,7 @@ fn escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
         b'f' => (2, '\u{c}'),
         b'u' => unicode_escape(bytes, at)?,
         byte @ (b'"' | b'\\' | b'/') => (2, char::from(*byte)),
-        _ => return Err(Fault::Syntax),
+        _ => return Err(ScanError::Syntax),
     })
 }
 
@@ -215,8 +217,8 @@ fn escape_across(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         }
         let length = match escape(bytes, start) {
             Ok((length, _)) => length,
-            Err(Fault::Cut) => bytes.len() - start + 1,
-            Err(Fault::Syntax) => 2,
+            Err(ScanError::Truncated) => bytes.len() - start + 1,
+            Err(ScanError::Syntax) => 2,
         };
         (start + length > at).then_some((start, start + length))
     })

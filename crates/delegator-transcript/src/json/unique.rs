@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Cursor, Fault, Scan, Text};
+use super::{Cursor, Scan, ScanError, Text};
 
 /// The text without repeated keys; borrowed when it has none, or is not JSON.
 pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
@@ -16,14 +16,14 @@ pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
     if removed.is_empty() {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::with_capacity(text.len());
+    let mut unique = String::with_capacity(text.len());
     let mut from = 0;
     for member in removed {
-        kept.push_str(text.get(from..member.start).unwrap_or_default());
+        unique.push_str(text.get(from..member.start).unwrap_or_default());
         from = member.end;
     }
-    kept.push_str(text.get(from..).unwrap_or_default());
-    Cow::Owned(kept)
+    unique.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(unique)
 }
 
 /// One open bracket; for an object with the keys it has had so far.
@@ -37,7 +37,7 @@ fn repeated_members(text: &str) -> Scan<Vec<Range<usize>>> {
     let mut cursor = Cursor::new(text);
     let (mut open, mut removed) = (Vec::new(), Vec::new());
     loop {
-        let closing = match cursor.peek().ok_or(Fault::Cut)? {
+        let closing = match cursor.peek().ok_or(ScanError::Truncated)? {
             b'{' => {
                 open.push(Frame::Object(HashSet::new()));
                 Some(b'}')
@@ -76,7 +76,7 @@ fn next_value<'a>(
     removed: &mut Vec<Range<usize>>,
 ) -> Scan<bool> {
     while let Some(frame) = open.last_mut() {
-        let byte = cursor.peek().ok_or(Fault::Cut)?;
+        let byte = cursor.peek().ok_or(ScanError::Truncated)?;
         let at = cursor.pos;
         cursor.pos += 1;
         match (byte, frame) {
@@ -89,7 +89,7 @@ fn next_value<'a>(
                 cursor.skip()?;
                 removed.push(at..cursor.pos);
             }
-            _ => return Err(Fault::Syntax),
+            _ => return Err(ScanError::Syntax),
         }
     }
     Ok(false)

@@ -7,15 +7,15 @@
 use std::collections::HashSet;
 
 use super::pending::Pending;
-use super::{Effect, ItemIds, MapWarning, NoPlace};
+use super::{Effect, ItemIds, MapWarning, UnmappedReason};
 use crate::event::{
-    ChangeKind, FileChange, IdleEvent, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent,
+    ChangeKind, FileChange, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
 };
 use crate::json::{Text, write};
 
 /// Files remembered at most, and the longest path that is one.
-const MOST_FILES: usize = 4096;
-const LONGEST_PATH: usize = 4096;
+const MAX_FILES: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct IdleMapper {
@@ -35,7 +35,7 @@ impl IdleMapper {
     pub(super) fn apply<'a>(
         &mut self,
         event: IdleEvent<'a>,
-        turn: Option<bool>,
+        turn_is_open: Option<bool>,
         ids: &mut ItemIds,
     ) -> Vec<Effect<'a>> {
         let mut effects = Vec::new();
@@ -46,13 +46,13 @@ impl IdleMapper {
                 | IdleEvent::UserMessage { .. }
                 | IdleEvent::ToolResult { call_id: None, .. }
         );
-        if is_activity && turn == Some(false) {
+        if is_activity && turn_is_open == Some(false) {
             effects.push(Effect::Emit(ThreadEvent::TurnStarted));
         }
         match event {
             IdleEvent::AgentMessage { content } => {
                 let details = ItemDetails::AgentMessage { text: content };
-                effects.push(item(Phase::Completed, ids.next(), None, details));
+                effects.push(item(ItemPhase::Completed, ids.next(), None, details));
             }
             IdleEvent::ToolCall { name, call_id, arguments } => {
                 effects.push(self.begin_call(name, &call_id, arguments, ids));
@@ -62,15 +62,15 @@ impl IdleMapper {
             }
             // A message to the agent, echoed: nothing the agent did.
             IdleEvent::ToolResult { call_id: None, .. } | IdleEvent::UserMessage { .. } => {
-                effects.push(Effect::NoPlace(NoPlace::Ignored));
+                effects.push(Effect::Unmapped(UnmappedReason::Ignored));
             }
             IdleEvent::FileChange { path, action } => {
                 let kind = self.change_kind(&path, &action);
                 let details = ItemDetails::FileChange { changes: vec![FileChange { path, kind }] };
-                effects.push(item(Phase::Completed, ids.next(), Some(Status::Completed), details));
+                effects.push(item(ItemPhase::Completed, ids.next(), Some(ItemStatus::Completed), details));
             }
-            IdleEvent::Idle => end_turn(turn, Effect::Idle, &mut effects),
-            IdleEvent::Done => end_turn(turn, Effect::Done, &mut effects),
+            IdleEvent::Idle => end_turn(turn_is_open, Effect::Idle, &mut effects),
+            IdleEvent::Done => end_turn(turn_is_open, Effect::Done, &mut effects),
         }
         effects
     }
@@ -84,7 +84,7 @@ impl IdleMapper {
     ) -> Effect<'a> {
         let item_id = ids.next();
         let arguments = arguments.map(Text::plain);
-        let begun = OpenCall {
+        let open_call = OpenCall {
             item_id: item_id.clone(),
             tool: name.clone().into_owned(),
             arguments: arguments.clone().map(Text::into_owned),
@@ -92,11 +92,11 @@ impl IdleMapper {
         let bytes = name.len() + arguments.as_ref().map_or(0, Text::len);
         // Calls without an id are not all the same call.
         if !call_id.is_empty() {
-            self.open_calls.insert(&call_id.resolve(), begun, bytes);
+            self.open_calls.insert(&call_id.resolve(), open_call, bytes);
         }
         let call =
             McpToolCall { server: Text::plain("agent"), tool: name, arguments, ..McpToolCall::default() };
-        item(Phase::Started, item_id, Some(Status::InProgress), ItemDetails::McpToolCall(call))
+        item(ItemPhase::Started, item_id, Some(ItemStatus::InProgress), ItemDetails::McpToolCall(call))
     }
 
     fn end_call<'a>(
@@ -108,19 +108,24 @@ impl IdleMapper {
         effects: &mut Vec<Effect<'a>>,
     ) {
         let call_id = call_id.resolve();
-        let begun = self.open_calls.remove(&call_id).unwrap_or_else(|| {
+        let open_call = self.open_calls.remove(&call_id).unwrap_or_else(|| {
             effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
             OpenCall { item_id: ids.next(), tool: Text::plain("unknown"), arguments: None }
         });
-        let status = if error.is_some() { Status::Failed } else { Status::Completed };
+        let status = if error.is_some() { ItemStatus::Failed } else { ItemStatus::Completed };
         let call = McpToolCall {
             server: Text::plain("agent"),
-            tool: begun.tool,
-            arguments: begun.arguments,
+            tool: open_call.tool,
+            arguments: open_call.arguments,
             result: Some(text_result(output)),
             error,
         };
-        effects.push(item(Phase::Completed, begun.item_id, Some(status), ItemDetails::McpToolCall(call)));
+        effects.push(item(
+            ItemPhase::Completed,
+            open_call.item_id,
+            Some(status),
+            ItemDetails::McpToolCall(call),
+        ));
     }
 
     fn change_kind(&mut self, path: &Text<'_>, action: &Text<'_>) -> ChangeKind {
@@ -130,21 +135,27 @@ impl IdleMapper {
             self.known_files.remove(&path);
             return ChangeKind::Delete;
         }
-        let has_room = self.known_files.len() < MOST_FILES && path.len() <= LONGEST_PATH;
-        let is_new = if has_room { self.known_files.insert(path) } else { !self.known_files.contains(&path) };
+        let can_remember = self.known_files.len() < MAX_FILES && path.len() <= MAX_PATH_BYTES;
+        let is_new =
+            if can_remember { self.known_files.insert(path) } else { !self.known_files.contains(&path) };
         if action == "write" && is_new { ChangeKind::Add } else { ChangeKind::Update }
     }
 }
 
-fn end_turn<'a>(turn: Option<bool>, mark: Effect<'a>, effects: &mut Vec<Effect<'a>>) {
-    effects.push(match turn {
+fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Vec<Effect<'a>>) {
+    effects.push(match turn_is_open {
         Some(true) => Effect::Emit(ThreadEvent::TurnCompleted { usage: None }),
-        Some(false) | None => Effect::NoPlace(NoPlace::Redundant),
+        Some(false) | None => Effect::Unmapped(UnmappedReason::Redundant),
     });
-    effects.push(mark);
+    effects.push(effect);
 }
 
-fn item<'a>(phase: Phase, id: Text<'a>, status: Option<Status>, details: ItemDetails<'a>) -> Effect<'a> {
+fn item<'a>(
+    phase: ItemPhase,
+    id: Text<'a>,
+    status: Option<ItemStatus>,
+    details: ItemDetails<'a>,
+) -> Effect<'a> {
     Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
 }
 

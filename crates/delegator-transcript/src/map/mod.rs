@@ -51,7 +51,7 @@ pub enum Effect<'a> {
     /// Something was odd.
     Warn(MapWarning),
     /// The line has no place in 001.
-    NoPlace(NoPlace),
+    Unmapped(UnmappedReason),
 }
 
 /// An oddity of a stream.
@@ -78,7 +78,7 @@ pub enum MapWarning {
 /// Why a line has no place in 001.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NoPlace {
+pub enum UnmappedReason {
     /// White space.
     Blank,
     /// Not JSON.
@@ -95,7 +95,7 @@ pub enum NoPlace {
     Context,
 }
 
-impl NoPlace {
+impl UnmappedReason {
     /// Whether what the line says is in no line of 001 at all.
     pub fn is_lost(self) -> bool {
         match self {
@@ -132,7 +132,7 @@ impl ItemIds {
         id
     }
 
-    fn seen(&mut self, id: &Text<'_>) {
+    fn reserve(&mut self, id: &Text<'_>) {
         let number = id.simple().and_then(|id| id.strip_prefix("item_")).and_then(|n| n.parse::<u64>().ok());
         if let Some(number) = number {
             self.next = self.next.max(number.saturating_add(1));
@@ -171,22 +171,22 @@ impl Translator {
             Event::Thread(_) => Dialect::Thread,
             Event::Idle(_) => Dialect::Idle,
             Event::Protocol(ProtocolEvent::Unknown { .. }) | Event::Unknown { .. } => {
-                return sink(Effect::NoPlace(NoPlace::Unknown));
+                return sink(Effect::Unmapped(UnmappedReason::Unknown));
             }
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
-            Event::NotJson => return sink(Effect::NoPlace(NoPlace::NotJson)),
-            Event::Blank => return sink(Effect::NoPlace(NoPlace::Blank)),
+            Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
+            Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };
         let is_guess = matches!(event, Event::Preamble(_) | Event::Idle(IdleEvent::Idle | IdleEvent::Done));
-        let is_own = self.notice(dialect, is_guess);
+        let is_own = self.record_dialect(dialect, is_guess);
         if !is_own && is_turn_boundary(&event) {
-            return sink(Effect::NoPlace(NoPlace::Ignored));
+            return sink(Effect::Unmapped(UnmappedReason::Ignored));
         }
         let effects = match event {
             Event::Thread(event) => {
                 if let ThreadEvent::Item { item, .. } = &event {
-                    self.ids.seen(&item.id);
+                    self.ids.reserve(&item.id);
                 }
                 self.follow_turn(&event);
                 return sink(Effect::Emit(event));
@@ -194,7 +194,7 @@ impl Translator {
             Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut self.ids),
             Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
             Event::Rollout(line) => self.rollout(line.payload, is_own),
-            _ => vec![Effect::NoPlace(NoPlace::Context)],
+            _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {
             match &effect {
@@ -215,7 +215,7 @@ impl Translator {
     }
 
     /// Whether a line of this dialect is one of the stream's own.
-    fn notice(&mut self, dialect: Dialect, is_guess: bool) -> bool {
+    fn record_dialect(&mut self, dialect: Dialect, is_guess: bool) -> bool {
         match self.dialect {
             Some(known) if known == dialect => {
                 // Only guesses leave it a guess.
@@ -237,12 +237,12 @@ impl Translator {
 
     fn rollout<'a>(&mut self, payload: RolloutPayload<'a>, is_own: bool) -> Vec<Effect<'a>> {
         match payload {
-            RolloutPayload::SessionMeta(meta) => self.protocol.session(meta.id),
+            RolloutPayload::SessionMeta(meta) => self.protocol.on_session(meta.id),
             RolloutPayload::Event(event) if is_own => self.protocol.apply_rollout(event, &mut self.ids),
             RolloutPayload::Event(event) => self.protocol.apply(event, &mut self.ids),
-            RolloutPayload::Response(item) => self.protocol.response(item, &mut self.ids),
+            RolloutPayload::Response(item) => self.protocol.on_response(item, &mut self.ids),
             RolloutPayload::TurnContext { .. } | RolloutPayload::Other { .. } => {
-                vec![Effect::NoPlace(NoPlace::Context)]
+                vec![Effect::Unmapped(UnmappedReason::Context)]
             }
         }
     }

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 /// More than any agent runs side by side.
-const MOST_ENTRIES: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 /// For keys and values together.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Pending<T> {
@@ -37,12 +37,12 @@ impl<T> Pending<T> {
     pub(super) fn insert(&mut self, key: &str, value: T, bytes: usize) {
         self.remove(key);
         let bytes = bytes + key.len();
-        while self.entries.len() >= MOST_ENTRIES || self.bytes + bytes > MOST_BYTES {
+        while self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES {
             let Some((_, oldest)) = self.entries.pop_first() else { break };
             self.by_key.remove(&oldest.key);
             self.bytes -= oldest.bytes;
         }
-        if bytes <= MOST_BYTES {
+        if bytes <= MAX_BYTES {
             self.bytes += bytes;
             self.inserted += 1;
             self.by_key.insert(key.to_owned(), self.inserted);
@@ -63,19 +63,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_never_closed_is_forgotten_oldest_first() {
+    fn the_oldest_entries_are_dropped_first() {
         let mut pending = Pending::default();
-        for n in 0..3 * MOST_ENTRIES {
+        for n in 0..3 * MAX_ENTRIES {
             pending.insert(&n.to_string(), n, 8);
         }
-        assert_eq!(pending.entries.len(), MOST_ENTRIES);
+        assert_eq!(pending.entries.len(), MAX_ENTRIES);
         assert_eq!(pending.remove("0"), None);
         assert_eq!(pending.remove("3000"), Some(3000));
         for n in 0..100 {
             pending.insert(&format!("big{n}"), n, 1 << 20);
-            assert!(pending.bytes <= MOST_BYTES);
+            assert!(pending.bytes <= MAX_BYTES);
         }
-        pending.insert("too big", 1, MOST_BYTES + 1);
+        pending.insert("too big", 1, MAX_BYTES + 1);
         assert_eq!(pending.remove("too big"), None);
         assert_eq!(pending.by_key.len(), pending.entries.len());
     }

@@ -10,9 +10,10 @@
 
 use super::pending::Pending;
 use super::response::OpenResponses;
-use super::{Dialect, Effect, ItemIds, MapWarning, NoPlace};
+use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason};
 use crate::event::{
-    CommandExecution, FileChange, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent, Todo, Usage,
+    CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo,
+    Usage,
 };
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, ResponseItem};
@@ -29,20 +30,20 @@ pub(super) struct ProtocolMapper {
     plan: Option<(Text<'static>, Vec<Todo<'static>>)>,
     usage: Option<Usage>,
     critical_error: Option<Text<'static>>,
-    told_by: [Option<Teller>; Kind::COUNT],
+    accepted_source: [Option<ItemSource>; ItemKind::COUNT],
     pub(super) responses: OpenResponses,
 }
 
 /// Who tells of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Teller {
+enum ItemSource {
     BeginAndEnd,
     TurnItem,
 }
 
 /// Kinds of items that may be told twice.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum ItemKind {
     Message,
     Reasoning,
     Command,
@@ -52,7 +53,7 @@ enum Kind {
     Plan,
 }
 
-impl Kind {
+impl ItemKind {
     const COUNT: usize = 7;
 }
 
@@ -62,11 +63,16 @@ fn emit(event: ThreadEvent<'_>) -> Effect<'_> {
     Effect::Emit(event)
 }
 
-fn no_place<'a>(why: NoPlace) -> Effects<'a> {
-    vec![Effect::NoPlace(why)]
+fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
+    vec![Effect::Unmapped(reason)]
 }
 
-fn item<'a>(phase: Phase, id: Text<'a>, status: Option<Status>, details: ItemDetails<'a>) -> Effect<'a> {
+fn item<'a>(
+    phase: ItemPhase,
+    id: Text<'a>,
+    status: Option<ItemStatus>,
+    details: ItemDetails<'a>,
+) -> Effect<'a> {
     emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
 }
 
@@ -81,9 +87,9 @@ impl ProtocolMapper {
     }
 
     /// `SessionConfigured`, or the first line of a session file. A fork repeats its parent's: only the first counts.
-    pub(super) fn session<'a>(&mut self, thread_id: Text<'a>) -> Effects<'a> {
+    pub(super) fn on_session<'a>(&mut self, thread_id: Text<'a>) -> Effects<'a> {
         if std::mem::replace(&mut self.thread_is_named, true) {
-            return no_place(NoPlace::Redundant);
+            return unmapped(UnmappedReason::Redundant);
         }
         vec![emit(ThreadEvent::ThreadStarted { thread_id })]
     }
@@ -94,29 +100,29 @@ impl ProtocolMapper {
             return self.begin_turn();
         }
         if let ProtocolEvent::TurnItem { item, .. } = &event {
-            self.responses.forget(&item.id.resolve());
+            self.responses.discard(&item.id.resolve());
         }
         self.apply(event, ids)
     }
 
     /// Something the model said or was told, where no event tells it.
-    pub(super) fn response<'a>(&mut self, response: ResponseItem<'a>, ids: &mut ItemIds) -> Effects<'a> {
-        if let Some(todos) = self.responses.plan_of(&response) {
-            return if self.believes(Kind::Plan, Teller::TurnItem) {
+    pub(super) fn on_response<'a>(&mut self, response: ResponseItem<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        if let Some(todos) = self.responses.plan(&response) {
+            return if self.accepts(ItemKind::Plan, ItemSource::TurnItem) {
                 vec![self.update_plan(todos, ids)]
             } else {
-                no_place(NoPlace::Redundant)
+                unmapped(UnmappedReason::Redundant)
             };
         }
         match self.responses.apply(response) {
-            Ok((status, details)) => vec![item(Phase::Completed, ids.next(), Some(status), details)],
-            Err(why) => no_place(why),
+            Ok((status, details)) => vec![item(ItemPhase::Completed, ids.next(), Some(status), details)],
+            Err(reason) => unmapped(reason),
         }
     }
 
     pub(super) fn apply<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
         match event {
-            ProtocolEvent::SessionConfigured { session_id } => self.session(session_id),
+            ProtocolEvent::SessionConfigured { session_id } => self.on_session(session_id),
             ProtocolEvent::TaskStarted => {
                 self.saw_task_start = true;
                 self.begin_turn()
@@ -128,10 +134,10 @@ impl ProtocolMapper {
                 self.complete_plan().into_iter().chain([Effect::Interrupted]).collect()
             }
             ProtocolEvent::AgentMessage { message } => {
-                self.finished(Kind::Message, ids, ItemDetails::AgentMessage { text: message })
+                self.completed_item(ItemKind::Message, ids, ItemDetails::AgentMessage { text: message })
             }
             ProtocolEvent::AgentReasoning { text } => {
-                self.finished(Kind::Reasoning, ids, ItemDetails::Reasoning { text })
+                self.completed_item(ItemKind::Reasoning, ids, ItemDetails::Reasoning { text })
             }
             ProtocolEvent::ExecCommandBegin { call_id, command } => {
                 self.begin_command(&call_id, command, ids)
@@ -148,17 +154,17 @@ impl ProtocolMapper {
                 self.end_patch(&call_id, success, changes, ids)
             }
             ProtocolEvent::WebSearchEnd { query, action, .. } => {
-                self.finished(Kind::Search, ids, ItemDetails::WebSearch { query, action })
+                self.completed_item(ItemKind::Search, ids, ItemDetails::WebSearch { query, action })
             }
-            ProtocolEvent::PlanUpdate { items } if self.believes(Kind::Plan, Teller::BeginAndEnd) => {
+            ProtocolEvent::PlanUpdate { items } if self.accepts(ItemKind::Plan, ItemSource::BeginAndEnd) => {
                 vec![self.update_plan(items, ids)]
             }
-            ProtocolEvent::PlanUpdate { .. } => no_place(NoPlace::Redundant),
+            ProtocolEvent::PlanUpdate { .. } => unmapped(UnmappedReason::Redundant),
             ProtocolEvent::TokenCount { usage, request } => {
                 let total = usage.or_else(|| request.map(|more| self.usage.unwrap_or_default().plus(more)));
                 self.usage = total.or(self.usage);
-                let told = total.map(Effect::Usage);
-                told.into_iter().chain(no_place(NoPlace::Held)).collect()
+                let usage_effect = total.map(Effect::Usage);
+                usage_effect.into_iter().chain(unmapped(UnmappedReason::Held)).collect()
             }
             ProtocolEvent::Error { message } => {
                 self.critical_error = Some(message.clone().into_owned());
@@ -166,16 +172,18 @@ impl ProtocolMapper {
             }
             ProtocolEvent::StreamError { message } => vec![emit(ThreadEvent::Error { message })],
             ProtocolEvent::Warning { message } => {
-                vec![item(Phase::Completed, ids.next(), None, ItemDetails::Error { message })]
+                vec![item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message })]
             }
             ProtocolEvent::TurnItem { completed, item } => self.turn_item(completed, item, ids),
-            ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored { .. } => no_place(NoPlace::Ignored),
-            ProtocolEvent::Unknown { .. } => no_place(NoPlace::Unknown),
+            ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored { .. } => {
+                unmapped(UnmappedReason::Ignored)
+            }
+            ProtocolEvent::Unknown { .. } => unmapped(UnmappedReason::Unknown),
         }
     }
 
-    fn believes(&mut self, kind: Kind, teller: Teller) -> bool {
-        *self.told_by[kind as usize].get_or_insert(teller) == teller
+    fn accepts(&mut self, kind: ItemKind, source: ItemSource) -> bool {
+        *self.accepted_source[kind as usize].get_or_insert(source) == source
     }
 
     /// Where nothing tells of a turn's end, its plan ends when the next turn begins.
@@ -196,40 +204,45 @@ impl ProtocolMapper {
         effects
     }
 
-    fn finished<'a>(&mut self, kind: Kind, ids: &mut ItemIds, details: ItemDetails<'a>) -> Effects<'a> {
-        if !self.believes(kind, Teller::BeginAndEnd) {
-            return no_place(NoPlace::Redundant);
+    fn completed_item<'a>(
+        &mut self,
+        kind: ItemKind,
+        ids: &mut ItemIds,
+        details: ItemDetails<'a>,
+    ) -> Effects<'a> {
+        if !self.accepts(kind, ItemSource::BeginAndEnd) {
+            return unmapped(UnmappedReason::Redundant);
         }
-        vec![item(Phase::Completed, ids.next(), None, details)]
+        vec![item(ItemPhase::Completed, ids.next(), None, details)]
     }
 
     fn begin_command<'a>(&mut self, call_id: &Text<'a>, command: Text<'a>, ids: &mut ItemIds) -> Effects<'a> {
-        if !self.believes(Kind::Command, Teller::BeginAndEnd) {
-            return no_place(NoPlace::Redundant);
+        if !self.accepts(ItemKind::Command, ItemSource::BeginAndEnd) {
+            return unmapped(UnmappedReason::Redundant);
         }
-        self.responses.forget(&call_id.resolve());
+        self.responses.discard(&call_id.resolve());
         let id = ids.next();
-        let begun = (id.clone(), command.clone().into_owned());
-        self.commands.insert(&call_id.resolve(), begun, command.len());
+        let open_command = (id.clone(), command.clone().into_owned());
+        self.commands.insert(&call_id.resolve(), open_command, command.len());
         let execution = CommandExecution { command, ..CommandExecution::default() };
         let details = ItemDetails::CommandExecution(execution);
-        vec![item(Phase::Started, id, Some(Status::InProgress), details)]
+        vec![item(ItemPhase::Started, id, Some(ItemStatus::InProgress), details)]
     }
 
     fn end_command<'a>(&mut self, call_id: &Text<'a>, output: Text<'a>, exit_code: i32) -> Effects<'a> {
-        if !self.believes(Kind::Command, Teller::BeginAndEnd) {
-            return no_place(NoPlace::Redundant);
+        if !self.accepts(ItemKind::Command, ItemSource::BeginAndEnd) {
+            return unmapped(UnmappedReason::Redundant);
         }
         let call_id = call_id.resolve();
         let Some((id, command)) = self.commands.remove(&call_id) else {
             let warning = MapWarning::CommandEndWithoutBegin { call_id: call_id.into_owned() };
-            return vec![Effect::Warn(warning), Effect::NoPlace(NoPlace::Redundant)];
+            return vec![Effect::Warn(warning), Effect::Unmapped(UnmappedReason::Redundant)];
         };
-        let status = if exit_code == 0 { Status::Completed } else { Status::Failed };
+        let status = if exit_code == 0 { ItemStatus::Completed } else { ItemStatus::Failed };
         let output_bytes = output.len() as u64;
         let execution =
             CommandExecution { command, output, output_tail: None, output_bytes, exit_code: Some(exit_code) };
-        vec![item(Phase::Completed, id, Some(status), ItemDetails::CommandExecution(execution))]
+        vec![item(ItemPhase::Completed, id, Some(status), ItemDetails::CommandExecution(execution))]
     }
 
     fn begin_call<'a>(
@@ -238,13 +251,13 @@ impl ProtocolMapper {
         call: McpToolCall<'a>,
         ids: &mut ItemIds,
     ) -> Effects<'a> {
-        if !self.believes(Kind::Call, Teller::BeginAndEnd) {
-            return no_place(NoPlace::Redundant);
+        if !self.accepts(ItemKind::Call, ItemSource::BeginAndEnd) {
+            return unmapped(UnmappedReason::Redundant);
         }
         let id = ids.next();
         let bytes = call.arguments.as_ref().map_or(0, Text::len);
         self.calls.insert(&call_id.resolve(), (id.clone(), call.clone().into_owned()), bytes);
-        vec![item(Phase::Started, id, Some(Status::InProgress), ItemDetails::McpToolCall(call))]
+        vec![item(ItemPhase::Started, id, Some(ItemStatus::InProgress), ItemDetails::McpToolCall(call))]
     }
 
     fn end_call<'a>(
@@ -254,17 +267,17 @@ impl ProtocolMapper {
         success: bool,
         ids: &mut ItemIds,
     ) -> Effects<'a> {
-        if !self.believes(Kind::Call, Teller::BeginAndEnd) {
-            return no_place(NoPlace::Redundant);
+        if !self.accepts(ItemKind::Call, ItemSource::BeginAndEnd) {
+            return unmapped(UnmappedReason::Redundant);
         }
         let mut effects = Vec::new();
         let call_id = call_id.resolve();
         let id = match self.calls.remove(&call_id) {
-            Some((id, begun)) => {
+            Some((id, open_call)) => {
                 if call.tool.is_empty() {
-                    (call.server, call.tool) = (begun.server, begun.tool);
+                    (call.server, call.tool) = (open_call.server, open_call.tool);
                 }
-                call.arguments = call.arguments.or(begun.arguments);
+                call.arguments = call.arguments.or(open_call.arguments);
                 id
             }
             None => {
@@ -272,18 +285,18 @@ impl ProtocolMapper {
                 ids.next()
             }
         };
-        let status = if success { Status::Completed } else { Status::Failed };
-        effects.push(item(Phase::Completed, id, Some(status), ItemDetails::McpToolCall(call)));
+        let status = if success { ItemStatus::Completed } else { ItemStatus::Failed };
+        effects.push(item(ItemPhase::Completed, id, Some(status), ItemDetails::McpToolCall(call)));
         effects
     }
 
     fn begin_patch<'a>(&mut self, call_id: &Text<'a>, changes: Vec<FileChange<'a>>) -> Effects<'a> {
         let call_id = call_id.resolve();
-        self.responses.forget(&call_id);
+        self.responses.discard(&call_id);
         let bytes = changes.iter().map(|change| change.path.len()).sum();
         let changes = changes.into_iter().map(FileChange::into_owned).collect();
         self.patches.insert(&call_id, changes, bytes);
-        no_place(NoPlace::Held)
+        unmapped(UnmappedReason::Held)
     }
 
     fn end_patch<'a>(
@@ -293,40 +306,45 @@ impl ProtocolMapper {
         changes: Vec<FileChange<'a>>,
         ids: &mut ItemIds,
     ) -> Effects<'a> {
-        if !self.believes(Kind::Patch, Teller::BeginAndEnd) {
-            return no_place(NoPlace::Redundant);
+        if !self.accepts(ItemKind::Patch, ItemSource::BeginAndEnd) {
+            return unmapped(UnmappedReason::Redundant);
         }
         let mut effects = Vec::new();
         let call_id = call_id.resolve();
-        self.responses.forget(&call_id);
+        self.responses.discard(&call_id);
         let changes = match self.patches.remove(&call_id) {
-            Some(begun) => begun,
+            Some(started) => started,
             None => {
                 let call_id = call_id.into_owned();
                 effects.push(Effect::Warn(MapWarning::PatchEndWithoutBegin { call_id }));
                 if changes.is_empty() {
-                    effects.push(Effect::NoPlace(NoPlace::Redundant));
+                    effects.push(Effect::Unmapped(UnmappedReason::Redundant));
                     return effects;
                 }
                 changes
             }
         };
-        let status = if success { Status::Completed } else { Status::Failed };
-        effects.push(item(Phase::Completed, ids.next(), Some(status), ItemDetails::FileChange { changes }));
+        let status = if success { ItemStatus::Completed } else { ItemStatus::Failed };
+        effects.push(item(
+            ItemPhase::Completed,
+            ids.next(),
+            Some(status),
+            ItemDetails::FileChange { changes },
+        ));
         effects
     }
 
     fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Effect<'a> {
-        let kept = items.iter().cloned().map(Todo::into_owned).collect();
+        let owned_items = items.iter().cloned().map(Todo::into_owned).collect();
         let (phase, id) = match &mut self.plan {
             Some((id, todos)) => {
-                *todos = kept;
-                (Phase::Updated, id.clone())
+                *todos = owned_items;
+                (ItemPhase::Updated, id.clone())
             }
             None => {
                 let id = ids.next();
-                self.plan = Some((id.clone(), kept));
-                (Phase::Started, id)
+                self.plan = Some((id.clone(), owned_items));
+                (ItemPhase::Started, id)
             }
         };
         item(phase, id, None, ItemDetails::TodoList { items })
@@ -334,36 +352,36 @@ impl ProtocolMapper {
 
     fn complete_plan<'a>(&mut self) -> Option<Effect<'a>> {
         let (id, items) = self.plan.take()?;
-        Some(item(Phase::Completed, id, None, ItemDetails::TodoList { items }))
+        Some(item(ItemPhase::Completed, id, None, ItemDetails::TodoList { items }))
     }
 
     /// An item told as one: its id is the call's, and begin and end are joined by it.
     fn turn_item<'a>(&mut self, completed: bool, mut turn_item: Item<'a>, ids: &mut ItemIds) -> Effects<'a> {
         let kind = match &turn_item.details {
-            ItemDetails::AgentMessage { .. } => Some(Kind::Message),
-            ItemDetails::Reasoning { .. } => Some(Kind::Reasoning),
-            ItemDetails::CommandExecution(_) => Some(Kind::Command),
-            ItemDetails::FileChange { .. } => Some(Kind::Patch),
-            ItemDetails::McpToolCall(_) => Some(Kind::Call),
-            ItemDetails::WebSearch { .. } => Some(Kind::Search),
-            ItemDetails::TodoList { .. } => Some(Kind::Plan),
+            ItemDetails::AgentMessage { .. } => Some(ItemKind::Message),
+            ItemDetails::Reasoning { .. } => Some(ItemKind::Reasoning),
+            ItemDetails::CommandExecution(_) => Some(ItemKind::Command),
+            ItemDetails::FileChange { .. } => Some(ItemKind::Patch),
+            ItemDetails::McpToolCall(_) => Some(ItemKind::Call),
+            ItemDetails::WebSearch { .. } => Some(ItemKind::Search),
+            ItemDetails::TodoList { .. } => Some(ItemKind::Plan),
             _ => None,
         };
-        if kind.is_some_and(|kind| !self.believes(kind, Teller::TurnItem)) {
-            return no_place(NoPlace::Redundant);
+        if kind.is_some_and(|kind| !self.accepts(kind, ItemSource::TurnItem)) {
+            return unmapped(UnmappedReason::Redundant);
         }
         // What is only ever shown when finished has no beginning in 001 either.
-        let is_said = matches!(kind, Some(Kind::Message | Kind::Reasoning));
-        if is_said && !completed {
-            return no_place(NoPlace::Held);
+        let is_text = matches!(kind, Some(ItemKind::Message | ItemKind::Reasoning));
+        if is_text && !completed {
+            return unmapped(UnmappedReason::Held);
         }
         let call_id = turn_item.id.resolve().into_owned();
         let (phase, id) = if completed {
-            (Phase::Completed, self.items.remove(&call_id).unwrap_or_else(|| ids.next()))
+            (ItemPhase::Completed, self.items.remove(&call_id).unwrap_or_else(|| ids.next()))
         } else {
             let id = ids.next();
             self.items.insert(&call_id, id.clone(), 0);
-            (Phase::Started, id)
+            (ItemPhase::Started, id)
         };
         turn_item.id = id;
         vec![emit(ThreadEvent::Item { phase, item: turn_item })]

@@ -5,9 +5,9 @@
 //! names none and, as in Codex's own stream, leaves no item. Where an event tells of the call too, the event is
 //! believed and the pair forgotten.
 
-use super::NoPlace;
+use super::UnmappedReason;
 use super::pending::Pending;
-use crate::event::{ChangeKind, CommandExecution, FileChange, ItemDetails, Status, Todo};
+use crate::event::{ChangeKind, CommandExecution, FileChange, ItemDetails, ItemStatus, Todo};
 use crate::json::Text;
 use crate::protocol::ResponseItem;
 use crate::shell;
@@ -15,23 +15,23 @@ use crate::shell;
 /// Calls whose outcome has not come yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenResponses {
-    calls: Pending<Called>,
+    calls: Pending<ModelCall>,
 }
 
 #[derive(Debug)]
-enum Called {
+enum ModelCall {
     Command(String),
     Patch(Vec<FileChange<'static>>),
 }
 
 impl OpenResponses {
     /// An event tells of this call.
-    pub(super) fn forget(&mut self, call_id: &str) {
+    pub(super) fn discard(&mut self, call_id: &str) {
         self.calls.remove(call_id);
     }
 
     /// The plan, if the model just set one.
-    pub(super) fn plan_of(&self, response: &ResponseItem<'_>) -> Option<Vec<Todo<'static>>> {
+    pub(super) fn plan(&self, response: &ResponseItem<'_>) -> Option<Vec<Todo<'static>>> {
         let ResponseItem::Call { name, input, .. } = response else { return None };
         if *name != *"update_plan" {
             return None;
@@ -53,25 +53,25 @@ impl OpenResponses {
     pub(super) fn apply(
         &mut self,
         response: ResponseItem<'_>,
-    ) -> Result<(Status, ItemDetails<'static>), NoPlace> {
+    ) -> Result<(ItemStatus, ItemDetails<'static>), UnmappedReason> {
         match response {
             ResponseItem::Call { call_id, name, input } => {
-                let called = called(&name.resolve(), &input.resolve()).ok_or(NoPlace::Context)?;
-                self.calls.insert(&call_id.resolve(), called, input.len());
-                Err(NoPlace::Held)
+                let call = parse_call(&name.resolve(), &input.resolve()).ok_or(UnmappedReason::Context)?;
+                self.calls.insert(&call_id.resolve(), call, input.len());
+                Err(UnmappedReason::Held)
             }
             ResponseItem::Output { call_id, output } => {
-                let called = self.calls.remove(&call_id.resolve()).ok_or(NoPlace::Redundant)?;
-                let (exit_code, output) = outcome(&output.resolve()).ok_or(NoPlace::Ignored)?;
-                let status = if exit_code == 0 { Status::Completed } else { Status::Failed };
-                Ok((status, called.into_details(exit_code, output)))
+                let call = self.calls.remove(&call_id.resolve()).ok_or(UnmappedReason::Redundant)?;
+                let (exit_code, output) = parse_output(&output.resolve()).ok_or(UnmappedReason::Ignored)?;
+                let status = if exit_code == 0 { ItemStatus::Completed } else { ItemStatus::Failed };
+                Ok((status, call.into_details(exit_code, output)))
             }
-            ResponseItem::UserText(_) | ResponseItem::Other => Err(NoPlace::Context),
+            ResponseItem::UserText(_) | ResponseItem::Other => Err(UnmappedReason::Context),
         }
     }
 }
 
-impl Called {
+impl ModelCall {
     fn into_details(self, exit_code: i32, output: String) -> ItemDetails<'static> {
         match self {
             Self::Patch(changes) => ItemDetails::FileChange { changes },
@@ -86,23 +86,23 @@ impl Called {
     }
 }
 
-fn called(name: &str, input: &str) -> Option<Called> {
+fn parse_call(name: &str, input: &str) -> Option<ModelCall> {
     if name == "apply_patch" {
         // As a function it takes JSON, as a custom tool the patch itself.
         let in_json = serde_json::from_str::<serde_json::Value>(input).ok();
         let patch = in_json.as_ref().and_then(|json| json.get("input")?.as_str()).unwrap_or(input);
-        return Some(Called::Patch(patched_files(patch)));
+        return Some(ModelCall::Patch(patched_files(patch)));
     }
     if !matches!(name, "shell" | "shell_command" | "local_shell" | "exec_command" | "container.exec") {
         return None;
     }
     let arguments: serde_json::Value = serde_json::from_str(input).ok()?;
     match arguments.get("cmd").or_else(|| arguments.get("command"))? {
-        serde_json::Value::String(line) => Some(Called::Command(line.clone())),
+        serde_json::Value::String(line) => Some(ModelCall::Command(line.clone())),
         serde_json::Value::Array(words) => {
             let words: Vec<String> =
                 words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect();
-            Some(Called::Command(shell::join(&words)))
+            Some(ModelCall::Command(shell::join(&words)))
         }
         _ => None,
     }
@@ -126,13 +126,13 @@ fn patched_files(patch: &str) -> Vec<FileChange<'static>> {
 
 /// Exit code and output out of what the model was told: JSON with `metadata`, or a few lines of text before the
 /// output.
-fn outcome(told: &str) -> Option<(i32, String)> {
-    if let Ok(json) = serde_json::from_str::<serde_json::Value>(told) {
+fn parse_output(text: &str) -> Option<(i32, String)> {
+    if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
         let exit_code = json.get("metadata")?.get("exit_code")?.as_i64()?;
         let output = json.get("output")?.as_str()?.to_owned();
         return Some((i32::try_from(exit_code).ok()?, output));
     }
-    let (header, output) = told.split_once("Output:\n").unwrap_or((told, ""));
+    let (header, output) = text.split_once("Output:\n").unwrap_or((text, ""));
     let exit_code = header.lines().find_map(|line| {
         let code =
             line.strip_prefix("Process exited with code ").or_else(|| line.strip_prefix("Exit code: "))?;
@@ -146,16 +146,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_of_all_ages_are_read() {
-        for (told, exit_code, output) in [
+    fn outputs_of_all_codex_versions_are_parsed() {
+        for (text, exit_code, output) in [
             ("Wall time: 0.005 seconds\nProcess exited with code 3\nOutput:\nhi\n", 3, "hi\n"),
             ("Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n", 0, "Success.\n"),
             (r#"{"output":"o\n","metadata":{"exit_code":1,"duration_seconds":0.0}}"#, 1, "o\n"),
         ] {
-            assert_eq!(outcome(told), Some((exit_code, output.to_owned())));
+            assert_eq!(parse_output(text), Some((exit_code, output.to_owned())));
         }
         for refused in ["unsupported custom tool call: apply_patch", "aborted by user", "{}", ""] {
-            assert_eq!(outcome(refused), None);
+            assert_eq!(parse_output(refused), None);
         }
     }
 

@@ -21,7 +21,7 @@ const EXAMPLE: &str = r#"{"type":"thread.started","thread_id":"67e55044-10b1-426
 "#;
 
 #[test]
-fn the_literal_example_of_001_goes_through_unchanged_strict_or_not() {
+fn the_codex_exec_example_is_unchanged_strict_or_not() {
     for strict in [false, true] {
         let mut out = Vec::new();
         let mut normalizer =
@@ -57,5 +57,5 @@ fn white_space_around_a_line_is_not_part_of_it() {
     normalizer.push(b"\xEF\xBB\xBF  {\"type\":\"turn.started\"}\t\r\n \n", &mut out);
     let summary = normalizer.finish(&mut out);
     assert_eq!(out, b"{\"type\":\"turn.started\"}\n");
-    assert_eq!(summary.no_place.get(&NoPlace::Blank), Some(&1));
+    assert_eq!(summary.no_place.get(&UnmappedReason::Blank), Some(&1));
 }

@@ -2,13 +2,14 @@
 //! does not have is left out, never null.
 
 use crate::event::{
-    CollabToolCall, CommandExecution, Item, ItemDetails, McpToolCall, Phase, Status, ThreadEvent, Usage,
+    CollabToolCall, CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
+    Usage,
 };
 use crate::framer::LineText;
 use crate::json::Text;
 use crate::json::write::{Object, array};
 
-use super::omitted::mended;
+use super::long_lines::with_omission_mark;
 
 /// Appends one event, without a line end. Its `source` knows what is missing of its text, if anything is.
 pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>, out: &mut Vec<u8>) {
@@ -33,9 +34,9 @@ pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>
         }
         ThreadEvent::Item { phase, item } => {
             let kind = match phase {
-                Phase::Started => "item.started",
-                Phase::Updated => "item.updated",
-                Phase::Completed => "item.completed",
+                ItemPhase::Started => "item.started",
+                ItemPhase::Updated => "item.updated",
+                ItemPhase::Completed => "item.completed",
             };
             line.plain("type", kind);
             line.with("item", |out| write_item(item, strict, source, out));
@@ -115,7 +116,7 @@ fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Ve
         ItemDetails::Other { kind } => object.text("type", kind),
     }
     let is_named = !matches!(item.details, ItemDetails::CollabToolCall(_) | ItemDetails::Other { .. });
-    if let Some(status) = item.status.filter(|status| *status != Status::Other && (is_named || !strict)) {
+    if let Some(status) = item.status.filter(|status| *status != ItemStatus::Other && (is_named || !strict)) {
         object.plain("status", status.name());
     }
     object.close();
@@ -123,8 +124,8 @@ fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Ve
 
 /// A text that may be the beginning of a longer one.
 fn write_text(key: &str, text: &Text<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
-    match mended(text, source) {
-        Some(mended) => object.plain(key, &mended),
+    match with_omission_mark(text, source) {
+        Some(marked_text) => object.plain(key, &marked_text),
         None => object.text(key, text),
     }
 }

@@ -3,96 +3,96 @@
 //! `running N tests` announces each; the summary whose figures make N is the real one, and not what a test printed
 //! under `--nocapture`. What nextest captured of libtest comes before nextest's summary and is not ours.
 
-use super::figures::{counted, leading};
-use super::{Names, Output, Reading, nextest};
+use super::figures::{leading_number, parse_counts};
+use super::{Output, TestCounts, TestNames, nextest};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut state = Binaries::default();
     for line in output.lines() {
         if nextest::is_summary(line) {
-            state = Binaries { saw_the_beginning: true, ..Binaries::default() };
+            state = Binaries { saw_start: true, ..Binaries::default() };
         } else {
-            state.line(line);
+            state.parse_line(line);
         }
     }
-    let Binaries { mut reading, summaries, announced, saw_the_beginning, .. } = state;
+    let Binaries { mut reading, summaries, announced, saw_start: saw_the_beginning, .. } = state;
     // A binary that was announced and not summed up crashed, or its summary is cut off.
     reading.is_partial |= announced.is_some();
-    reading.is_partial |= output.is_cut || (output.may_be_shortened && !saw_the_beginning);
+    reading.is_partial |= output.is_truncated || (output.may_be_shortened && !saw_the_beginning);
     (summaries > 0 || announced.is_some()).then_some(reading)
 }
 
 #[derive(Default)]
 struct Binaries {
-    reading: Reading,
+    reading: TestCounts,
     summaries: u64,
     /// What the binary under way announced.
     announced: Option<u64>,
     was_announced: bool,
-    saw_the_beginning: bool,
+    saw_start: bool,
     /// From the lines as the tests ended.
-    failed: Names,
+    failed: TestNames,
     /// From the list before the summary, which is better where tests print in between.
-    listed: Option<Names>,
+    listed: Option<TestNames>,
 }
 
 impl Binaries {
-    fn line(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         if let Some(tests) = line.strip_prefix("test ") {
-            self.test(tests);
+            self.parse_test(tests);
         } else if let Some(count) = announcement(line) {
             self.reading.is_partial |= self.announced.is_some();
             (self.announced, self.was_announced) = (Some(count), true);
-            (self.failed, self.listed) = (Names::default(), None);
+            (self.failed, self.listed) = (TestNames::default(), None);
         } else if line == "failures:" {
-            self.listed = Some(Names::default());
+            self.listed = Some(TestNames::default());
         } else if let (Some(listed), Some(name)) = (&mut self.listed, line.strip_prefix("    ")) {
             if !name.starts_with(' ') {
                 listed.add(name);
             }
         } else if line.starts_with("    Finished ") {
-            self.saw_the_beginning = true;
+            self.saw_start = true;
         }
     }
 
-    fn test(&mut self, rest: &str) {
+    fn parse_test(&mut self, rest: &str) {
         if let Some(figures) = rest.strip_prefix("result: ") {
-            self.summary(figures);
+            self.parse_summary(figures);
         } else if let Some(name) = rest.strip_suffix(" ... ok") {
-            self.reading.passed_test(name);
+            self.reading.add_passed_test(name);
         } else if let Some(name) = rest.strip_suffix(" ... FAILED") {
             self.failed.add(name);
         }
     }
 
-    fn summary(&mut self, text: &str) {
+    fn parse_summary(&mut self, text: &str) {
         let Some((_, figures)) = text.split_once(". ") else { return };
         let figures = figures.split("; finished in ").next().unwrap_or_default();
-        let Some(figures) = counted(figures, ';') else { return };
+        let Some(figures) = parse_counts(figures, ';') else { return };
         let of = |word: &str| figures.iter().find(|(_, known)| *known == word).map(|(count, _)| *count);
         let (Some(passed), Some(failed), Some(ignored)) = (of("passed"), of("failed"), of("ignored")) else {
             return;
         };
         let sum =
             [passed, failed, ignored, of("measured").unwrap_or(0)].into_iter().fold(0, u64::saturating_add);
-        let is_ours = match self.announced.take_if(|announced| *announced == sum) {
+        let is_own_summary = match self.announced.take_if(|announced| *announced == sum) {
             Some(_) => true,
             None => !self.was_announced,
         };
-        if !is_ours {
+        if !is_own_summary {
             return;
         }
         self.summaries += 1;
         self.reading.add(passed, failed, ignored);
-        let as_they_ended = std::mem::take(&mut self.failed);
+        let from_progress = std::mem::take(&mut self.failed);
         let listed = self.listed.take().filter(|listed| listed.0.len() as u64 == failed);
-        for name in listed.unwrap_or(as_they_ended).0 {
+        for name in listed.unwrap_or(from_progress).0 {
             self.reading.failed_tests.add(&name);
         }
     }
 }
 
 fn announcement(line: &str) -> Option<u64> {
-    let (count, rest) = leading(line.strip_prefix("running ")?)?;
+    let (count, rest) = leading_number(line.strip_prefix("running ")?)?;
     matches!(rest, " test" | " tests").then_some(count)
 }

@@ -9,7 +9,7 @@ use super::Runner;
 use crate::shell::{self, Pipeline};
 
 /// Programs that show texts or keep house; what they print was not run now.
-const SHOW_TEXTS: [&str; 58] = [
+const TEXT_PROGRAMS: [&str; 58] = [
     "[",
     "ack",
     "ag",
@@ -77,7 +77,7 @@ const WRAPPERS: [&str; 15] = [
 ];
 
 /// Words that choose no tests; with `true`, the next word is theirs.
-const ABOUT_PRINTING: [(&str, bool); 43] = [
+const NON_SELECTING_FLAGS: [(&str, bool); 43] = [
     ("--", false),
     ("--all", false),
     ("--all-features", false),
@@ -124,35 +124,35 @@ const ABOUT_PRINTING: [(&str, bool); 43] = [
 ];
 
 /// Short flags of the same kind, alone or run together (`-xvs`); a number may follow `-j` and `-n`.
-const SHORT: &str = "qvsxi";
+const NON_SELECTING_LETTERS: &str = "qvsxi";
 
 /// A command line, taken apart.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct ParsedCommand {
     pipelines: Vec<Pipeline>,
     directory: Option<String>,
 }
 
 /// Whether a command is by its words a run of tests, whatever it printed: a runner, or something called so that is run
 /// and not only shown (`sh test.sh`, `make check-test`).
-pub fn looks_like_a_test(line: &str) -> bool {
-    let command = Command::new(line, None);
-    let is_called_so = |word: &String| {
+pub fn looks_like_test_run(line: &str) -> bool {
+    let command = ParsedCommand::new(line, None);
+    let mentions_test = |word: &String| {
         word.split(|char: char| !char.is_alphanumeric()).any(|part| matches!(part, "test" | "tests"))
     };
     // The shell's own `test` looks at files.
     let is_run = |words: &&Vec<String>| !matches!(program(words), "test" | "[");
     let mut runs = command.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).filter(is_run);
-    command.names_runner().is_some()
-        || (!command.only_shows_texts() && runs.any(|words| words.iter().any(is_called_so)))
+    command.named_runner().is_some()
+        || (!command.only_prints_text() && runs.any(|words| words.iter().any(mentions_test)))
 }
 
-impl Command {
+impl ParsedCommand {
     /// Of a command line as the agent gave it, run by an agent that works in `workdir`.
     pub(crate) fn new(line: &str, workdir: Option<&str>) -> Self {
         let mut pipelines = shell::pipelines(&shell::unwrap(line));
         for words in pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.0) {
-            take_wrappers_off(words);
+            strip_wrappers(words);
         }
         let directory =
             pipelines.iter().filter_map(|pipeline| changed_directory(pipeline, workdir)).next_back();
@@ -165,25 +165,25 @@ impl Command {
     }
 
     /// Whether nothing in it runs anything.
-    pub(crate) fn only_shows_texts(&self) -> bool {
-        let shows = |pipeline: &Pipeline| {
+    pub(crate) fn only_prints_text(&self) -> bool {
+        let prints = |pipeline: &Pipeline| {
             let is_runner =
                 |words: &Vec<String>| Runner::ALL.iter().any(|(runner, _)| runner.is_run_by(words));
-            pipeline.0.first().is_some_and(|words| is_housekeeping(words))
+            pipeline.0.first().is_some_and(|words| is_text_program(words))
                 && !pipeline.0.iter().any(is_runner)
         };
-        !self.pipelines.is_empty() && self.pipelines.iter().all(shows)
+        !self.pipelines.is_empty() && self.pipelines.iter().all(prints)
     }
 
     /// Whether only a part of what was printed is shown.
-    pub(crate) fn is_shortened(&self) -> bool {
+    pub(crate) fn has_head_or_tail(&self) -> bool {
         self.pipelines
             .iter()
             .any(|pipeline| pipeline.0.iter().skip(1).any(|words| matches!(program(words), "tail" | "head")))
     }
 
     /// The runner it names itself.
-    pub(crate) fn names_runner(&self) -> Option<Runner> {
+    pub(crate) fn named_runner(&self) -> Option<Runner> {
         let words = self.pipelines.iter().flat_map(|pipeline| &pipeline.0);
         words
             .flat_map(|words| Runner::ALL.iter().find(|(runner, _)| runner.is_run_by(words)))
@@ -192,24 +192,26 @@ impl Command {
     }
 
     /// The words that choose tests, for a runner that ran, sorted.
-    pub(crate) fn asked_for(&self, runner: Runner) -> Vec<String> {
+    pub(crate) fn selectors(&self, runner: Runner) -> Vec<String> {
         let simple: Vec<&Vec<String>> =
             self.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).collect();
-        let own: Vec<&Vec<String>> = simple.iter().copied().filter(|words| runner.is_run_by(words)).collect();
-        let mut asked: Vec<String> = match own.as_slice() {
+        let runner_commands: Vec<&Vec<String>> =
+            simple.iter().copied().filter(|words| runner.is_run_by(words)).collect();
+        let mut selected: Vec<String> = match runner_commands.as_slice() {
             [] => simple
                 .into_iter()
-                .filter(|words| !is_housekeeping(words))
-                .flat_map(|w| of_project(w))
+                .filter(|words| !is_text_program(words))
+                .flat_map(|w| project_selectors(w))
                 .collect(),
-            own => {
-                own.iter().flat_map(|words| choosing(words.iter().skip(runner.own_words(words)))).collect()
-            }
+            own => own
+                .iter()
+                .flat_map(|words| selecting_words(words.iter().skip(runner.name_word_count(words))))
+                .collect(),
         };
-        asked.extend(self.directory.iter().map(|directory| format!("cd {directory}")));
-        asked.sort();
-        asked.dedup();
-        asked
+        selected.extend(self.directory.iter().map(|directory| format!("cd {directory}")));
+        selected.sort();
+        selected.dedup();
+        selected
     }
 }
 
@@ -227,8 +229,8 @@ impl Runner {
             (Runner::Go, "go") => second == "test",
             (Runner::Gotestsum, "gotestsum") => true,
             (Runner::Node, "node") => words.iter().any(|word| word == "--test"),
-            (Runner::Maven, "mvn" | "mvnw" | "mvnd") => words.iter().any(|word| is_goal(word)),
-            (Runner::Gradle, "gradle" | "gradlew") => words.iter().any(|word| is_goal(word)),
+            (Runner::Maven, "mvn" | "mvnw" | "mvnd") => words.iter().any(|word| is_test_goal(word)),
+            (Runner::Gradle, "gradle" | "gradlew") => words.iter().any(|word| is_test_goal(word)),
             (Runner::Rspec, "rspec") | (Runner::Phpunit, "phpunit") | (Runner::Ctest, "ctest") => true,
             (Runner::Dotnet, "dotnet") => second == "test",
             _ => false,
@@ -236,7 +238,7 @@ impl Runner {
     }
 
     /// How many words name the runner and its verb.
-    fn own_words(self, words: &[String]) -> usize {
+    fn name_word_count(self, words: &[String]) -> usize {
         match (self, program(words)) {
             (Runner::Nextest, "cargo") => 3.min(words.len()),
             (Runner::Cargo | Runner::Go | Runner::Dotnet, _) => 2,
@@ -246,7 +248,7 @@ impl Runner {
 }
 
 /// `test`, `verify`, `:shop:test`, `check`
-fn is_goal(word: &str) -> bool {
+fn is_test_goal(word: &str) -> bool {
     let goal = word.rsplit(':').next().unwrap_or_default();
     matches!(goal, "test" | "verify" | "check" | "build" | "install" | "package" | "integration-test")
 }
@@ -257,14 +259,14 @@ fn program(words: &[String]) -> &str {
 }
 
 /// A project's own `scripts/test` is not the shell's `test`.
-fn is_housekeeping(words: &[String]) -> bool {
+fn is_text_program(words: &[String]) -> bool {
     let path = words.first().map_or("", String::as_str);
-    let is_the_systems = !path.contains('/') || path.starts_with("/usr/") || path.starts_with("/bin/");
-    is_the_systems && SHOW_TEXTS.contains(&program(words))
+    let is_system_program = !path.contains('/') || path.starts_with("/usr/") || path.starts_with("/bin/");
+    is_system_program && TEXT_PROGRAMS.contains(&program(words))
 }
 
 /// Assignments, `timeout 60`, `npx`, `uv run`, `python -m`: what stands before the program that counts.
-fn take_wrappers_off(words: &mut Vec<String>) {
+fn strip_wrappers(words: &mut Vec<String>) {
     loop {
         let second = words.get(1).map_or("", String::as_str);
         let taken = match program(words) {
@@ -275,8 +277,9 @@ fn take_wrappers_off(words: &mut Vec<String>) {
             "sh" | "bash" | "zsh" if !second.is_empty() && !second.starts_with('-') => 1,
             // With their flags, and the numbers that belong to them (`timeout -k 5 60`).
             name if WRAPPERS.contains(&name) && !second.is_empty() => {
-                let is_theirs = |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-                1 + words.iter().skip(1).take_while(is_theirs).count()
+                let belongs_to_wrapper =
+                    |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+                1 + words.iter().skip(1).take_while(belongs_to_wrapper).count()
             }
             "yarn" | "pnpm" | "bun" | "bunx" if matches!(second, "jest" | "vitest" | "mocha") => 1,
             _ => return,
@@ -291,9 +294,9 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// The words of a project's own command that choose tests.
-fn of_project(words: &[String]) -> Vec<String> {
+fn project_selectors(words: &[String]) -> Vec<String> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
-    let own = match (program(words), at(1), at(2)) {
+    let name_words = match (program(words), at(1), at(2)) {
         ("npm" | "yarn" | "pnpm" | "bun", "run", "test") => 3,
         ("npm" | "yarn" | "pnpm" | "bun", "test" | "t", _) => 2,
         ("make" | "just" | "task" | "rake" | "ninja" | "tox" | "composer", "test" | "check" | "tests", _) => {
@@ -302,10 +305,10 @@ fn of_project(words: &[String]) -> Vec<String> {
         ("test" | "test.sh" | "runtests" | "run-tests", ..) => 1,
         _ => 0,
     };
-    choosing(words.iter().skip(own))
+    selecting_words(words.iter().skip(name_words))
 }
 
-fn choosing<'w>(words: impl Iterator<Item = &'w String>) -> Vec<String> {
+fn selecting_words<'w>(words: impl Iterator<Item = &'w String>) -> Vec<String> {
     let mut chosen = Vec::new();
     let mut is_value = false;
     for word in words {
@@ -314,7 +317,7 @@ fn choosing<'w>(words: impl Iterator<Item = &'w String>) -> Vec<String> {
         }
         let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
         if let Some((known, takes_value)) =
-            ABOUT_PRINTING.iter().find(|(known, _)| *known == name || known == word)
+            NON_SELECTING_FLAGS.iter().find(|(known, _)| *known == name || known == word)
         {
             is_value = *takes_value && known == word;
             continue;
@@ -335,7 +338,7 @@ fn is_short_flag(word: &str) -> bool {
     let is_reasons = letters
         .strip_prefix('r')
         .is_some_and(|r| !r.is_empty() && r.chars().all(|c| "fEsxXpPaAwN".contains(c)));
-    is_number || is_reasons || letters.chars().all(|letter| SHORT.contains(letter))
+    is_number || is_reasons || letters.chars().all(|letter| NON_SELECTING_LETTERS.contains(letter))
 }
 
 /// Where a `cd` leads, unless it is where the agent works anyway. Without knowing where that is, an absolute path is
@@ -358,12 +361,12 @@ fn changed_directory(pipeline: &Pipeline, workdir: Option<&str>) -> Option<Strin
 mod tests {
     use super::*;
 
-    fn asked(line: &str, runner: Runner) -> String {
-        Command::new(line, Some("/home/dev/shop")).asked_for(runner).join(" ")
+    fn selected(line: &str, runner: Runner) -> String {
+        ParsedCommand::new(line, Some("/home/dev/shop")).selectors(runner).join(" ")
     }
 
     #[test]
-    fn a_test_is_known_by_its_words_unless_it_is_only_looked_at() {
+    fn test_runs_are_recognised_by_their_command_line() {
         for line in [
             "sh test.sh",
             "/bin/bash -lc './run-tests --all'",
@@ -371,17 +374,17 @@ mod tests {
             "npx jest",
             "cd a && npm test",
         ] {
-            assert!(looks_like_a_test(line), "{line}");
+            assert!(looks_like_test_run(line), "{line}");
         }
         for line in
             ["cat test.sh", "rg test src", "test -f x", "[ -d tests ]", "git log tests", "ls", "cargo build"]
         {
-            assert!(!looks_like_a_test(line), "{line}");
+            assert!(!looks_like_test_run(line), "{line}");
         }
     }
 
     #[test]
-    fn words_that_choose_tests_are_found() {
+    fn test_selectors_are_found() {
         for (line, runner, expected) in [
             ("cargo test", Runner::Cargo, ""),
             ("/bin/bash -lc 'cd /home/dev/shop && A=1 cargo test -q 2>&1 | tail -5'", Runner::Cargo, ""),
@@ -401,17 +404,17 @@ mod tests {
             ("./gradlew :till:test --console=plain", Runner::Gradle, ":till:test"),
             ("git status; vendor/bin/phpunit tests/TillTest.php", Runner::Phpunit, "tests/TillTest.php"),
         ] {
-            assert_eq!(asked(line, runner), expected, "{line}");
+            assert_eq!(selected(line, runner), expected, "{line}");
         }
     }
 
     #[test]
-    fn commands_that_only_show_texts_are_told_from_those_that_run_something() {
-        let shows = |line: &str| Command::new(line, None).only_shows_texts();
+    fn printing_commands_are_distinguished_from_running_ones() {
+        let prints = |line: &str| ParsedCommand::new(line, None).only_prints_text();
         for line in
             ["cat log", "cd a && grep -rn passed . | head", "git show; ls", "sudo tail -f x", "/usr/bin/rg x"]
         {
-            assert!(shows(line), "{line}");
+            assert!(prints(line), "{line}");
         }
         for line in [
             "cargo test | tail -3",
@@ -422,7 +425,7 @@ mod tests {
             "echo x | xargs pytest",
             "",
         ] {
-            assert!(!shows(line), "{line}");
+            assert!(!prints(line), "{line}");
         }
     }
 }

@@ -2,25 +2,25 @@
 //!
 //! A skipped test is among the total and, for the runner, among the passed; a disabled one is in neither.
 
-use super::figures::leading;
-use super::{Output, Reading};
+use super::figures::leading_number;
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     let mut list = List::None;
     // Told as they end and in the list; either may be cut off.
-    let (mut as_they_ended, mut listed_skips) = (0_u64, 0_u64);
+    let (mut skips_in_progress, mut listed_skips) = (0_u64, 0_u64);
     for line in output.lines() {
         if let Some((total, failed)) = figures(line) {
             reading.add_total(total, failed, 0);
-            is_told = true;
-        } else if line.starts_with("The following tests ") && is_told {
+            has_summary = true;
+        } else if line.starts_with("The following tests ") && has_summary {
             list = match line.ends_with(" FAILED:") {
                 true => List::Failed,
                 false => List::NotRun,
             };
-        } else if let Some((name, why)) = listed(line) {
+        } else if let Some((name, why)) = parse_list_entry(line) {
             match (&list, why) {
                 (List::Failed, _) => reading.failed_tests.add(name),
                 (List::NotRun, "Disabled") => reading.add(0, 0, 1),
@@ -29,13 +29,13 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             }
         } else {
             list = List::None;
-            as_they_ended += u64::from(line.contains("***Skipped "));
+            skips_in_progress += u64::from(line.contains("***Skipped "));
         }
     }
-    let skipped = as_they_ended.max(listed_skips).min(reading.passed);
+    let skipped = skips_in_progress.max(listed_skips).min(reading.passed);
     reading.passed -= skipped;
     reading.add(0, 0, skipped);
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 enum List {
@@ -45,18 +45,18 @@ enum List {
 }
 
 fn figures(line: &str) -> Option<(u64, u64)> {
-    let (_, rest) = leading(line)?;
+    let (_, rest) = leading_number(line)?;
     let rest = rest.strip_prefix("% tests passed")?;
-    let (failed, total) = match rest.strip_prefix(", ").and_then(leading) {
+    let (failed, total) = match rest.strip_prefix(", ").and_then(leading_number) {
         Some((failed, rest)) => (failed, rest.split_once(" out of ")?.1),
         None => (0, rest.split_once(" out of ")?.1),
     };
-    Some((leading(total)?.0, failed))
+    Some((leading_number(total)?.0, failed))
 }
 
 /// A tab, then `  2 - takes_away (Not Run)`, perhaps with labels behind it.
-fn listed(line: &str) -> Option<(&str, &str)> {
-    let (_, rest) = leading(line.strip_prefix('\t')?.trim_start())?;
+fn parse_list_entry(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = leading_number(line.strip_prefix('\t')?.trim_start())?;
     let (name, rest) = rest.strip_prefix(" - ")?.split_once(" (")?;
     Some((name, rest.split(')').next()?))
 }

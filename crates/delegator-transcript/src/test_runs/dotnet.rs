@@ -4,13 +4,13 @@
 //!
 //! The terminal logger sums up what the assemblies' lines tell too: where it is there, it alone counts.
 
-use super::figures::{figure, named};
-use super::{Output, Reading};
+use super::figures::{count_of, parse_named_counts};
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let (mut lines, mut summary) = (Reading::default(), Reading::default());
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let (mut lines, mut summary) = (TestCounts::default(), TestCounts::default());
     let (mut has_lines, mut has_summary) = (false, false);
-    let mut names = Reading::default();
+    let mut names = TestCounts::default();
     let mut block: Option<Block> = None;
     let mut is_name_next = false;
     for line in output.lines() {
@@ -20,21 +20,22 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
         }
         is_name_next = words.ends_with("error TESTERROR:");
         if let Some(open) = &mut block
-            && !open.take(words)
+            && !open.add_line(words)
         {
             has_lines |= block.take().is_some_and(|block| block.add_to(&mut lines));
         }
         if let Some(figures) = words.strip_prefix("Test summary: ") {
-            has_summary |= add(&mut summary, &named(figures, ',', ':'), "succeeded");
+            has_summary |= add(&mut summary, &parse_named_counts(figures, ',', ':'), "succeeded");
         } else if let Some((_, figures)) = words.split_once("!  - ").filter(|(word, _)| is_verdict(word)) {
-            has_lines |= add(&mut lines, &named(figures, ',', ':'), "passed");
+            has_lines |= add(&mut lines, &parse_named_counts(figures, ',', ':'), "passed");
         } else if words.starts_with("Test run summary:") {
             block = Some(Block::default());
         } else if let Some(figures) = words.strip_prefix("Total tests:") {
             if figures.contains("Passed:") {
-                has_lines |= add(&mut lines, &named(&format!("total:{figures}"), '.', ':'), "passed");
+                has_lines |=
+                    add(&mut lines, &parse_named_counts(&format!("total:{figures}"), '.', ':'), "passed");
             } else {
-                block = Some(Block(named(&format!("total:{figures}"), ',', ':')));
+                block = Some(Block(parse_named_counts(&format!("total:{figures}"), ',', ':')));
             }
         } else if let Some(name) = failed_test(line) {
             names.failed_tests.add(name);
@@ -43,7 +44,7 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
     has_lines |= block.is_some_and(|block| block.add_to(&mut lines));
     let mut reading = if has_summary { summary } else { lines };
     reading.failed_tests = names.failed_tests;
-    reading.is_partial |= !has_summary && (output.is_cut || output.may_be_shortened);
+    reading.is_partial |= !has_summary && (output.is_truncated || output.may_be_shortened);
     (has_summary || has_lines).then_some(reading)
 }
 
@@ -51,8 +52,8 @@ fn is_verdict(word: &str) -> bool {
     matches!(word, "Passed" | "Failed" | "Skipped")
 }
 
-fn add(reading: &mut Reading, figures: &[(String, u64)], passed: &str) -> bool {
-    let of = |name: &str| figure(figures, name);
+fn add(reading: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> bool {
+    let of = |name: &str| count_of(figures, name);
     let Some(total) = of("total") else { return false };
     let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| of(name).unwrap_or(0));
     reading.add(passed, failed, skipped);
@@ -67,19 +68,19 @@ struct Block(Vec<(String, u64)>);
 
 impl Block {
     /// Whether the line belongs to it.
-    fn take(&mut self, line: &str) -> bool {
-        let figures = named(line, ',', ':');
+    fn add_line(&mut self, line: &str) -> bool {
+        let figures = parse_named_counts(line, ',', ':');
         let is_known = |name: &str| matches!(name, "total" | "passed" | "succeeded" | "failed" | "skipped");
-        let is_ours = matches!(figures.as_slice(), [(name, _)] if is_known(name));
-        if is_ours {
+        let is_count_line = matches!(figures.as_slice(), [(name, _)] if is_known(name));
+        if is_count_line {
             self.0.extend(figures);
         }
         // Before the first figure, the assemblies are listed.
-        is_ours || self.0.is_empty()
+        is_count_line || self.0.is_empty()
     }
 
-    fn add_to(self, reading: &mut Reading) -> bool {
-        let passed = if figure(&self.0, "succeeded").is_some() { "succeeded" } else { "passed" };
+    fn add_to(self, reading: &mut TestCounts) -> bool {
+        let passed = if count_of(&self.0, "succeeded").is_some() { "succeeded" } else { "passed" };
         add(reading, &self.0, passed)
     }
 }

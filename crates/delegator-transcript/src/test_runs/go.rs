@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{Output, Reading};
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut packages = Packages::default();
     for line in output.lines() {
         if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
@@ -18,20 +18,20 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             break;
         }
         if line.starts_with('{') {
-            packages.event(line);
+            packages.parse_event(line);
         } else {
-            packages.line(line);
+            packages.parse_line(line);
         }
     }
-    let Packages { mut reading, is_told, .. } = packages;
-    reading.is_partial |= output.is_cut || output.may_be_shortened;
+    let Packages { mut reading, has_results: is_told, .. } = packages;
+    reading.is_partial |= output.is_truncated || output.may_be_shortened;
     is_told.then_some(reading)
 }
 
 #[derive(Default)]
 struct Packages {
-    reading: Reading,
-    is_told: bool,
+    reading: TestCounts,
+    has_results: bool,
     /// Of the package under way.
     passed: u64,
     failed: u64,
@@ -51,13 +51,13 @@ struct Event<'l> {
 impl Packages {
     /// `--- FAIL: TestSub/bad (0.00s)`; `ok` or `FAIL`, the package, and its time or what is wrong with it, with tabs
     /// between them.
-    fn line(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         if let Some(rest) = line.trim_start().strip_prefix("--- ") {
             let Some((verdict, test)) = rest.split_once(": ") else { return };
             let name = test.rsplit_once(" (").map_or(test, |(name, _)| name);
-            self.test(verdict, name);
+            self.add_test(verdict, name);
         } else if let Some(package) = line.strip_prefix("ok  \t") {
-            self.is_told = true;
+            self.has_results = true;
             self.reading.is_partial |= self.passed == 0 && !package.contains("[no tests to run]");
             (self.passed, self.failed) = (0, 0);
         } else if let Some(package) = line.strip_prefix("FAIL\t") {
@@ -67,28 +67,28 @@ impl Packages {
         }
     }
 
-    fn event(&mut self, line: &str) {
+    fn parse_event(&mut self, line: &str) {
         // Most events are lines of output.
         if line.contains(r#""Action":"output""#) || line.contains(r#""Action":"run""#) {
             return;
         }
         let Ok(event) = serde_json::from_str::<Event<'_>>(line) else { return };
         match (&*event.action, event.test) {
-            ("pass", Some(test)) => self.test("PASS", &test),
-            ("fail", Some(test)) => self.test("FAIL", &test),
-            ("skip", Some(test)) => self.test("SKIP", &test),
+            ("pass", Some(test)) => self.add_test("PASS", &test),
+            ("fail", Some(test)) => self.add_test("FAIL", &test),
+            ("skip", Some(test)) => self.add_test("SKIP", &test),
             ("fail", None) => self.package_failed(&event.package),
             ("pass" | "skip", None) => (self.passed, self.failed) = (0, 0),
             _ => {}
         }
     }
 
-    fn test(&mut self, verdict: &str, name: &str) {
+    fn add_test(&mut self, verdict: &str, name: &str) {
         match verdict {
             "PASS" => {
                 self.passed += 1;
                 self.reading.add(1, 0, 0);
-                self.reading.passed_test(name);
+                self.reading.add_passed_test(name);
             }
             "FAIL" => {
                 self.failed += 1;
@@ -98,11 +98,11 @@ impl Packages {
             "SKIP" => self.reading.add(0, 0, 1),
             _ => return,
         }
-        self.is_told = true;
+        self.has_results = true;
     }
 
     fn package_failed(&mut self, package: &str) {
-        self.is_told = true;
+        self.has_results = true;
         if self.failed == 0 {
             self.reading.add(0, 1, 0);
             self.reading.failed_tests.add(package);

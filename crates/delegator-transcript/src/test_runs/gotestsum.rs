@@ -1,11 +1,11 @@
 //! `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, whatever the format above it.
 
-use super::figures::counted;
-use super::{Output, Reading};
+use super::figures::parse_counts;
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     for line in output.lines() {
         if let Some(test) = line.strip_prefix("=== FAIL: ") {
             let test = test.rsplit_once(" (").map_or(test, |(name, _)| name);
@@ -14,16 +14,16 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
         } else if let Some((total, failed, skipped, errors)) = figures(line) {
             reading.add_total(total, failed, skipped);
             reading.add(0, errors, 0);
-            is_told = true;
+            has_summary = true;
         }
     }
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
     let (figures, _) = line.strip_prefix("DONE ")?.rsplit_once(" in ")?;
     let (mut total, mut failed, mut skipped, mut errors) = (None, 0, 0, 0);
-    for (count, word) in counted(figures, ',')? {
+    for (count, word) in parse_counts(figures, ',')? {
         match word {
             "test" | "tests" => total = Some(count),
             "skipped" => skipped = count,

@@ -1,24 +1,24 @@
 //! `gradle test`: `6 tests completed, 2 failed, 1 skipped` of each task that had failures; a task without them says
 //! nothing unless the build asks for test events (`Class > test PASSED`), which are then counted.
 
-use super::figures::counted;
-use super::{Output, Reading};
+use super::figures::parse_counts;
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
     // Events since the last task that was summed up.
-    let mut events = Reading::default();
-    let mut is_told = false;
+    let mut events = TestCounts::default();
+    let mut has_summary = false;
     for line in output.lines() {
         if let Some((total, failed, skipped)) = figures(line) {
             reading.add_total(total, failed, skipped);
             (events.passed, events.failed, events.skipped) = (0, 0, 0);
-            is_told = true;
+            has_summary = true;
         } else if let Some((name, verdict)) = event(line) {
             match verdict {
                 "PASSED" => {
                     events.add(1, 0, 0);
-                    reading.passed_test(name);
+                    reading.add_passed_test(name);
                 }
                 "FAILED" => {
                     events.add(0, 1, 0);
@@ -32,12 +32,12 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
     // Skipped and failed tests are told by some builds that do not tell of passed ones.
     reading.is_partial |= has_events && events.passed == 0;
     reading.add(events.passed, events.failed, events.skipped);
-    reading.is_partial |= output.is_cut || (output.may_be_shortened && !is_told);
-    (is_told || has_events).then_some(reading)
+    reading.is_partial |= output.is_truncated || (output.may_be_shortened && !has_summary);
+    (has_summary || has_events).then_some(reading)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
-    let figures = counted(line, ',')?;
+    let figures = parse_counts(line, ',')?;
     let of = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
     Some((of(&["tests completed", "test completed"])?, of(&["failed"])?, of(&["skipped"]).unwrap_or(0)))
 }

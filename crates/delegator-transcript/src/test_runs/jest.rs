@@ -1,11 +1,11 @@
 //! `jest`: the line `Tests: … total` of each run; `● name` under the files that failed.
 
-use super::figures::counted;
-use super::{Output, Reading};
+use super::figures::parse_counts;
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     let mut failed_file = None;
     let mut broken_files = Vec::new();
     for line in output.lines() {
@@ -27,18 +27,18 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             }
         } else if let Some((passed, failed, skipped)) = figures(line) {
             reading.add(passed, failed, skipped);
-            is_told = true;
+            has_summary = true;
         }
     }
     // A file that does not load is not among the tests.
     reading.add(0, broken_files.len() as u64, 0);
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 /// `Tests:       2 failed, 1 skipped, 1 todo, 3 passed, 7 total`
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0_u64);
-    let figures = counted(line.strip_prefix("Tests:")?, ',')?;
+    let figures = parse_counts(line.strip_prefix("Tests:")?, ',')?;
     figures.iter().find(|(_, word)| *word == "total")?;
     for (count, word) in figures {
         match word {

@@ -1,25 +1,25 @@
 //! JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
 //! (`OK (2 tests)`).
 
-use super::figures::{figure, leading, named};
-use super::{Output, Reading};
+use super::figures::{count_of, leading_number, parse_named_counts};
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     let mut test: Option<&str> = None;
     for line in output.lines() {
-        if let Some((count, word)) = boxed(line) {
+        if let Some((count, word)) = parse_boxed(line) {
             match word {
                 "tests successful" => reading.add(count, 0, 0),
                 "tests failed" => reading.add(0, count, 0),
                 "tests skipped" | "tests aborted" => reading.add(0, 0, count),
                 _ => {}
             }
-            is_told |= word == "tests successful";
-        } else if let Some((total, failed)) = old(line) {
+            has_summary |= word == "tests successful";
+        } else if let Some((total, failed)) = parse_junit4(line) {
             reading.add_total(total, failed, 0);
-            is_told = true;
+            has_summary = true;
         } else if line.trim_start().starts_with("MethodSource [") {
             test.take().into_iter().for_each(|name| reading.failed_tests.add(name));
         } else if let Some(name) = numbered(line) {
@@ -28,29 +28,29 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             test = line.strip_prefix("  ").filter(|name| !name.starts_with(' '));
         }
     }
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 /// `[         3 tests successful      ]`
-fn boxed(line: &str) -> Option<(u64, &str)> {
+fn parse_boxed(line: &str) -> Option<(u64, &str)> {
     let inside = line.strip_prefix('[')?.strip_suffix(']')?;
-    let (count, word) = leading(inside.trim())?;
+    let (count, word) = leading_number(inside.trim())?;
     Some((count, word.trim()))
 }
 
 /// `OK (2 tests)`, `Tests run: 2,  Failures: 1`
-fn old(line: &str) -> Option<(u64, u64)> {
+fn parse_junit4(line: &str) -> Option<(u64, u64)> {
     if let Some(inside) = line.strip_prefix("OK (").and_then(|rest| rest.strip_suffix(')')) {
-        let (count, rest) = leading(inside)?;
+        let (count, rest) = leading_number(inside)?;
         return matches!(rest, " test" | " tests").then_some((count, 0));
     }
     let rest = line.strip_prefix("Tests run: ").filter(|rest| !rest.contains("Errors:"))?;
-    let (total, rest) = leading(rest)?;
-    Some((total, figure(&named(rest, ',', ':'), "failures")?))
+    let (total, rest) = leading_number(rest)?;
+    Some((total, count_of(&parse_named_counts(rest, ',', ':'), "failures")?))
 }
 
 /// `1) wrong(shop.BadTest)`
 fn numbered(line: &str) -> Option<&str> {
-    let (_, rest) = leading(line)?;
+    let (_, rest) = leading_number(line)?;
     rest.strip_prefix(") ").filter(|name| name.ends_with(')') && !name.contains(' '))
 }

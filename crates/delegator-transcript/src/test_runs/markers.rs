@@ -56,9 +56,9 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
 
 /// The runners that may have printed a text.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wanted(u32);
+pub(super) struct RunnerSet(u32);
 
-impl Wanted {
+impl RunnerSet {
     pub(super) fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -67,28 +67,28 @@ impl Wanted {
         self.0 & 1 << runner as u32 != 0
     }
 
-    pub(super) fn merge(&mut self, other: Wanted) {
+    pub(super) fn merge(&mut self, other: RunnerSet) {
         self.0 |= other.0;
     }
 }
 
-pub(super) fn found_in(text: &str) -> Wanted {
-    let mut wanted = Wanted::default();
-    let mut found = |marker: usize| {
+pub(super) fn find_runners(text: &str) -> RunnerSet {
+    let mut runners = RunnerSet::default();
+    let mut add_marker = |marker: usize| {
         for runner in MARKERS.get(marker).map_or(&[] as &[Runner], |(_, runners)| runners) {
-            wanted.0 |= 1 << *runner as u32;
+            runners.0 |= 1 << *runner as u32;
         }
     };
     match SEARCH.as_ref() {
         Some(Search::Packed(search)) => {
-            search.find_iter(text).for_each(|marker| found(marker.pattern().as_usize()));
+            search.find_iter(text).for_each(|marker| add_marker(marker.pattern().as_usize()));
         }
         Some(Search::Plain(search)) => {
-            search.find_iter(text).for_each(|marker| found(marker.pattern().as_usize()));
+            search.find_iter(text).for_each(|marker| add_marker(marker.pattern().as_usize()));
         }
         None => {}
     }
-    wanted
+    runners
 }
 
 #[cfg(test)]
@@ -99,8 +99,8 @@ mod tests {
     fn every_runner_has_a_marker_and_the_search_is_built() {
         for (runner, _) in Runner::ALL {
             let (text, _) = MARKERS.iter().find(|(_, runners)| runners.contains(&runner)).unwrap();
-            assert!(found_in(&format!("x {text}y")).contains(runner), "{runner:?}");
+            assert!(find_runners(&format!("x {text}y")).contains(runner), "{runner:?}");
         }
-        assert!(found_in("nothing of the kind").is_empty());
+        assert!(find_runners("nothing of the kind").is_empty());
     }
 }

@@ -2,15 +2,15 @@
 //! without. The modules are summed and the classes are not; where an output ends before a module does, its classes
 //! are all there is and the reading is partial.
 
-use super::figures::{figure, named};
-use super::{Output, Reading};
+use super::figures::{count_of, parse_named_counts};
+use super::{Output, TestCounts};
 
 /// Headings of the lists before a module's sum, new and old.
 const LISTS: [&str; 4] = ["Failures:", "Errors:", "Failed tests:", "Tests in error:"];
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let (mut modules, mut classes) = (Reading::default(), Reading::default());
-    let (mut is_told, mut classes_open) = (false, false);
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let (mut modules, mut classes) = (TestCounts::default(), TestCounts::default());
+    let (mut has_summary, mut classes_open) = (false, false);
     let mut is_list = false;
     for line in output.lines() {
         let line = without_level(line);
@@ -20,8 +20,8 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
                 classes_open = true;
                 classes.add_total(total, failed, skipped);
             } else {
-                (is_told, classes_open) = (true, false);
-                classes = Reading::default();
+                (has_summary, classes_open) = (true, false);
+                classes = TestCounts::default();
                 modules.add_total(total, failed, skipped);
             }
         } else if let Some(heading) = LISTS.iter().find(|heading| line.starts_with(**heading)) {
@@ -38,8 +38,8 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
         modules.add(classes.passed, classes.failed, classes.skipped);
         modules.is_partial = true;
     }
-    modules.is_partial |= output.is_cut || output.may_be_shortened;
-    (is_told || classes_open).then_some(modules)
+    modules.is_partial |= output.is_truncated || output.may_be_shortened;
+    (has_summary || classes_open).then_some(modules)
 }
 
 /// `[ERROR] Tests run: 3, …` → `Tests run: 3, …`; the space that belongs to a list stays.
@@ -49,14 +49,14 @@ fn without_level(line: &str) -> &str {
 
 fn figures(line: &str) -> Option<(u64, u64, u64, bool)> {
     let rest = line.strip_prefix("Tests run:")?;
-    let figures = named(line, ',', ':');
-    let of = |name: &str| figure(&figures, name);
+    let figures = parse_named_counts(line, ',', ':');
+    let of = |name: &str| count_of(&figures, name);
     let failed = of("failures")?.saturating_add(of("errors")?);
     Some((of("tests run")?, failed, of("skipped").unwrap_or(0), rest.contains("Time elapsed")))
 }
 
 /// `  BadTest.wrong:8 expected: <1> but was: <2>`, old `  wrong(shop.BadTest): expected…`
-fn failed_test(reading: &mut Reading, line: &str) {
+fn failed_test(reading: &mut TestCounts, line: &str) {
     // What is told of a test goes on over further lines, which are indented more.
     if line.starts_with("    ") {
         return;

@@ -1,33 +1,33 @@
 //! `mocha`, with any reporter that ends with its epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
 //! each a title over one or more lines that ends with a colon.
 
-use super::figures::leading;
-use super::{Output, Reading};
+use super::figures::leading_number;
+use super::{Output, TestCounts};
 
 /// Suites a title is looked for in; deeper ones are not a title.
-const DEEPEST: usize = 16;
+const MAX_TITLE_DEPTH: usize = 16;
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut place = Place::Before;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut section = Section::Before;
     let mut title: Vec<&str> = Vec::new();
     for line in output.lines() {
         let words = line.trim();
         if let Some(count) = passing(line) {
             reading.add(count, 0, 0);
-            place = Place::Figures;
-        } else if place == Place::Figures {
-            match leading(words) {
+            section = Section::Figures;
+        } else if section == Section::Figures {
+            match leading_number(words) {
                 Some((count, " pending")) => reading.add(0, 0, count),
                 Some((count, " failing")) => {
                     reading.add(0, count, 0);
-                    place = Place::Failures;
+                    section = Section::Failures;
                 }
                 _ if words.is_empty() => {}
-                _ => place = Place::After,
+                _ => section = Section::After,
             }
-        } else if place == Place::Failures {
-            let numbered = leading(words).and_then(|(_, rest)| rest.strip_prefix(") "));
+        } else if section == Section::Failures {
+            let numbered = leading_number(words).and_then(|(_, rest)| rest.strip_prefix(") "));
             let begins = numbered.filter(|_| line.starts_with("  ") && !line.starts_with("     "));
             match begins {
                 Some(first) => title = vec![first],
@@ -40,16 +40,16 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
                 *last.1 = last.0;
                 reading.failed_tests.add(&title.join(" "));
                 title.clear();
-            } else if title.len() > DEEPEST {
+            } else if title.len() > MAX_TITLE_DEPTH {
                 title.clear();
             }
         }
     }
-    (place != Place::Before).then_some(reading)
+    (section != Section::Before).then_some(reading)
 }
 
 #[derive(PartialEq)]
-enum Place {
+enum Section {
     Before,
     Figures,
     Failures,
@@ -58,7 +58,7 @@ enum Place {
 
 /// `  3 passing (6ms)`
 fn passing(line: &str) -> Option<u64> {
-    let (count, rest) = leading(line.strip_prefix("  ")?.trim_start())?;
+    let (count, rest) = leading_number(line.strip_prefix("  ")?.trim_start())?;
     let time = rest.strip_prefix(" passing")?.trim();
     (time.is_empty() || (time.starts_with('(') && time.ends_with(')'))).then_some(count)
 }

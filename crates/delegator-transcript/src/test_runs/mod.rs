@@ -46,13 +46,13 @@ use serde::Serialize;
 
 use crate::control;
 use crate::json::Text;
-use command::Command;
+use command::ParsedCommand;
 
 /// Names of failed tests that are kept.
-pub(crate) const MOST_NAMES: usize = 100;
+pub(crate) const MAX_NAMES: usize = 100;
 /// Names of passed tests that are looked at when an earlier failure may have been mended.
-const MOST_PASSED_NAMES: usize = 1_000;
-const LONGEST_NAME: usize = 300;
+const MAX_PASSED_NAMES: usize = 1_000;
+const MAX_NAME_BYTES: usize = 300;
 
 /// Whose output it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -95,31 +95,31 @@ pub enum Runner {
 }
 
 /// A reader: what its runner told, if it told anything.
-type Reader = fn(&Output<'_>) -> Option<Reading>;
+type Parser = fn(&Output<'_>) -> Option<TestCounts>;
 
 impl Runner {
-    const ALL: [(Runner, Reader); 17] = [
-        (Runner::Cargo, cargo::read),
-        (Runner::Nextest, nextest::read),
-        (Runner::Pytest, pytest::read),
-        (Runner::Unittest, unittest::read),
-        (Runner::Jest, jest::read),
-        (Runner::Vitest, vitest::read),
-        (Runner::Mocha, mocha::read),
-        (Runner::Go, go::read),
-        (Runner::Gotestsum, gotestsum::read),
-        (Runner::Node, node::read),
-        (Runner::Junit, junit::read),
-        (Runner::Maven, maven::read),
-        (Runner::Gradle, gradle::read),
-        (Runner::Rspec, rspec::read),
-        (Runner::Phpunit, phpunit::read),
-        (Runner::Ctest, ctest::read),
-        (Runner::Dotnet, dotnet::read),
+    const ALL: [(Runner, Parser); 17] = [
+        (Runner::Cargo, cargo::parse),
+        (Runner::Nextest, nextest::parse),
+        (Runner::Pytest, pytest::parse),
+        (Runner::Unittest, unittest::parse),
+        (Runner::Jest, jest::parse),
+        (Runner::Vitest, vitest::parse),
+        (Runner::Mocha, mocha::parse),
+        (Runner::Go, go::parse),
+        (Runner::Gotestsum, gotestsum::parse),
+        (Runner::Node, node::parse),
+        (Runner::Junit, junit::parse),
+        (Runner::Maven, maven::parse),
+        (Runner::Gradle, gradle::parse),
+        (Runner::Rspec, rspec::parse),
+        (Runner::Phpunit, phpunit::parse),
+        (Runner::Ctest, ctest::parse),
+        (Runner::Dotnet, dotnet::parse),
     ];
 
     /// Whether the other one runs the same tests.
-    pub(crate) fn is_kin_of(self, other: Runner) -> bool {
+    pub(crate) fn runs_same_tests_as(self, other: Runner) -> bool {
         let family = |runner: Runner| match runner {
             Runner::Nextest => Runner::Cargo,
             Runner::Gotestsum => Runner::Go,
@@ -129,7 +129,7 @@ impl Runner {
     }
 
     /// Runners whose output holds, as a part of it, what this one would print alone.
-    fn is_inside(self, other: Runner) -> bool {
+    fn is_part_of(self, other: Runner) -> bool {
         matches!(
             (self, other),
             (Runner::Go, Runner::Gotestsum) | (Runner::Junit, Runner::Maven | Runner::Phpunit)
@@ -139,21 +139,21 @@ impl Runner {
 
 /// What one run of a runner told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct TestCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
-    pub(crate) failed_tests: Names,
+    pub(crate) failed_tests: TestNames,
     /// Where the runner names them; only some of many.
     pub(crate) passed_tests: Vec<String>,
     /// Tests ran that are not counted.
     pub(crate) is_partial: bool,
 }
 
-impl Reading {
-    fn passed_test(&mut self, name: &str) {
-        if self.passed_tests.len() < MOST_PASSED_NAMES {
-            self.passed_tests.push(bounded(name));
+impl TestCounts {
+    fn add_passed_test(&mut self, name: &str) {
+        if self.passed_tests.len() < MAX_PASSED_NAMES {
+            self.passed_tests.push(truncate(name));
         }
     }
 
@@ -173,30 +173,30 @@ impl Reading {
         (self.passed, self.failed, self.skipped) == (0, 0, 0)
     }
 
-    fn some_if_told(self) -> Option<Reading> {
+    fn non_empty(self) -> Option<TestCounts> {
         (!self.counts_nothing() || self.is_partial).then_some(self)
     }
 }
 
 /// Names of tests, each once, the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names(pub(crate) Vec<String>);
+pub(crate) struct TestNames(pub(crate) Vec<String>);
 
-impl Names {
+impl TestNames {
     fn add(&mut self, name: &str) {
         let name = name.trim();
-        if self.0.len() >= MOST_NAMES || name.is_empty() {
+        if self.0.len() >= MAX_NAMES || name.is_empty() {
             return;
         }
-        let name = bounded(name);
+        let name = truncate(name);
         if !self.0.contains(&name) {
             self.0.push(name);
         }
     }
 }
 
-fn bounded(name: &str) -> String {
-    name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default().to_owned()
+fn truncate(name: &str) -> String {
+    name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default().to_owned()
 }
 
 /// What a command printed, plain.
@@ -206,7 +206,7 @@ struct Output<'t> {
     /// A `tail` or `head` stands between the runner and us.
     may_be_shortened: bool,
     /// The middle is missing: the line was over-long.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl Output<'_> {
@@ -220,34 +220,38 @@ impl Output<'_> {
 }
 
 /// Whether a runner may have told anything in the output of a command; `rest` is its end where the middle is missing.
-pub(crate) fn may_be_told(output: &Text<'_>, rest: Option<&Text<'_>>) -> bool {
-    !wanted(output, rest).is_empty()
+pub(crate) fn may_contain_results(output: &Text<'_>, tail: Option<&Text<'_>>) -> bool {
+    !candidate_runners(output, tail).is_empty()
 }
 
-fn wanted(output: &Text<'_>, rest: Option<&Text<'_>>) -> markers::Wanted {
-    let mut wanted = markers::found_in(output.stored().0);
-    wanted.merge(rest.map(|rest| markers::found_in(rest.stored().0)).unwrap_or_default());
-    wanted
+fn candidate_runners(output: &Text<'_>, tail: Option<&Text<'_>>) -> markers::RunnerSet {
+    let mut runners = markers::find_runners(output.stored().0);
+    runners.merge(tail.map(|rest| markers::find_runners(rest.stored().0)).unwrap_or_default());
+    runners
 }
 
 /// What runners told in the output of a command.
-pub(crate) fn read(command: &Command, output: &Text<'_>, rest: Option<&Text<'_>>) -> Vec<(Runner, Reading)> {
-    if command.only_shows_texts() {
+pub(crate) fn parse(
+    command: &ParsedCommand,
+    output: &Text<'_>,
+    tail: Option<&Text<'_>>,
+) -> Vec<(Runner, TestCounts)> {
+    if command.only_prints_text() {
         return Vec::new();
     }
-    let wanted = wanted(output, rest);
-    let text = match rest {
+    let candidates = candidate_runners(output, tail);
+    let text = match tail {
         None => output.resolve(),
         Some(rest) => Cow::Owned(format!("{}\n{}", output.resolve(), rest.resolve())),
     };
     let output = Output {
-        text: control::without_sequences(&text),
-        may_be_shortened: command.is_shortened(),
-        is_cut: rest.is_some(),
+        text: control::strip_control_sequences(&text),
+        may_be_shortened: command.has_head_or_tail(),
+        is_truncated: tail.is_some(),
     };
-    let asked = Runner::ALL.iter().filter(|(runner, _)| wanted.contains(*runner));
-    let told: Vec<(Runner, Reading)> =
-        asked.filter_map(|(runner, reader)| Some((*runner, reader(&output)?.some_if_told()?))).collect();
-    let runners: Vec<Runner> = told.iter().map(|(runner, _)| *runner).collect();
-    told.into_iter().filter(|(runner, _)| !runners.iter().any(|other| runner.is_inside(*other))).collect()
+    let parsers = Runner::ALL.iter().filter(|(runner, _)| candidates.contains(*runner));
+    let parsed: Vec<(Runner, TestCounts)> =
+        parsers.filter_map(|(runner, reader)| Some((*runner, reader(&output)?.non_empty()?))).collect();
+    let runners: Vec<Runner> = parsed.iter().map(|(runner, _)| *runner).collect();
+    parsed.into_iter().filter(|(runner, _)| !runners.iter().any(|other| runner.is_part_of(*other))).collect()
 }

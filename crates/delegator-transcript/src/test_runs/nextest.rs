@@ -2,8 +2,8 @@
 //!
 //! What it calls skipped are ignored tests and those a filter left out; it does not tell them apart.
 
-use super::figures::{counted, leading};
-use super::{Output, Reading};
+use super::figures::{leading_number, parse_counts};
+use super::{Output, TestCounts};
 
 pub(super) fn is_summary(line: &str) -> bool {
     figures(line).is_some()
@@ -13,34 +13,34 @@ pub(super) fn is_summary(line: &str) -> bool {
 fn figures(line: &str) -> Option<(u64, &str)> {
     let rest = line.trim_start_matches(' ').strip_prefix("Summary [")?;
     let (_, rest) = rest.split_once("] ")?;
-    let (run, rest) = leading(rest)?;
+    let (run, rest) = leading_number(rest)?;
     // `3/9 tests run`: it stopped early.
-    let rest = rest.strip_prefix('/').and_then(leading).map_or(rest, |(_, rest)| rest);
+    let rest = rest.strip_prefix('/').and_then(leading_number).map_or(rest, |(_, rest)| rest);
     let figures = rest.strip_prefix(" tests run: ").or_else(|| rest.strip_prefix(" test run: "))?;
     Some((run, figures))
 }
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     for line in output.lines() {
         if let Some((run, figures)) = figures(line) {
-            is_told = true;
+            has_summary = true;
             if run > 0 {
-                add(&mut reading, figures);
+                add_counts(&mut reading, figures);
             }
-        } else if let Some((status, name)) = ended(line) {
+        } else if let Some((status, name)) = parse_progress(line) {
             match status {
-                "PASS" => reading.passed_test(name),
-                _ if is_told && is_failure(status) => reading.failed_tests.add(name),
+                "PASS" => reading.add_passed_test(name),
+                _ if has_summary && is_failure(status) => reading.failed_tests.add(name),
                 _ => {}
             }
         }
     }
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
-fn add(reading: &mut Reading, figures: &str) {
+fn add_counts(reading: &mut TestCounts, figures: &str) {
     // `6 passed (1 slow, 2 flaky), 3 failed`: the commas in brackets are not between figures.
     let mut plain = String::with_capacity(figures.len());
     let mut is_inside = false;
@@ -52,7 +52,7 @@ fn add(reading: &mut Reading, figures: &str) {
             _ => {}
         }
     }
-    for (count, word) in counted(&plain, ',').unwrap_or_default() {
+    for (count, word) in parse_counts(&plain, ',').unwrap_or_default() {
         match word {
             "passed" => reading.add(count, 0, 0),
             "failed" | "timed out" | "exec failed" => reading.add(0, count, 0),
@@ -63,7 +63,7 @@ fn add(reading: &mut Reading, figures: &str) {
 }
 
 /// `        FAIL [   0.166s] (4/9) alpha tests::deep::fails_too`
-fn ended(line: &str) -> Option<(&str, &str)> {
+fn parse_progress(line: &str) -> Option<(&str, &str)> {
     let (status, rest) = line.trim_start().split_once(" [")?;
     let is_status = status.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || " -/".contains(c));
     let (time, name) = rest.split_once("] ")?;

@@ -2,18 +2,18 @@
 //!
 //! Suites are not tests: a suite that failed because of its tests is not named beside them.
 
-use super::{Output, Reading};
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
     let mut figures = Figures::default();
-    let mut is_told = false;
+    let mut has_summary = false;
     let mut lists_failures = false;
     let mut tap_failure: Option<&str> = None;
     for line in output.lines() {
         if let Some(figure) = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# ")) {
-            if figures.take(figure) {
-                is_told = true;
+            if figures.push(figure) {
+                has_summary = true;
                 let Figures { passed, failed, skipped, .. } = std::mem::take(&mut figures);
                 reading.add(passed, failed, skipped);
             }
@@ -32,10 +32,10 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             }
         }
     }
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
-fn add(reading: &mut Reading, name: Option<&str>) {
+fn add(reading: &mut TestCounts, name: Option<&str>) {
     if let Some(name) = name {
         reading.failed_tests.add(name);
     }
@@ -52,7 +52,7 @@ struct Figures {
 
 impl Figures {
     /// Takes a figure; whether it was the last one.
-    fn take(&mut self, figure: &str) -> bool {
+    fn push(&mut self, figure: &str) -> bool {
         let Some((name, count)) = figure.split_once(' ') else { return false };
         if name == "duration_ms" {
             return self.is_node;

@@ -1,19 +1,19 @@
 //! `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with what was not well.
 
-use super::figures::{figure, leading, named};
-use super::{Output, Reading};
+use super::figures::{count_of, leading_number, parse_named_counts};
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     let mut is_list = false;
     for line in output.lines() {
-        if let Some(total) = all_well(line) {
+        if let Some(total) = parse_ok(line) {
             reading.add(total, 0, 0);
-            is_told = true;
+            has_summary = true;
         } else if let Some((total, failed, skipped)) = figures(line) {
             reading.add_total(total, failed, skipped);
-            is_told = true;
+            has_summary = true;
         } else if line.starts_with("There was ") || line.starts_with("There were ") {
             is_list =
                 [" error:", " errors:", " failure:", " failures:"].iter().any(|end| line.ends_with(end));
@@ -21,25 +21,25 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             reading.failed_tests.add(name);
         }
     }
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 /// `1) BadTest::testThrows`
 fn numbered(line: &str) -> Option<&str> {
-    let (_, rest) = leading(line)?;
+    let (_, rest) = leading_number(line)?;
     rest.strip_prefix(") ").filter(|name| name.contains("::"))
 }
 
-fn all_well(line: &str) -> Option<u64> {
-    let (total, rest) = leading(line.strip_prefix("OK (")?)?;
+fn parse_ok(line: &str) -> Option<u64> {
+    let (total, rest) = leading_number(line.strip_prefix("OK (")?)?;
     let is_ours = rest.starts_with(" test") && rest.contains(" assertion");
     is_ours.then_some(total)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
     line.strip_prefix("Tests: ")?;
-    let figures = named(line, ',', ':');
-    let of = |name: &str| figure(&figures, name);
+    let figures = parse_named_counts(line, ',', ':');
+    let of = |name: &str| count_of(&figures, name);
     of("assertions")?;
     let sum = |names: [&str; 2]| names.iter().filter_map(|name| of(name)).fold(0, u64::saturating_add);
     Some((of("tests")?, sum(["errors", "failures"]), sum(["skipped", "incomplete"])))

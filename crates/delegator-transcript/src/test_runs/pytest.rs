@@ -2,43 +2,43 @@
 //!
 //! Expected failures are skipped and unexpected passes passed, as pytest's own JUnit report has them.
 
-use super::figures::counted;
-use super::{Names, Output, Reading};
+use super::figures::parse_counts;
+use super::{Output, TestCounts, TestNames};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut sessions = 0;
-    let mut told: Option<Reading> = None;
-    let (mut summed_up, mut as_they_ended) = (Names::default(), Names::default());
-    let mut passed = Reading::default();
+    let mut summary: Option<TestCounts> = None;
+    let (mut from_summary, mut from_progress) = (TestNames::default(), TestNames::default());
+    let mut passed = TestCounts::default();
     for line in output.lines() {
         if line.starts_with("===") && line.contains(" test session starts ") {
             sessions += 1;
         } else if line.starts_with("===") && line.contains(" short test summary info ") {
             // What looked like it before was printed by a test.
             if sessions < 2 {
-                summed_up = Names::default();
+                from_summary = TestNames::default();
             }
         } else if let Some((passed, failed, skipped)) = figures(line) {
             // One session has one last line; several sessions in one output are added up.
-            let told = told.get_or_insert_default();
+            let summary = summary.get_or_insert_default();
             if sessions < 2 {
-                *told = Reading::default();
+                *summary = TestCounts::default();
             }
-            told.add(passed, failed, skipped);
+            summary.add(passed, failed, skipped);
         } else if let Some(name) = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")) {
-            if is_node(name) {
-                summed_up.add(name.split(" - ").next().unwrap_or(name));
+            if is_test_id(name) {
+                from_summary.add(name.split(" - ").next().unwrap_or(name));
             }
-        } else if let Some((name, has_passed)) = verbose(line) {
+        } else if let Some((name, has_passed)) = parse_verbose(line) {
             match has_passed {
-                true => passed.passed_test(name),
-                false => as_they_ended.add(name),
+                true => passed.add_passed_test(name),
+                false => from_progress.add(name),
             }
         }
     }
-    let mut reading = told?;
+    let mut reading = summary?;
     if reading.failed > 0 {
-        reading.failed_tests = if summed_up.0.is_empty() { as_they_ended } else { summed_up };
+        reading.failed_tests = if from_summary.0.is_empty() { from_progress } else { from_summary };
     }
     reading.passed_tests = passed.passed_tests;
     Some(reading)
@@ -55,7 +55,7 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
         return None;
     }
     let (mut passed, mut failed, mut skipped) = (0_u64, 0_u64, 0_u64);
-    for (count, word) in counted(figures, ',')? {
+    for (count, word) in parse_counts(figures, ',')? {
         let sum = match word {
             "passed" | "xpassed" => &mut passed,
             "failed" | "error" | "errors" => &mut failed,
@@ -71,12 +71,12 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
 }
 
 /// Whether this can be the name of a test or of a file with tests; a captured log line is not.
-fn is_node(name: &str) -> bool {
+fn is_test_id(name: &str) -> bool {
     !name.starts_with(' ') && (name.contains("::") || name.contains(".py"))
 }
 
 /// `tests/test_a.py::test_x PASSED   [ 50%]`, `[gw0] [ 50%] FAILED tests/test_a.py::test_x`
-fn verbose(line: &str) -> Option<(&str, bool)> {
+fn parse_verbose(line: &str) -> Option<(&str, bool)> {
     if line.starts_with("[gw") {
         let (_, rest) = line.split_once("%] ")?;
         let (word, name) = rest.split_once(' ')?;

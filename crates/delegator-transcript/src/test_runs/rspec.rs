@@ -1,27 +1,27 @@
 //! `rspec`: `7 examples, 2 failures, 2 pending`, and a command to run each failed example again, with its name.
 
-use super::figures::counted;
-use super::{Output, Reading};
+use super::figures::parse_counts;
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
-    let mut is_told = false;
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
+    let mut has_summary = false;
     for line in output.lines() {
         if let Some((total, failed, skipped, errors)) = figures(line) {
             reading.add_total(total, failed, skipped);
             reading.add(0, errors, 0);
-            is_told = true;
+            has_summary = true;
         } else if let Some(example) = line.strip_prefix("rspec ") {
             reading.failed_tests.add(example.split_once(" # ").map_or(example, |(_, name)| name));
         } else if let Some(file) = line.strip_prefix("An error occurred while loading ") {
             reading.failed_tests.add(file.trim_end_matches('.'));
         }
     }
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
-    let figures = counted(line, ',')?;
+    let figures = parse_counts(line, ',')?;
     let of = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
     let errors = of(&["error occurred outside of examples", "errors occurred outside of examples"]);
     Some((

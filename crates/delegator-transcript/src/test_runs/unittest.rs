@@ -4,33 +4,33 @@
 //! by the headings of their reports where all of them are there. What breaks in a fixture of a class or a module is a
 //! failure, but not one of the tests that ran.
 
-use super::figures::{figure, leading, named};
-use super::{Names, Output, Reading};
+use super::figures::{count_of, leading_number, parse_named_counts};
+use super::{Output, TestCounts, TestNames};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
     let mut reports = Reports::default();
     let mut ran = None;
-    let mut is_told = false;
+    let mut has_verdict = false;
     let mut is_after_rule = false;
     for line in output.lines() {
         let heading = heading(line, std::mem::replace(&mut is_after_rule, is_rule(line)));
         if let Some(heading) = heading {
             reports.heading(heading);
         } else if let Some((count, _)) =
-            line.strip_prefix("Ran ").and_then(leading).filter(|(_, rest)| is_ran(rest))
+            line.strip_prefix("Ran ").and_then(leading_number).filter(|(_, rest)| is_ran(rest))
         {
             ran = Some(count);
         } else if let Some(figures) = verdict(line) {
             if let Some(ran) = ran.take() {
                 std::mem::take(&mut reports).add_to(&mut reading, ran, &figures);
-                is_told = true;
+                has_verdict = true;
             }
         } else if let Some(name) = line.strip_suffix(" ... ok") {
-            reading.passed_test(&name_of(name));
+            reading.add_passed_test(&name_of(name));
         }
     }
-    is_told.then_some(reading)
+    has_verdict.then_some(reading)
 }
 
 /// The line above each report.
@@ -51,7 +51,9 @@ fn is_ran(rest: &str) -> bool {
 fn verdict(line: &str) -> Option<Vec<(String, u64)>> {
     match line.split_once(" (") {
         None if line == "OK" => Some(Vec::new()),
-        Some(("OK" | "FAILED", figures)) if figures.ends_with(')') => Some(named(figures, ',', '=')),
+        Some(("OK" | "FAILED", figures)) if figures.ends_with(')') => {
+            Some(parse_named_counts(figures, ',', '='))
+        }
         _ => None,
     }
 }
@@ -60,7 +62,7 @@ fn verdict(line: &str) -> Option<Vec<(String, u64)>> {
 #[derive(Default)]
 struct Reports {
     count: u64,
-    tests: Names,
+    tests: TestNames,
     distinct: std::collections::BTreeSet<u64>,
     outside: u64,
 }
@@ -69,7 +71,7 @@ impl Reports {
     fn heading(&mut self, heading: &str) {
         self.count += 1;
         let name = name_of(heading);
-        let is_new = self.distinct.insert(print_of(&name));
+        let is_new = self.distinct.insert(fingerprint(&name));
         let is_fixture = ["setUp", "tearDown"].iter().any(|fixture| {
             heading
                 .strip_prefix(fixture)
@@ -79,8 +81,8 @@ impl Reports {
         self.tests.add(&name);
     }
 
-    fn add_to(self, reading: &mut Reading, ran: u64, figures: &[(String, u64)]) {
-        let of = |name: &str| figure(figures, name).unwrap_or(0);
+    fn add_to(self, reading: &mut TestCounts, ran: u64, figures: &[(String, u64)]) {
+        let of = |name: &str| count_of(figures, name).unwrap_or(0);
         let reported = of("failures").saturating_add(of("errors"));
         let unexpected = of("unexpected successes");
         // Older versions report unexpected successes in the figures only.
@@ -105,7 +107,7 @@ fn name_of(heading: &str) -> String {
 }
 
 /// Tells names apart without keeping them.
-fn print_of(name: &str) -> u64 {
+fn fingerprint(name: &str) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

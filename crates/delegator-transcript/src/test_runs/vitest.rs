@@ -1,13 +1,13 @@
 //! `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for what failed, a file alone if it does
 //! not load.
 
-use super::figures::counted;
-use super::{Output, Reading};
+use super::figures::parse_counts;
+use super::{Output, TestCounts};
 
-pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
-    let mut reading = Reading::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+    let mut reading = TestCounts::default();
     let mut broken = 0_u64;
-    let mut is_told = false;
+    let mut has_summary = false;
     for line in output.lines() {
         let line = line.trim();
         if let Some(name) = line.strip_prefix("FAIL ") {
@@ -18,11 +18,11 @@ pub(super) fn read(output: &Output<'_>) -> Option<Reading> {
             broken += u64::from(file.is_some() && reading.failed_tests.0.len() > known);
         } else if let Some((passed, failed, skipped)) = figures(line) {
             reading.add(passed, failed, skipped);
-            is_told = true;
+            has_summary = true;
         }
     }
     reading.add(0, broken, 0);
-    is_told.then_some(reading)
+    has_summary.then_some(reading)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
@@ -33,7 +33,7 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     let (figures, total) = figures.rsplit_once(" (")?;
     total.strip_suffix(')')?.parse::<u64>().ok()?;
     let (mut passed, mut failed, mut skipped) = (0, 0, 0_u64);
-    for (count, word) in counted(figures, '|')? {
+    for (count, word) in parse_counts(figures, '|')? {
         match word {
             "passed" => passed = count,
             "failed" => failed = count,

@@ -8,16 +8,16 @@ use std::ffi::OsString;
 
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use delegator_domain::names;
+use delegator_domain::similar_names;
 use delegator_transcript::shell;
 use serde_json::{Map, Value, json};
 
 use super::globals::{self, Globals};
 use super::path::locate;
 use super::tree;
-use super::unknown::{self, Stray};
-use crate::fault::{AppError, ErrorCode, Problem, clipped};
-use crate::registry::{self, CommandSpec, Property, PropertyType};
+use super::unknown_command::{self, UnknownWord};
+use crate::error::{AppError, ErrorCode, Problem, truncate_text};
+use crate::spec::{self, CommandSpec, Property, PropertyType};
 
 /// What a command line asks for.
 #[derive(Debug)]
@@ -32,87 +32,94 @@ pub struct Invocation {
 
 /// A command line that names no command we have; how to answer is known all the same.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct ParseFailure {
     pub globals: Globals,
     pub error: AppError,
 }
 
-pub fn read(argv: &[OsString]) -> Result<Invocation, Box<Unreadable>> {
+pub fn parse(argv: &[OsString]) -> Result<Invocation, Box<ParseFailure>> {
     let located = locate(argv);
-    let refuse = |error: AppError| Err(Box::new(Unreadable { globals: globals_of(argv), error }));
-    if let Some(place) = located.stray {
-        let stray = Stray { line: argv, path: &located.path, places: &located.places, place };
-        return refuse(unknown::command(stray));
+    let refuse = |error: AppError| Err(Box::new(ParseFailure { globals: parse_globals_only(argv), error }));
+    if let Some(place) = located.unknown_word {
+        let stray = UnknownWord {
+            args: argv,
+            path: &located.path,
+            path_indexes: &located.path_indexes,
+            index: place,
+        };
+        return refuse(unknown_command::error_for(stray));
     }
-    let mut words = located.in_order(argv);
+    let mut args = located.args_with_command_first(argv);
     let mut problems = Vec::new();
     // Every turn takes a word away or replaces it by one that is known, so this ends.
     for _ in 0..=2 * argv.len() {
-        match tree::for_words(&words).try_get_matches_from(&words) {
-            Ok(matches) => return Ok(invocation(&matches, problems)),
-            Err(error) => problems.push(mend(&error, &mut words, &located.path)),
+        match tree::for_args(&args).try_get_matches_from(&args) {
+            Ok(matches) => return Ok(build_invocation(&matches, problems)),
+            Err(error) => problems.push(record_and_repair(&error, &mut args, &located.path)),
         }
     }
-    refuse(AppError::of_problems(problems))
+    refuse(AppError::from_problems(problems))
 }
 
 /// Names what is wrong and changes the line so that it can be read on.
-fn mend(error: &clap::Error, words: &mut Vec<OsString>, path: &[String]) -> Problem {
+fn record_and_repair(error: &clap::Error, args: &mut Vec<OsString>, path: &[String]) -> Problem {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
     let word = text(ContextKind::InvalidArg).or(text(ContextKind::InvalidSubcommand)).unwrap_or_default();
     match error.kind() {
-        ErrorKind::InvalidUtf8 => bad_utf8(words),
-        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => unknown_word(&word, words, path),
-        ErrorKind::TooManyValues => flag_with_value(&word, words),
-        _ => flag_without_value(&word, words),
+        ErrorKind::InvalidUtf8 => repair_invalid_utf8(args),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => remove_unknown_arg(&word, args, path),
+        ErrorKind::TooManyValues => remove_flag_with_value(&word, args),
+        _ => remove_flag_without_value(&word, args),
     }
 }
 
 /// The word stays where it is, readable, so that nothing else takes its place.
-fn bad_utf8(words: &mut [OsString]) -> Problem {
+fn repair_invalid_utf8(args: &mut [OsString]) -> Problem {
     let mut shown = String::new();
-    for word in words.iter_mut().filter(|word| word.to_str().is_none()) {
+    for word in args.iter_mut().filter(|word| word.to_str().is_none()) {
         shown = word.to_string_lossy().into_owned();
         *word = shown.clone().into();
     }
     Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(shown.into())
 }
 
-fn unknown_word(word: &str, words: &mut Vec<OsString>, path: &[String]) -> Problem {
+fn remove_unknown_arg(word: &str, args: &mut Vec<OsString>, path: &[String]) -> Problem {
     let typed = word.split('=').next().unwrap_or(word).to_owned();
-    let Some(at) = place_of(&typed, words) else {
+    let Some(at) = find_arg(&typed, args) else {
         // Nothing to take away means nothing to read on with: end here with what is known.
-        words.truncate(1 + path.len());
-        return Problem::new(ErrorCode::ArgError, quoted(&typed), "is not understood");
+        args.truncate(1 + path.len());
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is not understood");
     };
     if !typed.starts_with('-') || typed == "-" {
-        words.remove(at);
+        args.remove(at);
         let suggestion = match typed.as_str() {
             "true" | "false" => format!("Write a switch as --name={typed}."),
             _ => "Quote a text that holds spaces.".to_owned(),
         };
-        return Problem::new(ErrorCode::ArgError, quoted(&typed), "is one argument too many")
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is one argument too many")
             .suggest(Some(suggestion));
     }
-    let known = unknown::flags_of(path);
-    let nearest = names::nearest(&typed, known.iter().map(String::as_str)).map(str::to_owned);
-    let nearest = nearest.or_else(|| unknown::meant_flag(&typed, path)).filter(|flag| *flag != typed);
-    let problem = Problem::new(ErrorCode::UnknownFlag, clipped(&typed), "is not a flag of this command")
-        .suggest(nearest.as_ref().map(|flag| format!("Did you mean {flag}?")));
-    let has_own_value = words[at].to_string_lossy().contains('=');
+    let known = unknown_command::flags_of(path);
+    let nearest = similar_names::nearest(&typed, known.iter().map(String::as_str)).map(str::to_owned);
+    let nearest =
+        nearest.or_else(|| unknown_command::suggest_flag(&typed, path)).filter(|flag| *flag != typed);
+    let problem =
+        Problem::new(ErrorCode::UnknownFlag, truncate_text(&typed), "is not a flag of this command")
+            .suggest(nearest.as_ref().map(|flag| format!("Did you mean {flag}?")));
+    let has_own_value = args[at].to_string_lossy().contains('=');
     match nearest {
         Some(flag) => {
-            let value = words[at].to_string_lossy()[typed.len()..].to_owned();
-            words[at] = format!("{flag}{value}").into();
+            let value = args[at].to_string_lossy()[typed.len()..].to_owned();
+            args[at] = format!("{flag}{value}").into();
         }
         None => {
-            words.remove(at);
-            let value_follows = words.get(at).is_some_and(|next| !next.to_string_lossy().starts_with('-'));
+            args.remove(at);
+            let value_follows = args.get(at).is_some_and(|next| !next.to_string_lossy().starts_with('-'));
             if value_follows && !has_own_value {
-                words.remove(at);
+                args.remove(at);
             }
         }
     }
@@ -120,82 +127,82 @@ fn unknown_word(word: &str, words: &mut Vec<OsString>, path: &[String]) -> Probl
 }
 
 /// Where a word stands, as itself, with a value behind `=`, or as one letter of a cluster such as `-qx`.
-fn place_of(typed: &str, words: &[OsString]) -> Option<usize> {
+fn find_arg(typed: &str, args: &[OsString]) -> Option<usize> {
     let with_value = format!("{typed}=");
     let letter = typed.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
-    let is_it = |word: &str| {
+    let is_match = |word: &str| {
         let in_cluster = letter.is_some_and(|letter| {
             word.starts_with('-') && !word.starts_with("--") && word[1..].contains(letter)
         });
         word == typed || word.starts_with(&with_value) || in_cluster
     };
-    words.iter().skip(1).position(|word| word.to_str().is_some_and(is_it)).map(|at| at + 1)
+    args.iter().skip(1).position(|word| word.to_str().is_some_and(is_match)).map(|at| at + 1)
 }
 
-fn quoted(word: &str) -> String {
-    if word.is_empty() { "''".to_owned() } else { clipped(word) }
+fn quote_empty(word: &str) -> String {
+    if word.is_empty() { "''".to_owned() } else { truncate_text(word) }
 }
 
 /// clap names the flag as it shows it in help: `--limit <N>`.
-fn flag_named(shown: &str) -> String {
+fn flag_name(shown: &str) -> String {
     shown.split([' ', '=', '[']).next().unwrap_or(shown).to_owned()
 }
 
-fn remove_flag(flag: &str, words: &mut Vec<OsString>) {
-    match place_of(flag, words) {
-        Some(at) => drop(words.remove(at)),
-        None => words.truncate(1),
+fn remove_flag(flag: &str, args: &mut Vec<OsString>) {
+    match find_arg(flag, args) {
+        Some(at) => drop(args.remove(at)),
+        None => args.truncate(1),
     }
 }
 
-fn flag_with_value(shown: &str, words: &mut Vec<OsString>) -> Problem {
-    let flag = flag_named(shown);
-    remove_flag(&flag, words);
+fn remove_flag_with_value(shown: &str, args: &mut Vec<OsString>) -> Problem {
+    let flag = flag_name(shown);
+    remove_flag(&flag, args);
     Problem::new(ErrorCode::InvalidValue, flag, "takes no value")
 }
 
-fn flag_without_value(shown: &str, words: &mut Vec<OsString>) -> Problem {
-    let flag = flag_named(shown);
-    remove_flag(&flag, words);
+fn remove_flag_without_value(shown: &str, args: &mut Vec<OsString>) -> Problem {
+    let flag = flag_name(shown);
+    remove_flag(&flag, args);
     Problem::new(ErrorCode::MissingArgument, flag, "needs a value")
 }
 
 /// The global flags of a line that cannot be read as a whole.
-fn globals_of(words: &[OsString]) -> Globals {
-    let mut kept = vec![OsString::from(registry::PROGRAM)];
-    let mut rest = words.iter().skip(1);
-    while let Some(word) = rest.next() {
+fn parse_globals_only(args: &[OsString]) -> Globals {
+    let mut global_args = vec![OsString::from(spec::PROGRAM)];
+    let mut remaining = args.iter().skip(1);
+    while let Some(word) = remaining.next() {
         let text = word.to_string_lossy();
         if text == "--" {
             break;
         }
         if globals::is_known(&text) {
-            kept.push(text.clone().into_owned().into());
+            global_args.push(text.clone().into_owned().into());
             if globals::takes_value(&text) {
-                kept.extend(rest.next().map(|value| value.to_string_lossy().into_owned().into()));
+                global_args.extend(remaining.next().map(|value| value.to_string_lossy().into_owned().into()));
             }
         }
     }
-    let reader = clap::Command::new(registry::PROGRAM)
+    let parser = clap::Command::new(spec::PROGRAM)
         .disable_help_flag(true)
         .disable_version_flag(true)
         .args(globals::args());
-    match reader.try_get_matches_from(kept) {
-        Ok(matches) => globals::read(&matches, &mut Vec::new()),
+    match parser.try_get_matches_from(global_args) {
+        Ok(matches) => globals::parse(&matches, &mut Vec::new()),
         Err(_) => Globals::default(),
     }
 }
 
-fn invocation(matches: &ArgMatches, mut problems: Vec<Problem>) -> Invocation {
-    let globals = globals::read(innermost(matches), &mut problems);
+fn build_invocation(matches: &ArgMatches, mut problems: Vec<Problem>) -> Invocation {
+    let globals = globals::parse(innermost(matches), &mut problems);
     let mut path = Vec::new();
     let mut level = matches;
-    while let Some((name, below)) = level.subcommand() {
+    while let Some((name, subcommand)) = level.subcommand() {
         path.push(name.to_owned());
-        level = below;
+        level = subcommand;
     }
-    let spec = registry::find(&path.iter().map(String::as_str).collect::<Vec<_>>());
-    let object = spec.map(|spec| inputs_of(spec, level, &mut problems)).unwrap_or_default();
+    let spec = spec::find(&path.iter().map(String::as_str).collect::<Vec<_>>());
+    let object = spec.map(|spec| collect_inputs(spec, level, &mut problems)).unwrap_or_default();
     Invocation { globals, path, spec, object, problems }
 }
 
@@ -207,7 +214,11 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
     }
 }
 
-fn inputs_of(spec: &CommandSpec, matches: &ArgMatches, problems: &mut Vec<Problem>) -> Map<String, Value> {
+fn collect_inputs(
+    spec: &CommandSpec,
+    matches: &ArgMatches,
+    problems: &mut Vec<Problem>,
+) -> Map<String, Value> {
     let mut object = Map::new();
     for property in spec.inputs().properties {
         let texts = |id: &str| -> Vec<String> {
@@ -227,7 +238,7 @@ fn inputs_of(spec: &CommandSpec, matches: &ArgMatches, problems: &mut Vec<Proble
         if given.is_empty() {
             continue;
         }
-        match value_of(&property, given) {
+        match parse_value(&property, given) {
             Ok(value) => drop(object.insert(property.name, value)),
             Err(problem) => problems.push(problem),
         }
@@ -236,19 +247,19 @@ fn inputs_of(spec: &CommandSpec, matches: &ArgMatches, problems: &mut Vec<Proble
 }
 
 /// One property's value out of its texts. What cannot be read as its type stays a text for the validator to refuse.
-fn value_of(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
-    let problem = |words: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), words);
+fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
+    let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
-            [only] if property.words && is_line(only) => match shell::split(only) {
-                Some(words) if !words.is_empty() => json!(words),
+            [only] if property.is_argv && is_command_text(only) => match shell::split(only) {
+                Some(argv) if !argv.is_empty() => json!(argv),
                 Some(_) => return Err(problem("is blank")),
                 None => return Err(problem("has a quote that is not closed")),
             },
-            [only] => json_text(only, '[').unwrap_or_else(|| json!([only])),
+            [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
             several => json!(several),
         }),
-        PropertyType::Pairs => pairs(property, &texts),
+        PropertyType::Pairs => parse_pairs(property, &texts),
         _ if texts.len() > 1 => Err(problem("is given more than once")),
         PropertyType::Flag => Ok(match texts[0].as_str() {
             "true" => Value::Bool(true),
@@ -258,19 +269,19 @@ fn value_of(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
         PropertyType::Integer => {
             Ok(texts[0].parse::<i64>().map_or_else(|_| texts[0].clone().into(), Value::from))
         }
-        PropertyType::Object => object_of(property, &texts[0]),
+        PropertyType::Object => parse_object(property, &texts[0]),
         PropertyType::Text => Ok(texts[0].clone().into()),
     }
 }
 
 /// A command as one text: what a shell would split, and nothing it would do beyond that.
-fn is_line(text: &str) -> bool {
-    text.contains(char::is_whitespace) && json_text(text, '[').is_none()
+fn is_command_text(text: &str) -> bool {
+    text.contains(char::is_whitespace) && parse_json(text, '[').is_none()
 }
 
-fn pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {
+fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {
     if let [only] = texts
-        && let Some(object) = json_text(only, '{')
+        && let Some(object) = parse_json(only, '{')
     {
         return Ok(object);
     }
@@ -296,9 +307,9 @@ fn pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {
 }
 
 /// An object is given as JSON, or as the path of a file that holds it.
-fn object_of(property: &Property, text: &str) -> Result<Value, Problem> {
-    let problem = |words: String| Problem::new(ErrorCode::InvalidValue, property.name.clone(), words);
-    if let Some(object) = json_text(text, '{') {
+fn parse_object(property: &Property, text: &str) -> Result<Value, Problem> {
+    let problem = |message: String| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
+    if let Some(object) = parse_json(text, '{') {
         return Ok(object);
     }
     if text.trim_start().starts_with('{') {
@@ -309,6 +320,6 @@ fn object_of(property: &Property, text: &str) -> Result<Value, Problem> {
     serde_json::from_str(&content).map_err(|error| problem(format!("in {text} is not valid JSON: {error}")))
 }
 
-fn json_text(text: &str, opening: char) -> Option<Value> {
+fn parse_json(text: &str, opening: char) -> Option<Value> {
     text.trim_start().starts_with(opening).then(|| serde_json::from_str(text).ok()).flatten()
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
-use super::tree::AnyOf;
-use crate::fault::{ErrorCode, Problem};
+use super::tree::LenientParser;
+use crate::error::{ErrorCode, Problem};
 use crate::views::envelope_schema::Envelope;
 
 /// How an answer is represented.
@@ -69,7 +69,7 @@ pub struct Globals {
 const HEADING: &str = "How to answer";
 
 /// The smallest answer that can still say that it was cut.
-const LEAST_BYTES: usize = 4096;
+const MIN_MAX_BYTES: usize = 4096;
 
 pub fn args() -> Vec<Arg> {
     let value = |id: &'static str, name: &'static str, help: &'static str| {
@@ -93,7 +93,7 @@ pub fn args() -> Vec<Arg> {
     };
     vec![
         value("format", "FORMAT", "human (default on a terminal), markdown, json (default in a pipe), jsonl")
-            .value_parser(AnyOf::choices(&Format::NAMES))
+            .value_parser(LenientParser::choices(&Format::NAMES))
             .hide_possible_values(true),
         flag("json", "The same as --format json"),
         value(
@@ -101,21 +101,21 @@ pub fn args() -> Vec<Arg> {
             "ENVELOPE",
             "Wrapper of JSON: agent (default), standard (default in files), tool, raw",
         )
-        .value_parser(AnyOf::choices(&Envelope::NAMES))
+        .value_parser(LenientParser::choices(&Envelope::NAMES))
         .hide_possible_values(true),
         value("fields", "A,B.C", "Only these fields of the data, comma-separated")
-            .value_parser(AnyOf::text()),
-        value("output", "FILE", "Write the answer to a file instead").value_parser(AnyOf::text()),
+            .value_parser(LenientParser::text()),
+        value("output", "FILE", "Write the answer to a file instead").value_parser(LenientParser::text()),
         value("input-json", "FILE|-", "Take the inputs from a JSON object; flags given beside it win")
-            .value_parser(AnyOf::text()),
+            .value_parser(LenientParser::text()),
         value("max-bytes", "N", "Cut an answer larger than this (default 1048576)")
             .allow_negative_numbers(true)
-            .value_parser(AnyOf::text()),
+            .value_parser(LenientParser::text()),
         flag("no-stream", "With jsonl: one line in the end instead of a line for each item"),
         flag("strict-warnings", "Treat warnings as errors"),
         flag("quiet", "No progress and no remarks, only the answer").short('q'),
         value("log-format", "FORMAT", "Logs on stderr as text or json")
-            .value_parser(AnyOf::choices(&["text", "json"]))
+            .value_parser(LenientParser::choices(&["text", "json"]))
             .hide_possible_values(true),
         flag("schema", "Show the command's input and output schema instead of running it"),
         flag("help", "Show help").short('h'),
@@ -143,44 +143,44 @@ pub fn takes_value(word: &str) -> bool {
     args().iter().any(|arg| arg.get_long() == Some(long) && matches!(arg.get_action(), ArgAction::Append))
 }
 
-pub fn read(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
-    let mut reader = Reader { matches, problems };
-    let json = reader.flag("json");
-    let format = reader.choice("format", &Format::NAMES).and_then(|name| Format::named(&name));
+pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
+    let mut parser = GlobalsParser { matches, problems };
+    let json = parser.flag("json");
+    let format = parser.choice("format", &Format::NAMES).and_then(|name| Format::named(&name));
     if json && format.is_some_and(|format| format != Format::Json) {
-        reader.problems.push(Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format"));
+        parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format"));
     }
-    let envelope = reader.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::named(&name));
+    let envelope = parser.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::from_name(&name));
     if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
-        let words = "has no effect with --format jsonl, whose last line is always in the agent form";
-        reader.problems.push(Problem::new(ErrorCode::InvalidValue, "--envelope", words));
+        let message = "has no effect with --format jsonl, whose last line is always in the agent form";
+        parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--envelope", message));
     }
     Globals {
         format: if json { Some(Format::Json) } else { format },
         envelope,
-        fields: reader.list("fields"),
-        output: reader.output(),
-        input_json: reader.text("input-json"),
-        max_bytes: reader.max_bytes(),
-        quiet: reader.flag("quiet"),
-        no_stream: reader.flag("no-stream"),
-        strict_warnings: reader.flag("strict-warnings"),
-        log_format: match reader.choice("log-format", &["text", "json"]).as_deref() {
+        fields: parser.list("fields"),
+        output: parser.output(),
+        input_json: parser.text("input-json"),
+        max_bytes: parser.max_bytes(),
+        quiet: parser.flag("quiet"),
+        no_stream: parser.flag("no-stream"),
+        strict_warnings: parser.flag("strict-warnings"),
+        log_format: match parser.choice("log-format", &["text", "json"]).as_deref() {
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
-        help: reader.flag("help"),
-        version: reader.flag("version"),
-        schema: reader.flag("schema"),
+        help: parser.flag("help"),
+        version: parser.flag("version"),
+        schema: parser.flag("schema"),
     }
 }
 
-struct Reader<'a> {
+struct GlobalsParser<'a> {
     matches: &'a ArgMatches,
     problems: &'a mut Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl GlobalsParser<'_> {
     fn flag(&self, id: &str) -> bool {
         self.matches.get_flag(id)
     }
@@ -217,7 +217,7 @@ impl Reader<'_> {
         if choices.contains(&typed.as_str()) {
             return Some(typed);
         }
-        let nearest = delegator_domain::names::nearest(&typed, choices.iter().copied());
+        let nearest = delegator_domain::similar_names::nearest(&typed, choices.iter().copied());
         self.problems.push(
             Problem::new(
                 ErrorCode::InvalidValue,
@@ -233,8 +233,9 @@ impl Reader<'_> {
     /// `--output json` is how other programs spell `--format json`; a file of that name is not what anyone wants.
     fn output(&mut self) -> Option<PathBuf> {
         let path = self.text("output")?;
-        let problem =
-            |words: &str| Problem::new(ErrorCode::InvalidValue, "--output", words).value(path.clone().into());
+        let problem = |message: &str| {
+            Problem::new(ErrorCode::InvalidValue, "--output", message).value(path.clone().into())
+        };
         if Format::NAMES.contains(&path.as_str()) || Envelope::NAMES.contains(&path.as_str()) {
             let flag = if Format::NAMES.contains(&path.as_str()) { "format" } else { "envelope" };
             self.problems.push(
@@ -257,11 +258,11 @@ impl Reader<'_> {
     fn max_bytes(&mut self) -> Option<usize> {
         let typed = self.text("max-bytes")?;
         match typed.parse::<usize>() {
-            Ok(bytes) if bytes >= LEAST_BYTES => Some(bytes),
+            Ok(bytes) if bytes >= MIN_MAX_BYTES => Some(bytes),
             _ => {
-                let words = format!("must be a whole number of at least {LEAST_BYTES}");
+                let message = format!("must be a whole number of at least {MIN_MAX_BYTES}");
                 self.problems
-                    .push(Problem::new(ErrorCode::InvalidValue, "--max-bytes", words).value(typed.into()));
+                    .push(Problem::new(ErrorCode::InvalidValue, "--max-bytes", message).value(typed.into()));
                 None
             }
         }

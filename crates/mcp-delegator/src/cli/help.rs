@@ -5,27 +5,27 @@ use std::ffi::OsString;
 use clap::Command;
 
 use super::tree;
-use super::unknown::{self, Stray};
-use crate::fault::AppError;
-use crate::registry::PROGRAM;
+use super::unknown_command::{self, UnknownWord};
+use crate::error::AppError;
+use crate::spec::PROGRAM;
 
 /// The command or group these words name; `asked_by` is the command they were given to.
-pub fn command_at(asked_by: &str, words: &[String]) -> Result<Command, AppError> {
+pub fn command_at(caller: &str, path: &[String]) -> Result<Command, AppError> {
     // Building fills in usage lines and inherited flags.
     let mut command = tree::root();
     command.build();
-    for (at, word) in words.iter().enumerate() {
+    for (at, word) in path.iter().enumerate() {
         match command.find_subcommand(word) {
             Some(below) => command = below.clone(),
             None => {
-                let given = words.iter().map(String::as_str);
-                let line: Vec<OsString> =
-                    [PROGRAM, asked_by].into_iter().chain(given).map(Into::into).collect();
-                return Err(unknown::command(Stray {
-                    line: &line,
-                    path: &words[..at],
-                    places: &[],
-                    place: at + 2,
+                let given = path.iter().map(String::as_str);
+                let args: Vec<OsString> =
+                    [PROGRAM, caller].into_iter().chain(given).map(Into::into).collect();
+                return Err(unknown_command::error_for(UnknownWord {
+                    args: &args,
+                    path: &path[..at],
+                    path_indexes: &[],
+                    index: at + 2,
                 }));
             }
         }
@@ -34,9 +34,9 @@ pub fn command_at(asked_by: &str, words: &[String]) -> Result<Command, AppError>
 }
 
 /// One line a flag: long enough to choose by, short enough to be read.
-pub fn text(command: &Command) -> String {
-    let whole = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
-    let text = command.clone().about(whole).render_help().to_string();
+pub fn render_help(command: &Command) -> String {
+    let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
+    let text = command.clone().about(about).render_help().to_string();
     if command.is_hide_set() {
         return format!("Not available in this version.\n\n{text}");
     }

@@ -5,4 +5,4 @@ pub mod globals;
 pub mod help;
 pub mod path;
 pub mod tree;
-pub mod unknown;
+pub mod unknown_command;

@@ -10,8 +10,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, Command};
 
 use super::globals;
-use crate::registry::mcp_tool::with_bounds;
-use crate::registry::{self, CommandSpec, PROGRAM, Property, PropertyType};
+use crate::spec::mcp_tool::description_with_bounds;
+use crate::spec::{self, CommandSpec, PROGRAM, Property, PropertyType};
 
 /// The id of the argument that takes a property by position; the flag has the property's own name.
 pub fn positional_id(name: &str) -> String {
@@ -20,21 +20,21 @@ pub fn positional_id(name: &str) -> String {
 
 /// Takes any text, and knows which ones are meant.
 #[derive(Debug, Clone)]
-pub struct AnyOf {
+pub struct LenientParser {
     choices: Vec<String>,
 }
 
-impl AnyOf {
+impl LenientParser {
     pub fn text() -> Self {
-        AnyOf { choices: Vec::new() }
+        LenientParser { choices: Vec::new() }
     }
 
     pub fn choices(choices: &[&str]) -> Self {
-        AnyOf { choices: choices.iter().map(|choice| (*choice).to_owned()).collect() }
+        LenientParser { choices: choices.iter().map(|choice| (*choice).to_owned()).collect() }
     }
 }
 
-impl TypedValueParser for AnyOf {
+impl TypedValueParser for LenientParser {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
@@ -54,16 +54,16 @@ impl TypedValueParser for AnyOf {
 
 /// The whole tree. Commands that are only declared are hidden but known.
 pub fn root() -> Command {
-    tree(|_| true)
+    build_tree(|_| true)
 }
 
 /// The tree as far as these words can need it: commands they do not mention are there by name only. Describing all
 /// inputs of all commands would take longer than most calls.
-pub fn for_words(words: &[OsString]) -> Command {
-    tree(|spec| words.iter().any(|word| spec.path.first().is_some_and(|name| word == name)))
+pub fn for_args(args: &[OsString]) -> Command {
+    build_tree(|spec| args.iter().any(|word| spec.path.first().is_some_and(|name| word == name)))
 }
 
-fn tree(with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
+fn build_tree(with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
     let mut root = Command::new(PROGRAM)
         .about("Hand coding tasks to coding agents and rely on what comes back")
         .disable_help_flag(true)
@@ -72,27 +72,27 @@ fn tree(with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
         .version(crate::views::PRODUCT_VERSION)
         .after_help(AFTER_HELP)
         .args(globals::args());
-    for spec in registry::all() {
-        let command = leaf(spec, with_inputs(spec));
-        root = add(root, command, spec.path);
+    for spec in spec::all() {
+        let command = command_for(spec, with_inputs(spec));
+        root = add_command(root, command, spec.path);
     }
     root
 }
 
 /// The tree as a shell completes it: without what is only declared.
-pub fn offered() -> Command {
+pub fn completable() -> Command {
     fn prune(command: Command) -> Command {
-        let kept: Vec<Command> =
+        let visible: Vec<Command> =
             command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().map(prune).collect();
-        let mut bare = Command::new(command.get_name().to_owned())
+        let mut pruned = Command::new(command.get_name().to_owned())
             .about(command.get_about().cloned().unwrap_or_default())
             .disable_help_flag(true)
             .disable_version_flag(true)
             .disable_help_subcommand(true);
         for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
-            bare = bare.arg(arg.clone());
+            pruned = pruned.arg(arg.clone());
         }
-        bare.subcommands(kept)
+        pruned.subcommands(visible)
     }
     prune(root())
 }
@@ -101,24 +101,24 @@ const AFTER_HELP: &str = "\
 In a pipe every answer is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
 'mcp-delegator COMMAND --help' tells more; 'mcp-delegator manifest' tells programs everything.";
 
-fn add(parent: Command, command: Command, path: &'static [&'static str]) -> Command {
+fn add_command(parent: Command, command: Command, path: &'static [&'static str]) -> Command {
     match path {
         [] | [_] => parent.subcommand(command),
         [group, rest @ ..] => {
-            let known = parent.find_subcommand(group).is_some();
-            let parent = if known { parent } else { parent.subcommand(new_group(group)) };
-            parent.mut_subcommand(group, |group| add(group, command, rest))
+            let exists = parent.find_subcommand(group).is_some();
+            let parent = if exists { parent } else { parent.subcommand(new_group(group)) };
+            parent.mut_subcommand(group, |group| add_command(group, command, rest))
         }
     }
 }
 
 fn new_group(name: &'static str) -> Command {
-    let nothing_yet =
-        !registry::all().iter().any(|spec| spec.path.first() == Some(&name) && spec.is_available());
-    Command::new(name).about(registry::group_about(&[name])).disable_help_subcommand(true).hide(nothing_yet)
+    let is_unavailable =
+        !spec::all().iter().any(|spec| spec.path.first() == Some(&name) && spec.is_available());
+    Command::new(name).about(spec::group_about(&[name])).disable_help_subcommand(true).hide(is_unavailable)
 }
 
-fn leaf(spec: &'static CommandSpec, with_inputs: bool) -> Command {
+fn command_for(spec: &'static CommandSpec, with_inputs: bool) -> Command {
     let name = spec.path.last().copied().unwrap_or(PROGRAM);
     let mut command = Command::new(name).about(spec.about).hide(!spec.is_available());
     if !spec.details.is_empty() {
@@ -137,20 +137,20 @@ fn leaf(spec: &'static CommandSpec, with_inputs: bool) -> Command {
     }
     for property in spec.inputs().properties {
         if property.positional {
-            command = command.arg(positional(&property));
+            command = command.arg(positional_arg(&property));
         }
-        command = command.arg(flag(&property));
+        command = command.arg(flag_arg(&property));
     }
     command
 }
 
-fn flag(property: &Property) -> Arg {
+fn flag_arg(property: &Property) -> Arg {
     let arg = Arg::new(property.name.clone())
         .long(property.flag())
         .help(help_text(property))
         .action(ArgAction::Append)
-        .value_parser(parser(property))
-        .hide(property.unbuilt);
+        .value_parser(value_parser(property))
+        .hide(property.unavailable);
     match property.kind {
         PropertyType::Flag => arg
             .num_args(0..=1)
@@ -171,19 +171,19 @@ fn value_name(property: &Property) -> &'static str {
     match property.name.as_str() {
         name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
         name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
-        _ if property.words => "COMMAND",
+        _ if property.is_argv => "COMMAND",
         _ => "VALUE",
     }
 }
 
-fn parser(property: &Property) -> AnyOf {
+fn value_parser(property: &Property) -> LenientParser {
     match property.kind {
-        PropertyType::Flag => AnyOf::choices(&["true", "false"]),
-        _ => AnyOf::choices(&property.choices()),
+        PropertyType::Flag => LenientParser::choices(&["true", "false"]),
+        _ => LenientParser::choices(&property.choices()),
     }
 }
 
-fn positional(property: &Property) -> Arg {
+fn positional_arg(property: &Property) -> Arg {
     let note = if property.stdin {
         "; - reads standard input, which is not limited to the 128 KiB of one argument"
     } else {
@@ -191,8 +191,8 @@ fn positional(property: &Property) -> Arg {
     };
     let arg = Arg::new(positional_id(&property.name))
         .value_name(property.name.to_uppercase())
-        .help(format!("{}{note}", with_bounds(property)))
-        .value_parser(parser(property));
+        .help(format!("{}{note}", description_with_bounds(property)))
+        .value_parser(value_parser(property));
     match property.kind {
         PropertyType::List => arg.num_args(1..).action(ArgAction::Append),
         _ => arg,
@@ -203,10 +203,10 @@ fn help_text(property: &Property) -> String {
     if property.positional {
         return format!("The same as [{}]", property.name.to_uppercase());
     }
-    let text = with_bounds(property);
+    let text = description_with_bounds(property);
     match property.kind {
         _ if property.required => format!("{text} [required]"),
-        _ if property.words => format!("{text} [one text, or repeated for each word]"),
+        _ if property.is_argv => format!("{text} [one text, or repeated for each word]"),
         PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
         _ => text,
     }

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{State, TaskId};
-use delegator_engine::Cancelled;
+use delegator_engine::CancelReport;
 use delegator_registry::{Filter, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::inputs::TASK_ID;
-use super::local::attach::ending_may_take;
-use super::local::status::real_dir;
-use super::local::tasks::{engine, resolved};
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::{Answer, Completion, Warning};
-use crate::registry::{CommandSpec, Danger, Example, Shape, typed};
+use super::local::attach::max_cancel_time;
+use super::local::status::absolute_dir;
+use super::local::tasks::{engine, resolve_task};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::{CommandOutput, Completion, Warning};
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Example, Shape, run_typed};
 use crate::views::document::{Block, Document, scalar};
 
 /// What a task that can be cancelled is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Alive {
+pub enum LiveState {
     Queued,
     Working,
 }
@@ -42,7 +42,7 @@ pub struct CancelMany {
     pub all: bool,
     /// Only tasks that are queued, or that work
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<Alive>,
+    pub state: Option<LiveState>,
     /// Only tasks in or below this directory
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
@@ -75,20 +75,20 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<CancelMany>(&["cancel"], "End several tasks at once")
 };
 
 /// Nothing is ended because somebody forgot to say what.
 fn check(input: &Value) -> Vec<Problem> {
-    let given = |key: &str| match input.get(key) {
+    let is_given = |key: &str| match input.get(key) {
         Some(Value::Array(items)) => !items.is_empty(),
         Some(Value::Object(items)) => !items.is_empty(),
-        Some(Value::Bool(said)) => *said,
+        Some(Value::Bool(value)) => *value,
         other => other.is_some_and(|value| !value.is_null()),
     };
-    let by_filter = ["all", "state", "working_dir", "labels"].into_iter().find(|key| given(key));
-    match (given("task_ids"), by_filter) {
+    let by_filter = ["all", "state", "working_dir", "labels"].into_iter().find(|key| is_given(key));
+    match (is_given("task_ids"), by_filter) {
         (false, None) => vec![
             Problem::new(
                 ErrorCode::MissingArgument,
@@ -104,72 +104,72 @@ fn check(input: &Value) -> Vec<Problem> {
     }
 }
 
-fn run(context: &Context<'_>, input: CancelMany) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let ids: Vec<TaskId> = if input.task_ids.is_empty() {
-        engine.living(&filter(context, &input))?.into_iter().map(|task| task.id).collect()
+        engine.unfinished_tasks(&task_filter(context, &input))?.into_iter().map(|task| task.id).collect()
     } else {
-        input.task_ids.iter().map(|given| resolved(&engine, given)).collect::<Result<_, _>>()?
+        input.task_ids.iter().map(|given| resolve_task(&engine, given)).collect::<Result<_, _>>()?
     };
     if input.dry_run {
         let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<Task>, _>>()?;
         let tasks: Vec<Task> = tasks.into_iter().filter(|task| !task.state.is_terminal()).collect();
-        return Ok(planned(&tasks));
+        return Ok(dry_run_outcome(&tasks));
     }
-    let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), ending_may_take(context))?;
-    Ok(ended(&cancelled))
+    let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), max_cancel_time(context))?;
+    Ok(cancelled_outcome(&cancelled))
 }
 
-fn filter(context: &Context<'_>, input: &CancelMany) -> Filter {
+fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
     let states = match input.state {
-        Some(Alive::Queued) => vec![State::Queued],
-        Some(Alive::Working) => vec![State::Starting, State::Working],
+        Some(LiveState::Queued) => vec![State::Queued],
+        Some(LiveState::Working) => vec![State::Starting, State::Working],
         None => Vec::new(),
     };
-    let working_dir = input.working_dir.as_deref().map(|dir| real_dir(context, dir));
+    let working_dir = input.working_dir.as_deref().map(|dir| absolute_dir(context, dir));
     Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
 }
 
-fn planned(tasks: &[Task]) -> Answer {
-    let told: Vec<Value> = tasks
+fn dry_run_outcome(tasks: &[Task]) -> CommandOutput {
+    let items: Vec<Value> = tasks
         .iter()
-        .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.shown(), "title": task.title}))
+        .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.public_name(), "title": task.title}))
         .collect();
-    let data = json!({"operation": "cancel", "dry_run": true, "count": told.len(), "tasks": told});
-    Answer::done(data).fact("dry_run", true)
+    let data = json!({"operation": "cancel", "dry_run": true, "count": items.len(), "tasks": items});
+    CommandOutput::done(data).fact("dry_run", true)
 }
 
-fn ended(cancelled: &[Cancelled]) -> Answer {
-    let told: Vec<Value> = cancelled
+fn cancelled_outcome(cancelled: &[CancelReport]) -> CommandOutput {
+    let items: Vec<Value> = cancelled
         .iter()
-        .map(|one| {
+        .map(|entry| {
             json!({
-                "task_id": one.task.id.as_str(),
-                "state": one.task.state.shown(),
-                "previous_state": one.previous.shown(),
-                "title": one.task.title,
-                "survivors": survivors(one),
+                "task_id": entry.task.id.as_str(),
+                "state": entry.task.state.public_name(),
+                "previous_state": entry.previous.public_name(),
+                "title": entry.task.title,
+                "survivors": survivors(entry),
             })
         })
         .collect();
     let count = cancelled.iter().filter(|one| one.task.state == State::Cancelled).count();
-    let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": told});
+    let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
     let unfinished: Vec<&str> = cancelled
         .iter()
         .filter(|one| one.still_ending || survivors(one) != json!([]))
         .map(|one| one.task.id.as_str())
         .collect();
     let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
-    let mut answer = Answer::new(completion).fact("dry_run", false);
+    let mut answer = CommandOutput::new(completion).fact("dry_run", false);
     if !unfinished.is_empty() {
-        let words = format!("kill_incomplete: not everything could be ended: {}", unfinished.join(", "));
-        answer.warnings.push(Warning::new("W_CANCEL_001", words));
+        let message = format!("kill_incomplete: not everything could be ended: {}", unfinished.join(", "));
+        answer.warnings.push(Warning::new("W_CANCEL_001", message));
     }
     answer
 }
 
-fn survivors(one: &Cancelled) -> Value {
-    let ended = one.task.ended.as_ref();
+fn survivors(cancelled: &CancelReport) -> Value {
+    let ended = cancelled.task.ended.as_ref();
     ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]))
 }
 

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use delegator_engine::{Cleaned, Cleaning, KeptReason, KeptRestorePoint};
+use delegator_engine::{CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason};
 use serde_json::{Value, json};
 
 use super::local::tasks::engine;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Warning};
-use crate::registry::{CommandSpec, Danger, FormerName, Shape, Toolset, typed};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{CommandOutput, Warning};
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document, scalar};
 use crate::views::task as view;
 
@@ -52,7 +52,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Registry,
     failures: &[ErrorCode::LockHeld],
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
     ..CommandSpec::declare::<CleanupRegistry>(
         &["cleanup-registry"],
@@ -62,8 +62,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError> {
-    let cleaned = engine(context)?.clean(&Cleaning {
+fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, AppError> {
+    let cleaned = engine(context)?.clean(&CleanRequest {
         stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
         old_after_ms: i64::from(input.old_task_max_age_hours) * HOUR_MS,
         dry_run: input.dry_run,
@@ -71,50 +71,51 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<Answer, AppError
         trust_clock: input.trust_clock,
         environment: context.process.environment.clone().into_iter().collect(),
     })?;
-    let mut answer = Answer::done(report(&cleaned, input.dry_run))
+    let mut answer = CommandOutput::done(report(&cleaned, input.dry_run))
         .fact("dry_run", input.dry_run)
         .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
         .fact("old_threshold_hours", input.old_task_max_age_hours);
     if !cleaned.unclaimed.is_empty() {
-        let words = format!(
+        let message = format!(
             "{} task directories with results are not in the registry; they are kept",
             cleaned.unclaimed.len()
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_001", words));
+        answer.warnings.push(Warning::new("W_CLEANUP_001", message));
     }
-    if cleaned.kept_points_found > 0 {
-        let words = format!(
+    if cleaned.retained_points_found > 0 {
+        let message = format!(
             "{} restore points without a task hold content that may exist nowhere else; they are kept, see restore_points",
-            cleaned.kept_points_found
+            cleaned.retained_points_found
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_002", words));
+        answer.warnings.push(Warning::new("W_CLEANUP_002", message));
     }
     if input.dry_run && cleaned.points_dropped > 0 {
-        let words = format!(
+        let message = format!(
             "{} restore points would be deleted for good; see restore_points.dropped_items",
             cleaned.points_dropped
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_004", words));
+        answer.warnings.push(Warning::new("W_CLEANUP_004", message));
     }
     if let Some(by_ms) = cleaned.clock_jumped_by_ms {
-        let words = format!(
+        let message = format!(
             "the clock moved by {} hours against the time since boot: nothing is deleted without trust_clock",
             by_ms / HOUR_MS
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_003", words));
+        answer.warnings.push(Warning::new("W_CLEANUP_003", message));
     }
     Ok(answer)
 }
 
-fn report(cleaned: &Cleaned, dry_run: bool) -> Value {
+fn report(cleaned: &CleanReport, dry_run: bool) -> Value {
     let ids =
         |ids: &[delegator_domain::task::TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let (ended, deleted) = (cleaned.stuck_ended as u64, cleaned.old_forgotten);
+    let (ended, deleted) = (cleaned.stuck_ended as u64, cleaned.old_deleted);
     let summary = if dry_run {
-        let (stuck, old) = (counted(cleaned.stuck.len() as u64, "stuck"), counted(cleaned.old_found, "old"));
+        let (stuck, old) =
+            (count_tasks(cleaned.stuck.len() as u64, "stuck"), count_tasks(cleaned.old_found, "old"));
         format!("Would clean {stuck} and delete {old}")
     } else {
-        format!("Cleaned {}, deleted {}", counted(ended, "stuck"), counted(deleted, "old"))
+        format!("Cleaned {}, deleted {}", count_tasks(ended, "stuck"), count_tasks(deleted, "old"))
     };
     json!({
         "stuck_tasks": {"found": cleaned.stuck.len(), "cleaned": ended, "task_ids": ids(&cleaned.stuck)},
@@ -126,36 +127,38 @@ fn report(cleaned: &Cleaned, dry_run: bool) -> Value {
         "leftovers": {"found": cleaned.leftovers.len(), "removed": cleaned.leftovers_removed},
         "unclaimed": ids(&cleaned.unclaimed),
         "restore_points": {
-            "kept": cleaned.kept_points_found,
+            "kept": cleaned.retained_points_found,
             "dropped": cleaned.points_dropped,
-            "items": cleaned.kept_points.iter().map(kept_point).collect::<Vec<_>>(),
-            "dropped_items": cleaned.dropped_points.iter().map(kept_point).collect::<Vec<_>>(),
+            "items": cleaned.retained_points.iter().map(restore_point_json).collect::<Vec<_>>(),
+            "dropped_items": cleaned.dropped_points.iter().map(restore_point_json).collect::<Vec<_>>(),
         },
         "summary": summary,
     })
 }
 
-fn kept_point(point: &KeptRestorePoint) -> Value {
+fn restore_point_json(point: &RetainedRestorePoint) -> Value {
     json!({
         "task_id": point.task.as_str(),
         "repository": point.repository,
         "ref": point.reference,
-        "reason": reason(&point.reason),
-        "expires_ts": point.expires_at_ms.map(view::at),
+        "reason": retention_reason(&point.reason),
+        "expires_ts": point.expires_at_ms.map(view::format_timestamp),
     })
 }
 
-fn reason(reason: &KeptReason) -> String {
+fn retention_reason(reason: &RetentionReason) -> String {
     match reason {
-        KeptReason::UniqueContent => "holds content that no branch has".to_owned(),
-        KeptReason::Unreachable => "the repository is not there".to_owned(),
-        KeptReason::NotExamined { problem: None } => "not examined yet".to_owned(),
-        KeptReason::NotExamined { problem: Some(problem) } => format!("could not be examined: {problem}"),
+        RetentionReason::UniqueContent => "holds content that no branch has".to_owned(),
+        RetentionReason::Unreachable => "the repository is not there".to_owned(),
+        RetentionReason::NotExamined { problem: None } => "not examined yet".to_owned(),
+        RetentionReason::NotExamined { problem: Some(problem) } => {
+            format!("could not be examined: {problem}")
+        }
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what} task{}", if count == 1 { "" } else { "s" })
+fn count_tasks(count: u64, adjective: &str) -> String {
+    format!("{count} {adjective} task{}", if count == 1 { "" } else { "s" })
 }
 
 fn describe(data: &Value) -> Document {
@@ -176,14 +179,14 @@ fn describe(data: &Value) -> Document {
     lists.into_iter().fold(document, |document, (key, heading)| {
         match data["restore_points"][key].as_array() {
             Some(points) if !points.is_empty() => {
-                document.block(Block::Text(heading.to_owned())).block(kept_points(points))
+                document.block(Block::Text(heading.to_owned())).block(restore_point_table(points))
             }
             _ => document,
         }
     })
 }
 
-fn kept_points(points: &[Value]) -> Block {
+fn restore_point_table(points: &[Value]) -> Block {
     let columns = ["task_id", "repository", "ref", "reason", "expires_ts"];
     let rows = points.iter().map(|point| columns.iter().map(|column| scalar(&point[*column])).collect());
     Block::Table {

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::tree;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{
-    CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, RawOutput, Toolset, typed,
-};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{
+    CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, RawOutput, Toolset, run_typed,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -36,7 +36,7 @@ pub struct RawText {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    shape: crate::registry::Shape::Show("script"),
+    shape: crate::spec::Shape::Show("script"),
     danger: Danger::Safe,
     idempotent: true,
     raw: RawOutput::Always,
@@ -46,12 +46,12 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "completions for bash, from the next shell on",
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<RawText>),
-    run: Some(|context, input| typed(context, input, run)),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Completions>(&["completions"], "Print a completion script for a shell")
 };
 
-fn run(_: &Context<'_>, input: Completions) -> Result<Answer, AppError> {
+fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     use clap_complete::Shell as Known;
     let shell = match input.shell {
         Shell::Bash => Known::Bash,
@@ -61,11 +61,11 @@ fn run(_: &Context<'_>, input: Completions) -> Result<Answer, AppError> {
         Shell::Zsh => Known::Zsh,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree::offered(), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut tree::completable(), PROGRAM, &mut script);
     Ok(raw_text(script))
 }
 
-pub fn raw_text(bytes: Vec<u8>) -> Answer {
+pub fn raw_text(bytes: Vec<u8>) -> CommandOutput {
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Answer::done(json!(RawText { text: text.clone() })).raw(text)
+    CommandOutput::done(json!(RawText { text: text.clone() })).raw(text)
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::inputs::Paging;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
-use crate::requests::page::page_of;
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
+use crate::requests::page::paginate;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,13 +63,13 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "one setting and where it comes from",
         },
     ],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Settings>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Settings>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
 };
 
-fn run(context: &Context<'_>, input: ConfigShow) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
     // What would hold for a task here, the project's limits included.
     let directory = &context.process.current_dir;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
@@ -83,10 +83,10 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<Answer, AppError> {
         .settings()
         .filter(|setting| input.key.as_deref().is_none_or(|key| setting.key.name == key))
         .filter(|setting| !input.changed || setting.origin != Origin::Default)
-        .map(shown)
+        .map(to_setting)
         .collect();
-    let question = json!({"command": "config.show", "key": input.key, "changed": input.changed});
-    let (settings, page) = page_of(settings, &input.paging, &question)?;
+    let query = json!({"command": "config.show", "key": input.key, "changed": input.changed});
+    let (settings, page) = paginate(settings, &input.paging, &query)?;
     let text = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let data = Settings {
         settings,
@@ -94,12 +94,12 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<Answer, AppError> {
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let mut answer = Answer::done(json!(data));
+    let mut answer = CommandOutput::done(json!(data));
     answer.page = Some(page);
     Ok(answer)
 }
 
-fn shown(setting: &Configured) -> Setting {
+fn to_setting(setting: &Configured) -> Setting {
     // What the redactor cannot recognise by its form, it must not have to.
     let hide = |value: Value| {
         if setting.key.secret && !value.is_null() { "[REDACTED:config]".into() } else { value }
@@ -125,7 +125,7 @@ fn unknown_key(context: &Context<'_>, key: &str) -> AppError {
     let known = context.config.settings().map(|setting| setting.key.name);
     let error =
         AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
-    match delegator_domain::names::nearest(key, known) {
+    match delegator_domain::similar_names::nearest(key, known) {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
         None => error.suggest("'mcp-delegator config show' lists all settings."),
     }

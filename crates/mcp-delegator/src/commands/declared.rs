@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::inputs::{NoInputs, OneTask, TASK_ID};
-use crate::registry::{CommandSpec, Danger, RawOutput, Shape, Toolset};
+use super::inputs::{NoInputs, TASK_ID, TaskIdInput};
+use crate::spec::{CommandSpec, Danger, RawOutput, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -90,11 +90,11 @@ pub const DIFF: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     raw: RawOutput::Always,
-    ..CommandSpec::declare::<OneTask>(&["diff"], "Show what a task changed in its worktree")
+    ..CommandSpec::declare::<TaskIdInput>(&["diff"], "Show what a task changed in its worktree")
 };
 pub const APPLY: CommandSpec = CommandSpec {
     shape: Shape::Action("changes_applied"),
-    ..CommandSpec::declare::<OneTask>(&["apply"], "Bring a task's changes into the original tree")
+    ..CommandSpec::declare::<TaskIdInput>(&["apply"], "Bring a task's changes into the original tree")
 };
 pub const DISCARD: CommandSpec = CommandSpec {
     shape: Shape::Action("worktree_discarded"),

@@ -19,15 +19,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::{AgentInputs, Submission};
+use super::inputs::{AgentInputs, SubmissionInputs};
 use super::local::attach::attach;
-use super::local::run::foreground;
-use super::local::tasks::{Asked, submission};
-use crate::fault::{AppError, ErrorCode, io_error};
-use crate::other_lives::SCRIPTED_AGENT;
-use crate::outcome::{Answer, Completion, WayBack};
-use crate::registry::{CommandSpec, Example, OutputSchema, Shape, Toolset, typed};
+use super::local::run::foreground_outcome;
+use super::local::tasks::{TaskRequest, build_submission};
+use crate::error::{AppError, ErrorCode, io_error};
+use crate::internal_modes::SCRIPTED_AGENT;
+use crate::outcome::{CommandOutput, Completion, WaitHint};
 use crate::run::Context;
+use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,41 +57,41 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator demo --keep",
         shows: "the same, with the repository left to look at",
     }],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<DemoOutput>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<DemoOutput>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Demo>(
         &["demo"],
         "Delegate a task to a built-in agent, offline, to see the whole way",
     )
 };
 
-fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
-    let place = tempfile::Builder::new()
+fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
+    let demo_dir = tempfile::Builder::new()
         .prefix("mcp-delegator-demo-")
         .tempdir()
         .map_err(|error| io_error("Making a directory for the demo", &error))?;
-    let repository = place.path().join("repository");
+    let repository = demo_dir.path().join("repository");
     make_repository(&repository).map_err(|error| io_error("Making the demo's repository", &error))?;
     let engine = Engine {
-        state_dir: place.path().join("state"),
+        state_dir: demo_dir.path().join("state"),
         max_concurrent: 2,
         retention_ms: None,
         restore_point_retention_ms: None,
         program: PathBuf::from("/proc/self/exe"),
-        shelf: context.shelf.clone(),
+        connections: context.connections.clone(),
     };
-    let asked = inputs(&repository);
+    let request = inputs(&repository);
     let program = AgentProgram {
         program: PathBuf::from("/proc/self/exe"),
         leading_args: [SCRIPTED_AGENT, "--script", "demo"].map(Into::into).to_vec(),
         version: Some((0, 166, 0)),
     };
-    let (task, agent) = &asked;
-    let submitted = engine.submit(submission(
+    let (task, agent) = &request;
+    let submitted = engine.submit(build_submission(
         context,
         &engine,
-        Asked {
+        TaskRequest {
             submission: task,
             agent,
             mode: Mode::WorkspaceWrite,
@@ -104,29 +104,29 @@ fn run(context: &Context<'_>, input: Demo) -> Result<Answer, AppError> {
         },
     )?)?;
     // Whoever lets go of it ends this process at once, and so leaves the place as it is.
-    let way_back = WayBack::into_state_dir(&submitted.task.id, &engine.state_dir);
-    let waited = attach(context, &engine, way_back, None)?;
-    let told = foreground(&engine, waited)?;
+    let reattach = WaitHint::in_state_dir(&submitted.task.id, &engine.state_dir);
+    let waited = attach(context, &engine, reattach, None)?;
+    let answer = foreground_outcome(&engine, waited)?;
     let diff =
         git(&repository, &["diff"]).map_err(|error| io_error("Asking git for the difference", &error))?;
     let kept = input.keep;
-    let shown = if kept { place.keep() } else { place.path().to_owned() };
+    let demo_path = if kept { demo_dir.keep() } else { demo_dir.path().to_owned() };
     let wrap = |result: Value| {
         json!(DemoOutput {
-            repository: shown.join("repository").display().to_string(),
+            repository: demo_path.join("repository").display().to_string(),
             kept,
             task: demo::task().to_owned(),
             result,
             diff: diff.clone(),
         })
     };
-    Ok(match told.completion {
-        Completion::Done(data) => Answer { completion: Completion::Done(wrap(data)), ..told },
-        other => Answer { completion: other, ..told },
+    Ok(match answer.completion {
+        Completion::Done(data) => CommandOutput { completion: Completion::Done(wrap(data)), ..answer },
+        other => CommandOutput { completion: other, ..answer },
     })
 }
 
-fn inputs(repository: &Path) -> (Submission, AgentInputs) {
+fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
     let task = json!({"task": demo::task()});
     let agent = json!({"working_dir": repository.display().to_string(), "idle_timeout_sec": 30, "hard_timeout_sec": 60});
     // Both are literals of ours that fit their types; a test runs this very path.
@@ -165,9 +165,9 @@ fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .output()?;
     if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(std::io::Error::other(format!(
-            "git {}: {words}",
+            "git {}: {stderr}",
             args.first().copied().unwrap_or_default()
         )));
     }
@@ -175,7 +175,7 @@ fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
 }
 
 fn describe(data: &Value) -> Document {
-    let Some(result) = data.get("result") else { return Document::of_value(data) };
+    let Some(result) = data.get("result") else { return Document::from_value(data) };
     let facts = vec![
         ("task".to_owned(), scalar(&data["task"])),
         ("state".to_owned(), scalar(&result["state"])),

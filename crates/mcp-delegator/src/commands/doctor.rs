@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::local::status::long_log_words;
+use super::local::status::long_log_message;
 use super::local::tasks::{configured_agent, engine};
-use crate::fault::AppError;
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, OutputSchema, Shape, typed};
+use crate::error::AppError;
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, OutputSchema, Shape, run_typed};
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,22 +47,22 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Agent, its version, the sandbox it needs, what holds its processes together, and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Checks>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Checks>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is there")
 };
 
-fn run(context: &Context<'_>, input: Doctor) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {
-        let kept = engine(context)?.set_aside_damaged()?;
-        let kept: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
-        tracing::warn!(?kept, "the damaged registry was set aside");
+        let moved = engine(context)?.set_aside_damaged()?;
+        let moved: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();
+        tracing::warn!(?moved, "the damaged registry was set aside");
     }
     let checks =
         vec![agent(context), codex_home(context), sandbox(), containment(context), state_dir(context)];
     let is_healthy = checks.iter().all(|check| check.status != "problem");
-    Ok(Answer::done(json!(Checks { checks, is_healthy })))
+    Ok(CommandOutput::done(json!(Checks { checks, is_healthy })))
 }
 
 fn check(name: &'static str, status: &'static str, message: String, suggestion: Option<&str>) -> Check {
@@ -70,9 +70,9 @@ fn check(name: &'static str, status: &'static str, message: String, suggestion: 
 }
 
 fn agent(context: &Context<'_>) -> Check {
-    let found =
+    let result =
         engine(context).and_then(|engine| configured_agent(context, &engine, &context.process.current_dir));
-    match found {
+    match result {
         Err(error) => {
             Check { suggestion: error.suggestion, ..check("agent", "problem", error.message, None) }
         }
@@ -82,10 +82,10 @@ fn agent(context: &Context<'_>) -> Check {
                 None => check("agent", "warning", format!("{program} does not tell its version"), None),
                 Some(version) if version > (0, 166, 0) => {
                     let (major, minor, patch) = version;
-                    let words = format!(
+                    let message = format!(
                         "{program} is {major}.{minor}.{patch}, newer than any we know (0.166.0); it is tried"
                     );
-                    check("agent", "warning", words, None)
+                    check("agent", "warning", message, None)
                 }
                 Some((major, minor, patch)) => {
                     check("agent", "ok", format!("{program}, version {major}.{minor}.{patch}"), None)
@@ -137,17 +137,17 @@ fn sandbox() -> Check {
 
 /// Either holds; the group also finds what a killed supervisor left and nobody marked.
 fn containment(context: &Context<'_>) -> Check {
-    let words = match (context.config.word("containment"), best_containment()) {
+    let message = match (context.config.text("containment"), best_containment()) {
         (Some("subreaper"), _) => "subreaper, as configured",
         (_, "cgroup") => "cgroup: every task gets a control group of its own",
         _ => "subreaper: no control group (cgroup v2) can be made here",
     };
-    check("containment", "ok", words.to_owned(), None)
+    check("containment", "ok", message.to_owned(), None)
 }
 
 fn state_dir(context: &Context<'_>) -> Check {
-    let counted = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
-    match counted {
+    let counts = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
+    match counts {
         Err(error) => check(
             "state_dir",
             "problem",
@@ -159,10 +159,12 @@ fn state_dir(context: &Context<'_>) -> Check {
         Ok((None, path)) => check("state_dir", "ok", format!("{} (nothing there yet)", path.display()), None),
         Ok((Some((counts, long_log)), path)) => {
             let tasks: u64 = counts.iter().map(|(_, count)| count).sum();
-            let words = format!("{}, {tasks} tasks", path.display());
+            let message = format!("{}, {tasks} tasks", path.display());
             match long_log {
-                None => check("state_dir", "ok", words, None),
-                Some(log) => check("state_dir", "warning", format!("{words}; {}", long_log_words(log)), None),
+                None => check("state_dir", "ok", message, None),
+                Some(log) => {
+                    check("state_dir", "warning", format!("{message}; {}", long_log_message(log)), None)
+                }
             }
         }
     }

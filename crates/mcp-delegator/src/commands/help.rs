@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cli::help;
-use crate::fault::AppError;
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, OutputSchema, Shape, Toolset, typed};
+use crate::error::AppError;
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,13 +37,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<HelpOutput>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<HelpOutput>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Help>(&["help"], "Show help for a command")
 };
 
-fn run(_: &Context<'_>, input: Help) -> Result<Answer, AppError> {
+fn run(_: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
     let mut command = help::command_at("help", &input.command)?;
     let commands = command
         .get_subcommands()
@@ -53,9 +53,9 @@ fn run(_: &Context<'_>, input: Help) -> Result<Answer, AppError> {
             summary: below.get_about().map(ToString::to_string).unwrap_or_default(),
         })
         .collect();
-    let text = help::text(&command);
+    let text = help::render_help(&command);
     let usage = command.render_usage().to_string();
-    Ok(Answer::done(json!(HelpOutput { usage, commands, text })))
+    Ok(CommandOutput::done(json!(HelpOutput { usage, commands, text })))
 }
 
 fn describe(data: &Value) -> Document {

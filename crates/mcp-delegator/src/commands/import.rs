@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::local::tasks::engine;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Example, OutputSchema, Shape, typed};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::run::{Context, Surface};
-use crate::transcript_source::named_file;
+use crate::spec::{CommandSpec, Example, OutputSchema, Shape, run_typed};
+use crate::transcript_source::open_allowed_file;
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,25 +44,25 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
         shows: "the session as a task",
     }],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Imported>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Imported>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Import>(&["import"], "Take a past Codex session into the registry")
 };
 
-fn run(context: &Context<'_>, input: Import) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = Path::new(&input.rollout);
     let file = match context.surface {
-        Surface::CommandLine => opened(path)?,
-        Surface::Server => named_file(context, "rollout", &input.rollout)?,
+        Surface::CommandLine => open_rollout(path)?,
+        Surface::Server => open_allowed_file(context, "rollout", &input.rollout)?,
     };
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
-    let mut answer = Answer::done(json!(Imported {
+    let mut answer = CommandOutput::done(json!(Imported {
         task_id: task.id.to_string(),
         thread_id: task.thread_id.clone(),
-        state: task.state.shown().to_owned(),
+        state: task.state.public_name().to_owned(),
         summary: task.ended.as_ref().and_then(|ended| ended.summary.clone()),
         replayed: imported.replayed,
     }));
@@ -70,12 +70,12 @@ fn run(context: &Context<'_>, input: Import) -> Result<Answer, AppError> {
     Ok(answer)
 }
 
-fn opened(path: &Path) -> Result<File, AppError> {
+fn open_rollout(path: &Path) -> Result<File, AppError> {
     File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             AppError::new(ErrorCode::NotFound, format!("There is no file {}.", path.display()))
         }
-        _ => EngineError::NoSession { path: path.to_owned(), problem: error.to_string() }.into(),
+        _ => EngineError::NotImportable { path: path.to_owned(), problem: error.to_string() }.into(),
     })
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::fault::{ErrorCode, Problem, clipped};
+use crate::error::{ErrorCode, Problem, truncate_text};
 use crate::views::structured_output;
 
 /// Ids are the only part of a path a caller ever names, so their alphabet is closed.
@@ -29,19 +29,19 @@ fn non_empty_strings() -> Value {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum ModeInput {
     #[default]
     ReadOnly,
     WorkspaceWrite,
     DangerFullAccess,
 }
 
-impl From<Mode> for delegator_domain::task::Mode {
-    fn from(mode: Mode) -> Self {
+impl From<ModeInput> for delegator_domain::task::Mode {
+    fn from(mode: ModeInput) -> Self {
         match mode {
-            Mode::ReadOnly => delegator_domain::task::Mode::ReadOnly,
-            Mode::WorkspaceWrite => delegator_domain::task::Mode::WorkspaceWrite,
-            Mode::DangerFullAccess => delegator_domain::task::Mode::DangerFullAccess,
+            ModeInput::ReadOnly => delegator_domain::task::Mode::ReadOnly,
+            ModeInput::WorkspaceWrite => delegator_domain::task::Mode::WorkspaceWrite,
+            ModeInput::DangerFullAccess => delegator_domain::task::Mode::DangerFullAccess,
         }
     }
 }
@@ -74,7 +74,7 @@ pub enum Stack {
 
 /// What to do, and for whom it is kept: inputs of every command that accepts a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Submission {
+pub struct SubmissionInputs {
     /// What to do
     #[schemars(
         length(min = 1, max = 100_000),
@@ -190,7 +190,7 @@ pub struct AgentInputs {
 
 /// The one task a command is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OneTask {
+pub struct TaskIdInput {
     /// The task
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     pub task_id: String,
@@ -224,7 +224,7 @@ pub fn check_task_text(input: &Value) -> Vec<Problem> {
 }
 
 /// A task that may write must not plainly ask for history to be thrown away, unless the caller says that it may.
-fn plainly_destructive(input: &Value) -> Option<Problem> {
+fn history_rewrite_problem(input: &Value) -> Option<Problem> {
     let writes =
         matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
     if !writes || input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
@@ -233,31 +233,31 @@ fn plainly_destructive(input: &Value) -> Option<Problem> {
     let found = history_rewriting::find(input.get("task")?.as_str()?)?;
     let problem = format!(
         "plainly asks for {} (\"{}\", at character {})",
-        found.what,
-        clipped(&found.phrase),
+        found.description,
+        truncate_text(&found.phrase),
         found.position
     );
     let suggestion =
         format!("Instead, {}. If it is meant, set allow_destructive_git to true.", found.alternative);
     let mut problem = Problem::new(ErrorCode::PolicyBlocked, "task", problem).suggest(Some(suggestion));
-    problem.context.insert("found".into(), clipped(&found.phrase).into());
+    problem.context.insert("found".into(), truncate_text(&found.phrase).into());
     problem.context.insert("position".into(), found.position.into());
     Some(problem)
 }
 
 /// An answer can be held only to a schema that is one.
-fn no_schema(input: &Value) -> Option<Problem> {
+fn output_schema_problem(input: &Value) -> Option<Problem> {
     let unusable =
-        structured_output::unusable(input.get("output_schema").filter(|given| given.is_object())?)?;
-    let words = format!("is not a JSON Schema: {}", clipped(&unusable));
+        structured_output::schema_problem(input.get("output_schema").filter(|given| given.is_object())?)?;
+    let message = format!("is not a JSON Schema: {}", truncate_text(&unusable));
     let suggestion = "Give a JSON Schema that refers to nothing outside itself.";
-    Some(Problem::new(ErrorCode::InvalidValue, "output_schema", words).suggest(Some(suggestion)))
+    Some(Problem::new(ErrorCode::InvalidValue, "output_schema", message).suggest(Some(suggestion)))
 }
 
 /// Labels are printed, and filtered by on command lines.
 pub fn check_labels(input: &Value) -> Vec<Problem> {
     let labels = input.get("labels").and_then(Value::as_object).into_iter().flatten();
-    let refused = labels.filter_map(|(key, value)| {
+    let problems = labels.filter_map(|(key, value)| {
         let has_control = |text: &str| text.chars().any(char::is_control);
         let problem = if key.is_empty() || key.starts_with('-') {
             "has a name that is empty or begins with -"
@@ -268,10 +268,10 @@ pub fn check_labels(input: &Value) -> Vec<Problem> {
         } else {
             return None;
         };
-        let field = format!("labels.{}", clipped(&key.escape_debug().to_string()));
+        let field = format!("labels.{}", truncate_text(&key.escape_debug().to_string()));
         Some(Problem::new(ErrorCode::InvalidValue, field, problem))
     });
-    refused.collect()
+    problems.collect()
 }
 
 /// The rules between the inputs of one agent run.
@@ -279,8 +279,9 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     let mut problems = check_task_text(input);
     problems.extend(check_labels(input));
     let allow_list = input.get("env_policy").and_then(Value::as_str) == Some("allow-list");
-    let listed = input.get("env_allow_list").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
-    if listed && !allow_list {
+    let has_allow_list =
+        input.get("env_allow_list").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    if has_allow_list && !allow_list {
         problems.push(
             Problem::new(
                 ErrorCode::InvalidValue,
@@ -290,8 +291,8 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
             .suggest(Some("Set env_policy to allow-list.")),
         );
     }
-    problems.extend(plainly_destructive(input));
-    problems.extend(no_schema(input));
+    problems.extend(history_rewrite_problem(input));
+    problems.extend(output_schema_problem(input));
     match input.get("working_dir").and_then(Value::as_str) {
         Some(path) if !path.starts_with('/') => {
             problems.push(

@@ -9,19 +9,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::OneTask;
-use super::local::tasks::{engine, resolved};
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, typed};
+use super::inputs::TaskIdInput;
+use super::local::tasks::{engine, resolve_task};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
-use crate::screen::{Flow, Items};
+use crate::screen::{Flow, ItemFormat};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, run_typed};
 use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Logs {
     #[serde(flatten)]
-    pub task: OneTask,
+    pub task: TaskIdInput,
     /// Show it as it comes, until the task ends
     #[serde(default)]
     pub follow: bool,
@@ -46,24 +46,24 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
     examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "what the agent printed" }],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<LogsOutput>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<LogsOutput>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Logs>(&["logs"], "Show what a task's agent printed")
 };
 
-fn run(context: &Context<'_>, input: Logs) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = resolved(&engine, &input.task.task_id)?;
-    if input.follow && context.screen.presentation.items() != Items::Together {
+    let id = resolve_task(&engine, &input.task.task_id)?;
+    if input.follow && context.screen.presentation.items() != ItemFormat::Collected {
         return follow(context, &engine, &id);
     }
     let task = if input.follow { engine.wait(&id, None, |_| true)?.task } else { engine.task(&id)? };
     let text =
-        |which| engine.stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(Answer::done(json!(LogsOutput {
+        |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok(CommandOutput::done(json!(LogsOutput {
         task_id: task.id.to_string(),
-        state: task.state.shown().to_owned(),
+        state: task.state.public_name().to_owned(),
         stdout: text(TaskFile::Events)?,
         stderr: text(TaskFile::Stderr)?,
         verify: Some(text(TaskFile::Verify)?).filter(|text| !text.is_empty()),
@@ -71,34 +71,34 @@ fn run(context: &Context<'_>, input: Logs) -> Result<Answer, AppError> {
 }
 
 /// How long to wait before looking again.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// All streams as they come, lines whole, until the task has ended and all of it is shown.
-fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Answer, AppError> {
-    let mut shown = [0_usize; 3];
+fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<CommandOutput, AppError> {
+    let mut shown_bytes = [0_usize; 3];
     loop {
         // Asked before reading: what was written before the end is then read for certain.
-        let task = engine.wait(id, Some(Instant::now() + LOOK_AGAIN), |_| true)?.task;
-        let over = task.state.is_terminal();
+        let task = engine.wait(id, Some(Instant::now() + POLL_INTERVAL), |_| true)?.task;
+        let ended = task.state.is_terminal();
         for (which, shown) in
-            [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].into_iter().zip(&mut shown)
+            [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].into_iter().zip(&mut shown_bytes)
         {
-            let stored = engine.stored(id, which)?;
+            let stored = engine.read_stored(id, which)?;
             // A stream that was shortened meanwhile is shown again from its beginning.
             let from = if *shown > stored.len() { 0 } else { *shown };
             let whole =
                 stored[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);
-            let end = if over { stored.len() } else { whole };
-            if context.screen.lines(&stored[from..end])? == Flow::Stop {
-                return Ok(Answer::done(json!({})));
+            let end = if ended { stored.len() } else { whole };
+            if context.screen.write_lines(&stored[from..end])? == Flow::Stop {
+                return Ok(CommandOutput::done(json!({})));
             }
             *shown = end;
         }
-        if over {
-            let state = task.state.shown().to_owned();
+        if ended {
+            let state = task.state.public_name().to_owned();
             let (stdout, stderr, verify) = (String::new(), String::new(), None);
             let task_id = id.to_string();
-            return Ok(Answer::done(json!(LogsOutput { task_id, state, stdout, stderr, verify })));
+            return Ok(CommandOutput::done(json!(LogsOutput { task_id, state, stdout, stderr, verify })));
         }
     }
 }

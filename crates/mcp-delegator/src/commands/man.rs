@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::completions::{RawText, raw_text};
 use crate::cli::help;
-use crate::fault::{AppError, io_error};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, typed};
+use crate::error::{AppError, io_error};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Man {
@@ -19,7 +19,7 @@ pub struct Man {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    shape: crate::registry::Shape::Show("page"),
+    shape: crate::spec::Shape::Show("page"),
     danger: Danger::Safe,
     idempotent: true,
     raw: RawOutput::Always,
@@ -28,12 +28,12 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator man | man -l -", shows: "the manual page" },
         Example { command: "mcp-delegator man config show", shows: "the page of one command" },
     ],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<RawText>),
-    run: Some(|context, input| typed(context, input, run)),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Man>(&["man"], "Print the manual page")
 };
 
-fn run(_: &Context<'_>, input: Man) -> Result<Answer, AppError> {
+fn run(_: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
     let command = help::command_at("man", &input.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;

@@ -8,16 +8,17 @@ use serde_json::{Value, json};
 
 use super::inputs::Paging;
 use crate::cli::globals::Format;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Completion};
-use crate::registry::exit_codes::{ExitCodeEntry, exit_codes};
-use crate::registry::{
-    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, mcp_tool, typed,
-};
-use crate::requests::page::{fingerprint, page_of};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{CommandOutput, Completion};
+use crate::requests::page::{fingerprint, paginate};
 use crate::run::Context;
+use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
+use crate::spec::{
+    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, mcp_tool,
+    run_typed,
+};
 use crate::views::document::{Block, Document};
-use crate::views::{PRODUCT_VERSION, agent, envelope_schema, tool};
+use crate::views::{PRODUCT_VERSION, cli_envelope, envelope_schema, tool_envelope};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -97,46 +98,46 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Manifest>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Manifest>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<ManifestInputs>(&["manifest"], "Describe every command for programs")
 };
 
-fn run(context: &Context<'_>, input: ManifestInputs) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let prefix = context.config.tool_prefix();
-    let commands: Vec<Command> = registry::all()
+    let commands: Vec<Command> = spec::all()
         .iter()
         .filter(|spec| !input.available_only || spec.is_available())
-        .map(|spec| command(spec, prefix))
+        .map(|spec| describe_command(spec, prefix))
         .collect();
     let etag = fingerprint(&json!([PRODUCT_VERSION, commands]));
     if input.etag.as_deref() == Some(&etag) {
-        return Ok(Answer::new(Completion::NotModified).fact("etag", etag));
+        return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
     }
-    let question = json!({"command": "manifest", "available_only": input.available_only, "etag": etag});
+    let query = json!({"command": "manifest", "available_only": input.available_only, "etag": etag});
     let count = commands.len();
-    let (commands, page) = page_of(commands, &input.paging, &question)?;
+    let (commands, page) = paginate(commands, &input.paging, &query)?;
     let manifest = Manifest {
-        name: registry::PROGRAM,
+        name: spec::PROGRAM,
         version: PRODUCT_VERSION,
-        envelope_version: tool::ENVELOPE_VERSION,
-        schema_version: agent::SCHEMA_VERSION,
+        envelope_version: tool_envelope::ENVELOPE_VERSION,
+        schema_version: cli_envelope::SCHEMA_VERSION,
         commands,
     };
-    let mut answer = Answer::done(json!(manifest)).fact("etag", etag).fact("count", count);
+    let mut answer = CommandOutput::done(json!(manifest)).fact("etag", etag).fact("count", count);
     answer.page = Some(page);
     Ok(answer)
 }
 
-fn command(spec: &'static CommandSpec, prefix: &str) -> Command {
+fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
     let inputs = spec.inputs();
     let is_tool = spec.toolset != Toolset::Hidden;
-    let names = |keep: fn(&registry::Property) -> bool| {
+    let names = |include: fn(&spec::Property) -> bool| {
         inputs
             .properties
             .iter()
-            .filter(|property| keep(property))
+            .filter(|property| include(property))
             .map(|property| property.name.clone())
             .collect()
     };
@@ -155,8 +156,8 @@ fn command(spec: &'static CommandSpec, prefix: &str) -> Command {
         requires_person: spec.requires_person,
         raw_output: spec.raw == RawOutput::Always,
         introduced: "3.6.0",
-        input_schema: inputs.published(),
-        unavailable_inputs: names(|property| property.unbuilt),
+        input_schema: inputs.published_schema(),
+        unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
         mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix, Format::Markdown)),

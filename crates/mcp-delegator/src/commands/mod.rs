@@ -1,6 +1,5 @@
 //! The commands: one verb, one file, from its inputs to its answer.
 
-pub mod beforehand;
 pub mod cancel;
 pub mod cleanup_registry;
 pub mod cloud;
@@ -18,6 +17,7 @@ pub mod local;
 pub mod logs;
 pub mod man;
 pub mod manifest;
+pub mod preflight;
 pub mod queue;
 pub mod restore;
 pub mod retry;
@@ -26,7 +26,7 @@ pub mod serve;
 pub mod setup;
 pub mod version;
 
-use crate::registry::CommandSpec;
+use crate::spec::CommandSpec;
 
 pub const ALL: &[&CommandSpec] = &[
     &local::run::SPEC,

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::inputs::NoInputs;
 use super::local::tasks::engine;
-use crate::fault::AppError;
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Shape, typed};
+use crate::error::AppError;
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Shape, run_typed};
 use crate::views::document::Document;
 
 pub const PAUSE: CommandSpec = CommandSpec {
@@ -15,7 +15,7 @@ pub const PAUSE: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_paused"),
     idempotent: true,
     describe,
-    run: Some(|context, input| typed(context, input, pause)),
+    run: Some(|context, input| run_typed(context, input, pause)),
     ..CommandSpec::declare::<NoInputs>(&["queue", "pause"], "Start no queued task until resumed")
 };
 
@@ -23,25 +23,25 @@ pub const RESUME: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
     describe,
-    run: Some(|context, input| typed(context, input, resume)),
+    run: Some(|context, input| run_typed(context, input, resume)),
     ..CommandSpec::declare::<NoInputs>(&["queue", "resume"], "Start queued tasks again")
 };
 
-fn pause(context: &Context<'_>, _: NoInputs) -> Result<Answer, AppError> {
-    hold(context, true)
+fn pause(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
+    set_paused(context, true)
 }
 
-fn resume(context: &Context<'_>, _: NoInputs) -> Result<Answer, AppError> {
-    hold(context, false)
+fn resume(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
+    set_paused(context, false)
 }
 
-fn hold(context: &Context<'_>, paused: bool) -> Result<Answer, AppError> {
-    let held = engine(context)?.hold_queue(paused)?;
-    Ok(Answer::done(json!({
+fn set_paused(context: &Context<'_>, paused: bool) -> Result<CommandOutput, AppError> {
+    let queue = engine(context)?.set_queue_paused(paused)?;
+    Ok(CommandOutput::done(json!({
         "paused": paused,
-        "was_paused": held.was_paused,
-        "running": held.running,
-        "queued": held.queued,
+        "was_paused": queue.was_paused,
+        "running": queue.running,
+        "queued": queue.queued,
     })))
 }
 

@@ -4,22 +4,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError, RestoreAsked, real_directory};
+use delegator_engine::{Engine, EngineError, RestoreRequest, resolve_allowed_dir};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::inputs::TASK_ID;
 use super::local::tasks::engine;
-use crate::fault::engine::unfit_directory;
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::Answer;
-use crate::registry::{Circumstances, CommandSpec, Danger, Example, OutputSchema, Shape, typed};
+use crate::error::engine::directory_problem;
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape, run_typed};
 
 mod output;
 
-use output::{RestoreOutput, describe, sentence, warnings};
+use output::{RestoreOutput, describe, summary_sentence, warnings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restore {
@@ -81,10 +81,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
-    look: check_directory,
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<RestoreOutput>),
+    preflight: preflight_directory,
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RestoreOutput>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Restore>(&["restore"], "Bring back the tree as it was before a task")
 };
 
@@ -121,45 +121,49 @@ fn check(input: &Value) -> Vec<Problem> {
 }
 
 /// A directory outside the allowed roots is not searched.
-fn check_directory(input: &Value, around: &Circumstances<'_>) -> Vec<Problem> {
+fn preflight_directory(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let Some(given) = input.get("working_dir").and_then(Value::as_str) else { return Vec::new() };
-    let path = around.current_dir.join(given);
-    let unfit = real_directory(&path, around.config.paths("allowed_roots")).err();
-    unfit.map(|problem| unfit_directory("working_dir", &path, &problem)).into_iter().collect()
+    let path = context.current_dir.join(given);
+    let problem = resolve_allowed_dir(&path, context.config.paths("allowed_roots")).err();
+    problem.map(|problem| directory_problem("working_dir", &path, &problem)).into_iter().collect()
 }
 
-fn run(context: &Context<'_>, input: Restore) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let environment: Vec<(OsString, OsString)> =
         context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let here = directory(context, input.working_dir.as_deref());
+    let start_dir = absolute_directory(context, input.working_dir.as_deref());
     if input.list {
-        return list(&engine, &here, &environment);
+        return list(&engine, &start_dir, &environment);
     }
     let id = resolve(&engine, input.task_id.as_deref().unwrap_or_default())?;
     if input.drop {
-        let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &here))?;
+        let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &start_dir))?;
         let done = if input.dry_run { "would be deleted" } else { "deleted" };
         let message = format!("{} restore points {done}", points.len());
         return Ok(answer(RestoreOutput::dropped(&id, points, input.dry_run), message));
     }
-    let asked = RestoreAsked { dry_run: input.dry_run, and_head: input.force, undo: input.undo };
-    let restored = engine.restore(&id, asked, (&environment, &here))?;
-    let (message, warnings) = (sentence(&restored.trees, input.dry_run), warnings(&restored));
+    let request = RestoreRequest { dry_run: input.dry_run, include_head: input.force, undo: input.undo };
+    let restored = engine.restore(&id, request, (&environment, &start_dir))?;
+    let (message, warnings) = (summary_sentence(&restored.trees, input.dry_run), warnings(&restored));
     let answer = answer(RestoreOutput::restored(&id, restored, input.dry_run), message);
-    Ok(Answer { warnings, ..answer })
+    Ok(CommandOutput { warnings, ..answer })
 }
 
-fn answer(output: RestoreOutput, message: String) -> Answer {
-    let mut answer = Answer::done(json!(output));
+fn answer(output: RestoreOutput, message: String) -> CommandOutput {
+    let mut answer = CommandOutput::done(json!(output));
     answer.message = Some(message);
     answer
 }
 
-fn list(engine: &Engine, here: &Path, environment: &Vec<(OsString, OsString)>) -> Result<Answer, AppError> {
-    let points = engine.list_restore_points(here, environment)?;
+fn list(
+    engine: &Engine,
+    start_dir: &Path,
+    environment: &Vec<(OsString, OsString)>,
+) -> Result<CommandOutput, AppError> {
+    let points = engine.list_restore_points(start_dir, environment)?;
     let points = points.ok_or_else(|| {
-        AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", here.display()))
+        AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))
             .suggest("Name a directory of the repository with --working-dir.")
     })?;
     let message = format!("{} restore points", points.len());
@@ -174,7 +178,7 @@ fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     }
 }
 
-fn directory(context: &Context<'_>, given: Option<&str>) -> PathBuf {
+fn absolute_directory(context: &Context<'_>, given: Option<&str>) -> PathBuf {
     let path = context.process.current_dir.join(given.unwrap_or_default());
     path.canonicalize().unwrap_or(path)
 }

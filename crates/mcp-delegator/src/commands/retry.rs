@@ -7,19 +7,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::{self, AgentInputs, OneTask, check_task_text};
+use super::inputs::{self, AgentInputs, TaskIdInput, check_task_text};
 use super::local::AGENT_FAILURES;
-use super::local::exec::accepted;
-use super::local::tasks::{Asked, engine, resolved, submission};
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{Category, CommandSpec, Shape, typed};
+use super::local::exec::accepted_outcome;
+use super::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{Category, CommandSpec, Shape, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retry {
     #[serde(flatten)]
-    pub of: OneTask,
+    pub of: TaskIdInput,
     /// What to do instead (default: the same)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
@@ -28,9 +28,9 @@ pub struct Retry {
 
 /// What a task was given, as it was kept; inputs of commands that differ are left alone.
 #[derive(Debug, Deserialize)]
-struct Kept {
+struct StoredInputs {
     #[serde(flatten)]
-    submission: inputs::Submission,
+    submission: inputs::SubmissionInputs,
     #[serde(flatten)]
     agent: AgentInputs,
 }
@@ -43,21 +43,21 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check: check_task_text,
     describe: crate::views::task_document::accepted,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Retry>(&["retry"], "Start an ended task again as a new one")
 };
 
-fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolved(&engine, &input.of.task_id)?)?;
+    let task = engine.task(&resolve_task(&engine, &input.of.task_id)?)?;
     if !task.state.is_terminal() {
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
     let text = match input.task {
         Some(text) => text,
-        None => kept_text(&task, engine.stored(&task.id, TaskFile::Text)?)?,
+        None => stored_text(&task, engine.read_stored(&task.id, TaskFile::Text)?)?,
     };
-    let mut kept = kept_inputs(&task, &text)?;
+    let mut stored = stored_inputs(&task, &text)?;
     if let Some(input) = redacted_input(&task) {
         let problem = format!("The input {input} of {} held a secret, which was not kept.", task.id);
         return Err(AppError::new(ErrorCode::WrongState, problem)
@@ -65,40 +65,40 @@ fn run(context: &Context<'_>, input: Retry) -> Result<Answer, AppError> {
             .suggest("Submit the task anew."));
     }
     // A key names one task, and that one has ended.
-    kept.submission.idempotency_key = None;
-    kept.agent.working_dir = Some(task.working_dir.clone());
+    stored.submission.idempotency_key = None;
+    stored.agent.working_dir = Some(task.working_dir.clone());
     let mut record = task.input.clone();
     if let Some(object) = record.as_object_mut() {
         object.shift_remove("idempotency_key");
         object.shift_remove("parent_task_id");
         object.insert("retry_of".to_owned(), task.id.as_str().into());
     }
-    let asked = Asked {
-        submission: &kept.submission,
-        agent: &kept.agent,
+    let request = TaskRequest {
+        submission: &stored.submission,
+        agent: &stored.agent,
         mode: task.mode,
         preview: task.mode == Mode::ReadOnly && task.input["mode"] == "preview",
         thread: task.resumed_thread.clone(),
         resume: task
             .resumed_thread
             .as_deref()
-            .map(|thread| engine.last_of_thread(thread))
+            .map(|thread| engine.last_task_of_thread(thread))
             .transpose()?
             .flatten(),
         input: record,
         program: None,
         call_budget: None,
     };
-    let submitted = engine.submit(submission(context, &engine, asked)?)?;
-    let mut answer = accepted(&engine, submitted, "background")?;
+    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let mut answer = accepted_outcome(&engine, submitted, "background")?;
     answer.facts.insert("retry_of".into(), task.id.as_str().into());
     Ok(answer)
 }
 
 /// The text as it was kept. One from which a secret was taken is not the same task any more.
-fn kept_text(task: &Task, stored: Vec<u8>) -> Result<String, AppError> {
-    let refuse = |why: &str| {
-        AppError::new(ErrorCode::WrongState, format!("The text of {} {why}.", task.id))
+fn stored_text(task: &Task, stored: Vec<u8>) -> Result<String, AppError> {
+    let refuse = |reason: &str| {
+        AppError::new(ErrorCode::WrongState, format!("The text of {} {reason}.", task.id))
             .context("task_id", task.id.as_str())
             .suggest("Give it again with --task.")
     };
@@ -116,10 +116,10 @@ fn redacted_input(task: &Task) -> Option<&str> {
     functional.find(|(_, value)| value.to_string().contains("[REDACTED:")).map(|(key, _)| key.as_str())
 }
 
-fn kept_inputs(task: &Task, text: &str) -> Result<Kept, AppError> {
-    let mut kept = task.input.as_object().cloned().unwrap_or_default();
-    kept.insert("task".to_owned(), text.into());
-    serde_json::from_value(Value::Object(kept)).map_err(|error| {
+fn stored_inputs(task: &Task, text: &str) -> Result<StoredInputs, AppError> {
+    let mut stored = task.input.as_object().cloned().unwrap_or_default();
+    stored.insert("task".to_owned(), text.into());
+    serde_json::from_value(Value::Object(stored)).map_err(|error| {
         AppError::new(ErrorCode::Internal, format!("The inputs of {} cannot be read: {error}.", task.id))
             .context("input", json!(task.input))
     })

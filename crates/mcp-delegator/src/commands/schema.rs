@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::inputs::Paging;
 use super::manifest::output_schema;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Completion};
-use crate::registry::{
-    self, Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, typed,
-};
-use crate::requests::page::{fingerprint, page_of};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{CommandOutput, Completion};
+use crate::requests::page::{fingerprint, paginate};
 use crate::run::Context;
+use crate::spec::{
+    self, Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
+    run_typed,
+};
 use crate::views::document::{Block, Document};
 use crate::views::envelope_schema;
 
@@ -58,36 +59,36 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<SchemaOutput>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SchemaOutput>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
 };
 
-fn run(context: &Context<'_>, input: SchemaInputs) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => one(name, context.config.tool_prefix())?,
-        None => json!(names()),
+        Some(name) => find_schema(name, context.config.tool_prefix())?,
+        None => json!(schema_names()),
     };
     let etag = fingerprint(&data);
     if input.etag.as_deref() == Some(&etag) {
-        return Ok(Answer::new(Completion::NotModified).fact("etag", etag));
+        return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
     }
     if input.name.is_some() {
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();
-        return Ok(Answer::done(data).raw(text).fact("etag", etag));
+        return Ok(CommandOutput::done(data).raw(text).fact("etag", etag));
     }
-    let question = json!({"command": "schema", "etag": etag});
-    let (schemas, page) = page_of(names(), &input.paging, &question)?;
+    let query = json!({"command": "schema", "etag": etag});
+    let (schemas, page) = paginate(schema_names(), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
     let mut answer =
-        Answer::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
+        CommandOutput::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
     answer.page = Some(page);
     answer.shape = Some(Shape::List("schemas"));
     Ok(answer)
 }
 
-fn names() -> Vec<SchemaName> {
+fn schema_names() -> Vec<SchemaName> {
     let entry = |name: String, describes: String| SchemaName { name, describes };
     let mut names = vec![
         entry("agent".into(), "Envelope of every answer in a pipe (002)".into()),
@@ -99,52 +100,56 @@ fn names() -> Vec<SchemaName> {
             entry(category.name().into(), format!("Tool envelope {}", category.schema_id()))
         }));
     names.extend(
-        registry::all()
+        spec::all()
             .iter()
-            .map(|spec| entry(spec.name(), format!("Input and output of '{}'", spec.words()))),
+            .map(|spec| entry(spec.name(), format!("Input and output of '{}'", spec.cli_path()))),
     );
     names
 }
 
 /// Names are known under everything a caller may have in front of them: the id, the number of the contract, the
 /// dotted path, the words, the tool's name.
-fn one(name: &str, prefix: &str) -> Result<Value, AppError> {
-    let bare = name
+fn find_schema(name: &str, prefix: &str) -> Result<Value, AppError> {
+    let short_name = name
         .strip_prefix("codex://schema/v3.6/")
         .or_else(|| name.strip_prefix("codex/v3.6/"))
         .map(|rest| rest.trim_end_matches("/v1"))
         .unwrap_or(name);
-    match bare {
+    match short_name {
         "agent" | "002" | "ResponseEnvelope" => return Ok(envelope_schema::agent()),
         "standard" | "004" | "StandardEnvelope" => return Ok(envelope_schema::standard()),
         "error" => return Ok(envelope_schema::tool_error()),
         _ => {}
     }
-    if let Some(category) = Category::ALL.into_iter().find(|category| category.name() == bare) {
+    if let Some(category) = Category::ALL.into_iter().find(|category| category.name() == short_name) {
         return Ok(envelope_schema::tool(category));
     }
-    let named = |spec: &&&CommandSpec| {
-        spec.name() == bare || spec.words() == bare || spec.snake() == bare || spec.tool_name(prefix) == bare
+    let matches_name = |spec: &&&CommandSpec| {
+        spec.name() == short_name
+            || spec.cli_path() == short_name
+            || spec.snake_name() == short_name
+            || spec.tool_name(prefix) == short_name
     };
-    match registry::all().iter().find(named) {
-        Some(spec) => Ok(of_command(spec)),
+    match spec::all().iter().find(matches_name) {
+        Some(spec) => Ok(command_schema(spec)),
         None => Err(not_found(name)),
     }
 }
 
 /// Input and output of one command, as `--schema` shows them.
-pub fn of_command(spec: &CommandSpec) -> Value {
+pub fn command_schema(spec: &CommandSpec) -> Value {
     json!({
         "command": spec.name(),
         "available": spec.is_available(),
-        "input": spec.inputs().published(),
+        "input": spec.inputs().published_schema(),
         "output": output_schema(spec),
     })
 }
 
 fn not_found(name: &str) -> AppError {
-    let names = names();
-    let nearest = delegator_domain::names::nearest(name, names.iter().map(|schema| schema.name.as_str()));
+    let names = schema_names();
+    let nearest =
+        delegator_domain::similar_names::nearest(name, names.iter().map(|schema| schema.name.as_str()));
     let error =
         AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
     match nearest {

@@ -1,22 +1,22 @@
 //! `serve`: the tools over MCP, until the host goes away.
 
-use delegator_engine::Shelf;
-use delegator_engine::resident::Resident;
+use delegator_engine::ConnectionPool;
+use delegator_engine::wait_thread::WaitThread;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::local::tasks::engine;
 use crate::cli::globals::Format;
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::mcp::call::Surroundings;
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::mcp::server::Server;
+use crate::mcp::server_state::ServerState;
 use crate::mcp::token::Token;
-use crate::mcp::toolbox::{Choice, Toolbox};
+use crate::mcp::toolbox::{ToolSelection, Toolbox};
 use crate::mcp::{http, stdio};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, RawOutput, Toolset, typed};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset, run_typed};
 
 /// How answers look that ask for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the address and where the token is, on stderr",
         },
     ],
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
 };
 
@@ -93,21 +93,24 @@ fn check(input: &Value) -> Vec<Problem> {
     }
 }
 
-fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
-    let listen =
-        input.http.as_deref().map(|given| http::address(given, input.token_file.is_some())).transpose()?;
+fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
+    let listen = input
+        .http
+        .as_deref()
+        .map(|given| http::parse_address(given, input.token_file.is_some()))
+        .transpose()?;
     let choice = choice(context, &input);
-    let toolbox = Toolbox::of(&choice)?;
+    let toolbox = Toolbox::select(&choice)?;
     if choice.output_schemas && choice.default_format != Format::Json {
         let problem = "describes JSON, but answers that ask for no format are Markdown";
         let suggestion = Some("Serve with --default-format json.");
-        return Err(AppError::of_problems(vec![
+        return Err(AppError::from_problems(vec![
             Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
         ]));
     }
-    let server = Server::new(surroundings(context, toolbox), Resident::start(engine(context)?)?);
+    let server = Server::new(server_context(context, toolbox), WaitThread::start(engine(context)?)?);
     #[cfg(feature = "conformance-fixtures")]
-    let server = crate::mcp::fixtures::Fixtures::around(server);
+    let server = crate::mcp::fixtures::Fixtures::new(server);
     match listen {
         None => stdio::serve(server)?,
         Some(address) => {
@@ -118,27 +121,27 @@ fn run(context: &Context<'_>, input: Serve) -> Result<Answer, AppError> {
                     return Err(AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."));
                 }
             };
-            let token = Token::at(&path)?;
+            let token = Token::load_or_create(&path)?;
             context.screen.announce(&format!("The bearer token is in {}", path.display()));
             http::serve(server, address, token, context.screen)?;
         }
     }
-    Ok(Answer::done(json!({})))
+    Ok(CommandOutput::done(json!({})))
 }
 
 /// Flags, else the configuration.
-fn choice(context: &Context<'_>, input: &Serve) -> Choice {
+fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
     let config = context.config;
-    let words = |given: &[String], key: &str| match given {
-        [] => config.words(key).to_vec(),
-        given => listed(given),
+    let names = |given: &[String], key: &str| match given {
+        [] => config.texts(key).to_vec(),
+        given => split_names(given),
     };
     let is_set = |key: &str| config.get(key).is_some_and(|setting| setting.value_json() == true);
-    Choice {
+    ToolSelection {
         prefix: input.tool_prefix.clone().unwrap_or_else(|| config.tool_prefix().to_owned()),
-        toolsets: words(&input.toolsets, "toolsets"),
-        tools: words(&input.tools, "tools"),
-        exclude_tools: words(&input.exclude_tools, "exclude_tools"),
+        toolsets: names(&input.toolsets, "toolsets"),
+        tools: names(&input.tools, "tools"),
+        exclude_tools: names(&input.exclude_tools, "exclude_tools"),
         read_only: input.read_only || is_set("read_only"),
         default_format: default_format(context, input),
         output_schemas: input.output_schemas || is_set("output_schemas"),
@@ -146,25 +149,25 @@ fn choice(context: &Context<'_>, input: &Serve) -> Choice {
 }
 
 fn default_format(context: &Context<'_>, input: &Serve) -> Format {
-    match (input.default_format, context.config.word("default_format")) {
+    match (input.default_format, context.config.text("default_format")) {
         (Some(ToolFormat::Json), _) | (None, Some("json")) => Format::Json,
         _ => Format::Markdown,
     }
 }
 
 /// One word a flag, or several with commas between them.
-fn listed(given: &[String]) -> Vec<String> {
-    let words = given.iter().flat_map(|words| words.split(',')).map(str::trim);
-    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+fn split_names(given: &[String]) -> Vec<String> {
+    let names = given.iter().flat_map(|words| words.split(',')).map(str::trim);
+    names.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-fn surroundings(context: &Context<'_>, toolbox: Toolbox) -> Surroundings {
-    Surroundings {
+fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
+    ServerState {
         process: context.process.clone(),
         config: context.config.clone(),
         state_dir: context.state_dir.clone(),
         printer: std::sync::Arc::clone(context.screen.printer),
         toolbox,
-        shelf: Shelf::keeping(),
+        shelf: ConnectionPool::enabled(),
     }
 }

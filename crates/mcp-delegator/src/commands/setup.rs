@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::fault::{AppError, ErrorCode, io_error};
-use crate::hosts::{Edit, EntryError, Homes, Host};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset, typed};
+use crate::error::{AppError, ErrorCode, io_error};
+use crate::hosts::{Edit, EntryError, Host, HostDirs};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document, scalar};
 
 /// What is put behind the name of a file to keep what was in it.
@@ -80,16 +80,16 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
         Example { command: "mcp-delegator setup cursor --print", shows: "what to write, without writing it" },
     ],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<SetupOutput>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SetupOutput>),
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Setup>(&["setup"], "Tell a host program about this server")
 };
 
-fn run(context: &Context<'_>, input: Setup) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let host = input.host.host();
     let program = context.process.program.as_deref().and_then(Path::to_str);
-    let command = program.unwrap_or(crate::registry::PROGRAM);
+    let command = program.unwrap_or(crate::spec::PROGRAM);
     let file = file_of(context, host)?;
     let mut output = SetupOutput {
         host: input.host,
@@ -101,22 +101,22 @@ fn run(context: &Context<'_>, input: Setup) -> Result<Answer, AppError> {
     let message = if input.print {
         format!("This belongs into {}", file.display())
     } else {
-        let before = present(&file)?;
+        let current = read_config(&file)?;
         match host
-            .edit(before.as_deref().unwrap_or_default(), command)
-            .map_err(|error| unfit(error, &file))?
+            .edit(current.as_deref().unwrap_or_default(), command)
+            .map_err(|error| edit_error(error, &file))?
         {
-            Edit::Nothing => format!("{} has the entry already", file.display()),
-            Edit::Text(after) => {
-                output.backup = written(&file, before.as_deref(), &after)
-                    .map_err(|error| failed(&file, &error))?
+            Edit::Unchanged => format!("{} has the entry already", file.display()),
+            Edit::Changed(after) => {
+                output.backup = write_config(&file, current.as_deref(), &after)
+                    .map_err(|error| file_error(&file, &error))?
                     .map(|backup| backup.display().to_string());
                 output.changed = true;
                 format!("{} was changed; start the host anew", file.display())
             }
         }
     };
-    let mut answer = Answer::done(json!(output)).raw(output.entry);
+    let mut answer = CommandOutput::done(json!(output)).raw(output.entry);
     answer.message = Some(message);
     Ok(answer)
 }
@@ -129,30 +129,30 @@ fn file_of(context: &Context<'_>, host: Host) -> Result<PathBuf, AppError> {
     })?;
     let (config, codex, claude) =
         (directory("XDG_CONFIG_HOME"), directory("CODEX_HOME"), directory("CLAUDE_CONFIG_DIR"));
-    Ok(host.file(Homes { home, config, codex, claude }))
+    Ok(host.config_file(HostDirs { home, config, codex, claude }))
 }
 
 /// The host's file, or nothing where there is only its directory.
-fn present(file: &Path) -> Result<Option<String>, AppError> {
+fn read_config(file: &Path) -> Result<Option<String>, AppError> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(file, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(file, &error)),
         // The home directory is everybody's: that it is there says nothing about a host.
-        Err(_) if is_the_hosts(file) => Ok(None),
+        Err(_) if is_host_directory(file) => Ok(None),
         Err(_) => Err(AppError::new(ErrorCode::NotFound, format!("There is no {}.", file.display()))
             .context("path", file.display().to_string())
             .suggest("Is the host installed? Start it once, or give --print to see what to write.")),
     }
 }
 
-fn is_the_hosts(file: &Path) -> bool {
+fn is_host_directory(file: &Path) -> bool {
     let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
     // A file that is hidden itself lies in a directory that is not the host's own.
     !file.file_name().is_some_and(is_hidden) && file.parent().is_some_and(Path::is_dir)
 }
 
 /// Writes, and says where the old text is kept.
-fn written(file: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
+fn write_config(file: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
     let Some(before) = before else {
         replace_text(file, after, 0o600)?;
         return Ok(None);
@@ -166,17 +166,17 @@ fn written(file: &Path, before: Option<&str>, after: &str) -> io::Result<Option<
     Ok(Some(backup))
 }
 
-fn failed(file: &Path, error: &io::Error) -> AppError {
+fn file_error(file: &Path, error: &io::Error) -> AppError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            let words = format!("{} may not be read and written by you.", file.display());
-            AppError::new(ErrorCode::PermissionDenied, words).context("path", file.display().to_string())
+            let message = format!("{} may not be read and written by you.", file.display());
+            AppError::new(ErrorCode::PermissionDenied, message).context("path", file.display().to_string())
         }
         _ => io_error(&format!("Changing {}", file.display()), error),
     }
 }
 
-fn unfit(error: EntryError, file: &Path) -> AppError {
+fn edit_error(error: EntryError, file: &Path) -> AppError {
     AppError::new(ErrorCode::ConfigInvalid, format!("{}: {error}.", file.display()))
         .context("path", file.display().to_string())
         .suggest("Nothing was changed. Give --print to see the entry, and put it in by hand.")

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::inputs::NoInputs;
-use crate::fault::AppError;
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, OutputSchema, PROGRAM, Shape, Toolset};
+use crate::error::AppError;
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, OutputSchema, PROGRAM, Shape, Toolset};
 use crate::views::document::{Block, Document};
-use crate::views::{PRODUCT_VERSION, tool};
+use crate::views::{PRODUCT_VERSION, tool_envelope};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -24,16 +24,19 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Version>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Version>),
     describe,
     run: Some(run),
     ..CommandSpec::declare::<NoInputs>(&["version"], "Show the version")
 };
 
-fn run(_: &Context<'_>, _: Value) -> Result<Answer, AppError> {
-    let version =
-        Version { name: PROGRAM, version: PRODUCT_VERSION, envelope_version: tool::ENVELOPE_VERSION };
-    Ok(Answer::done(json!(version)))
+fn run(_: &Context<'_>, _: Value) -> Result<CommandOutput, AppError> {
+    let version = Version {
+        name: PROGRAM,
+        version: PRODUCT_VERSION,
+        envelope_version: tool_envelope::ENVELOPE_VERSION,
+    };
+    Ok(CommandOutput::done(json!(version)))
 }
 
 fn describe(data: &Value) -> Document {

@@ -10,60 +10,60 @@ use serde_json::Value;
 use super::{Edit, EntryError};
 
 /// Puts `entry` under `group.name`. Of one that is there only the command is mended.
-pub fn put(text: &str, group: &str, name: &str, entry: &Value) -> Result<Edit, EntryError> {
-    let before: Value = parsed(text)?;
-    let mut wanted = before.clone();
-    let Some(top) = wanted.as_object_mut() else { return Err(unfit("the file is no JSON object")) };
+pub fn upsert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Result<Edit, EntryError> {
+    let before: Value = parse(text)?;
+    let mut expected = before.clone();
+    let Some(top) = expected.as_object_mut() else { return Err(cannot_edit("the file is no JSON object")) };
     let servers = top.entry(group).or_insert_with(|| Value::Object(serde_json::Map::new()));
     let Some(servers) = servers.as_object_mut() else {
-        return Err(unfit(format!("{group} is no object")));
+        return Err(cannot_edit(format!("{group} is no object")));
     };
     match servers.get_mut(name) {
         Some(Value::Object(present)) => drop(present.insert("command".to_owned(), entry["command"].clone())),
-        Some(_) => return Err(unfit(format!("{group}.{name} is no object"))),
+        Some(_) => return Err(cannot_edit(format!("{group}.{name} is no object"))),
         None => drop(servers.insert(name.to_owned(), entry.clone())),
     }
-    if wanted == before {
-        return Ok(Edit::Nothing);
+    if expected == before {
+        return Ok(Edit::Unchanged);
     }
-    let changed = changed(text, group, name, entry);
-    match changed.filter(|text| parsed(text).is_ok_and(|now| now == wanted)) {
-        Some(text) => Ok(Edit::Text(text)),
-        None => Err(unfit("the entry cannot be put in without rewriting the file")),
+    let edited = edit_text(text, group, name, entry);
+    match edited.filter(|text| parse(text).is_ok_and(|now| now == expected)) {
+        Some(text) => Ok(Edit::Changed(text)),
+        None => Err(cannot_edit("the entry cannot be put in without rewriting the file")),
     }
 }
 
-fn parsed(text: &str) -> Result<Value, EntryError> {
+fn parse(text: &str) -> Result<Value, EntryError> {
     serde_json::from_str(text)
         .map_err(|error| EntryError::Unreadable { format: "JSON", words: error.to_string() })
 }
 
-fn unfit(words: impl Into<String>) -> EntryError {
-    EntryError::Unfit { words: words.into() }
+fn cannot_edit(words: impl Into<String>) -> EntryError {
+    EntryError::CannotEdit { words: words.into() }
 }
 
-fn changed(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
+fn edit_text(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
     let top = skip_blank(text.as_bytes(), 0);
-    let Some(servers) = member(text, top, group) else {
+    let Some(servers) = member_value(text, top, group) else {
         let inner = serde_json::json!({ name: entry });
-        return inserted(text, top, group, &inner);
+        return insert_member(text, top, group, &inner);
     };
-    let Some(present) = member(text, servers.start, name) else {
-        return inserted(text, servers.start, name, entry);
+    let Some(present) = member_value(text, servers.start, name) else {
+        return insert_member(text, servers.start, name, entry);
     };
-    match member(text, present.start, "command") {
+    match member_value(text, present.start, "command") {
         Some(command) => {
             Some(format!("{}{}{}", &text[..command.start], entry["command"], &text[command.end..]))
         }
-        None => inserted(text, present.start, "command", &entry["command"]),
+        None => insert_member(text, present.start, "command", &entry["command"]),
     }
 }
 
 /// The text with a new first member in the object that begins at `open`, indented like its neighbours.
-fn inserted(text: &str, open: usize, key: &str, value: &Value) -> Option<String> {
-    let behind = text.get(open + 1..)?;
-    let blank = &behind[..behind.len() - behind.trim_start().len()];
-    let is_empty = behind.trim_start().starts_with('}');
+fn insert_member(text: &str, open: usize, key: &str, value: &Value) -> Option<String> {
+    let after_brace = text.get(open + 1..)?;
+    let blank = &after_brace[..after_brace.len() - after_brace.trim_start().len()];
+    let is_empty = after_brace.trim_start().starts_with('}');
     let depth = indent_before(text, open);
     let (gap, end) = match (blank.rfind('\n'), is_empty) {
         (Some(line), false) => (format!("\n{}", &blank[line + 1..]), ",".to_owned()),
@@ -76,7 +76,7 @@ fn inserted(text: &str, open: usize, key: &str, value: &Value) -> Option<String>
         None => value.to_string(),
     };
     let space = if gap.is_empty() { "" } else { " " };
-    let rest = if is_empty { behind.trim_start() } else { behind };
+    let rest = if is_empty { after_brace.trim_start() } else { after_brace };
     Some(format!("{}{gap}{key}:{space}{value}{end}{rest}", &text[..=open]))
 }
 
@@ -87,7 +87,7 @@ fn indent_before(text: &str, at: usize) -> &str {
 }
 
 /// Where the value of a key stands, in the object that begins at `open`. Of two equal keys the last counts.
-fn member(text: &str, open: usize, key: &str) -> Option<Range<usize>> {
+fn member_value(text: &str, open: usize, key: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = skip_blank(bytes, open + 1);
     let mut found = None;

@@ -25,7 +25,7 @@ pub enum Host {
 
 /// Where a host keeps things.
 #[derive(Debug, Clone, Copy)]
-pub struct Homes<'a> {
+pub struct HostDirs<'a> {
     pub home: &'a Path,
     /// `$XDG_CONFIG_HOME`.
     pub config: Option<&'a Path>,
@@ -42,33 +42,33 @@ pub enum EntryError {
     Unreadable { format: &'static str, words: String },
     /// It is valid, and yet written in a way that an entry cannot be put into.
     #[error("{words}")]
-    Unfit { words: String },
+    CannotEdit { words: String },
 }
 
 /// What an edit would make of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// The entry is there and starts this very program.
-    Nothing,
-    Text(String),
+    Unchanged,
+    Changed(String),
 }
 
 impl Host {
-    pub fn file(self, homes: Homes<'_>) -> PathBuf {
-        let config = homes.config.map_or_else(|| homes.home.join(".config"), Path::to_owned);
+    pub fn config_file(self, dirs: HostDirs<'_>) -> PathBuf {
+        let config = dirs.config.map_or_else(|| dirs.home.join(".config"), Path::to_owned);
         match self {
-            Host::ClaudeCode => homes.claude.unwrap_or(homes.home).join(".claude.json"),
+            Host::ClaudeCode => dirs.claude.unwrap_or(dirs.home).join(".claude.json"),
             Host::Codex => {
-                homes.codex.map_or_else(|| homes.home.join(".codex"), Path::to_owned).join("config.toml")
+                dirs.codex.map_or_else(|| dirs.home.join(".codex"), Path::to_owned).join("config.toml")
             }
-            Host::Cursor => homes.home.join(".cursor/mcp.json"),
+            Host::Cursor => dirs.home.join(".cursor/mcp.json"),
             Host::Vscode => config.join("Code/User/mcp.json"),
             Host::ClaudeDesktop => config.join("Claude/claude_desktop_config.json"),
         }
     }
 
     /// The object in the file that holds the servers.
-    fn servers(self) -> &'static str {
+    fn servers_key(self) -> &'static str {
         match self {
             Host::Vscode => "servers",
             Host::Codex => "mcp_servers",
@@ -92,7 +92,7 @@ impl Host {
         match self {
             Host::Codex => toml_entry::table(SERVER, command),
             _ => {
-                let whole = json!({self.servers(): {SERVER: self.entry(command)}});
+                let whole = json!({self.servers_key(): {SERVER: self.entry(command)}});
                 serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
             }
         }
@@ -101,9 +101,9 @@ impl Host {
     /// The file with our entry in it.
     pub fn edit(self, text: &str, command: &str) -> Result<Edit, EntryError> {
         match self {
-            Host::Codex => toml_entry::put(text, SERVER, command),
-            _ if text.trim().is_empty() => Ok(Edit::Text(self.sample(command))),
-            _ => json_entry::put(text, self.servers(), SERVER, &self.entry(command)),
+            Host::Codex => toml_entry::upsert_entry(text, SERVER, command),
+            _ if text.trim().is_empty() => Ok(Edit::Changed(self.sample(command))),
+            _ => json_entry::upsert_entry(text, self.servers_key(), SERVER, &self.entry(command)),
         }
     }
 }

@@ -8,11 +8,11 @@ const GROUP: &str = "mcp_servers";
 
 /// The entry as a table of its own.
 pub fn table(name: &str, command: &str) -> String {
-    format!("[{GROUP}.{name}]\ncommand = {}\nargs = [\"serve\"]\n", quoted(command))
+    format!("[{GROUP}.{name}]\ncommand = {}\nargs = [\"serve\"]\n", quote(command))
 }
 
-pub fn put(text: &str, name: &str, command: &str) -> Result<Edit, EntryError> {
-    let document = parsed(text)?;
+pub fn upsert_entry(text: &str, name: &str, command: &str) -> Result<Edit, EntryError> {
+    let document = parse(text)?;
     let present = document.get(GROUP).and_then(|group| group.get_ref().as_table()?.get(name));
     let Some(present) = present else {
         let gap = match text {
@@ -23,36 +23,38 @@ pub fn put(text: &str, name: &str, command: &str) -> Result<Edit, EntryError> {
         };
         let whole = format!("{text}{gap}{}", table(name, command));
         // A group that is closed, as an inline table is, takes no more.
-        return match parsed(&whole) {
-            Ok(_) => Ok(Edit::Text(whole)),
-            Err(_) => Err(unfit(format!("{GROUP} is written such that nothing can be added at the end"))),
+        return match parse(&whole) {
+            Ok(_) => Ok(Edit::Changed(whole)),
+            Err(_) => {
+                Err(cannot_edit(format!("{GROUP} is written such that nothing can be added at the end")))
+            }
         };
     };
     let Some(entry) = present.get_ref().as_table() else {
-        return Err(unfit(format!("{GROUP}.{name} is no table")));
+        return Err(cannot_edit(format!("{GROUP}.{name} is no table")));
     };
-    let Some(written) = entry.get("command") else {
-        return Err(unfit(format!("{GROUP}.{name} has no command")));
+    let Some(present_command) = entry.get("command") else {
+        return Err(cannot_edit(format!("{GROUP}.{name} has no command")));
     };
-    if written.get_ref().as_str() == Some(command) {
-        return Ok(Edit::Nothing);
+    if present_command.get_ref().as_str() == Some(command) {
+        return Ok(Edit::Unchanged);
     }
-    let span = written.span();
-    Ok(Edit::Text(format!("{}{}{}", &text[..span.start], quoted(command), &text[span.end..])))
+    let span = present_command.span();
+    Ok(Edit::Changed(format!("{}{}{}", &text[..span.start], quote(command), &text[span.end..])))
 }
 
-fn parsed(text: &str) -> Result<DeTable<'_>, EntryError> {
+fn parse(text: &str) -> Result<DeTable<'_>, EntryError> {
     let table = DeTable::parse(text);
     table
         .map(toml::Spanned::into_inner)
         .map_err(|error| EntryError::Unreadable { format: "TOML", words: error.message().to_owned() })
 }
 
-fn unfit(words: String) -> EntryError {
-    EntryError::Unfit { words }
+fn cannot_edit(words: String) -> EntryError {
+    EntryError::CannotEdit { words }
 }
 
 /// A basic string of TOML: what JSON escapes, TOML escapes in the same way.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -9,49 +9,49 @@ use delegator_transcript::shell;
 use serde_json::Value;
 
 use crate::cli::argv;
-use crate::fault::AppError;
-use crate::outcome::Answer;
-use crate::registry::{PROGRAM, ServedTools};
+use crate::error::AppError;
+use crate::outcome::CommandOutput;
+use crate::spec::{PROGRAM, ServedTools};
 
 /// Rewrites what an answer advises.
-pub fn for_tools(answer: &mut Answer, served: &ServedTools) {
+pub fn rewrite_for_tools(answer: &mut CommandOutput, served: &ServedTools) {
     let (data, error) = answer.completion.parts_mut();
     if let Some(error) = error {
-        of_error(error, served);
+        rewrite_error(error, served);
     }
     let Some(data) = data else { return };
-    of_task(data, served);
+    rewrite_task(data, served);
     for task in data.get_mut("tasks").and_then(Value::as_array_mut).into_iter().flatten() {
-        of_task(task, served);
+        rewrite_task(task, served);
     }
 }
 
-fn of_task(task: &mut Value, served: &ServedTools) {
+fn rewrite_task(task: &mut Value, served: &ServedTools) {
     if let Some(context) = task.pointer_mut("/metadata/error_context") {
-        suggestions(context, served);
+        rewrite_suggestions(context, served);
     }
 }
 
-fn of_error(error: &mut AppError, served: &ServedTools) {
+fn rewrite_error(error: &mut AppError, served: &ServedTools) {
     let problems = error.problems.iter_mut().map(|problem| &mut problem.suggestion);
     for advice in problems.chain([&mut error.suggestion]).flatten() {
-        *advice = spoken(advice, served);
+        *advice = rewrite_text(advice, served);
     }
     for value in error.context.values_mut() {
-        suggestions(value, served);
+        rewrite_suggestions(value, served);
     }
 }
 
 /// The list of that name in what is told about a failure.
-fn suggestions(context: &mut Value, served: &ServedTools) {
+fn rewrite_suggestions(context: &mut Value, served: &ServedTools) {
     for advice in context.get_mut("suggestions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Value::String(words) = advice {
-            *words = spoken(words, served);
+            *words = rewrite_text(words, served);
         }
     }
 }
 
-fn spoken(advice: &str, served: &ServedTools) -> String {
+fn rewrite_text(advice: &str, served: &ServedTools) -> String {
     let mut told = String::new();
     let mut rest = advice;
     while let Some(at) = rest.find(PROGRAM) {
@@ -59,7 +59,7 @@ fn spoken(advice: &str, served: &ServedTools) -> String {
         // A command in quotes ends with them, any other with the advice.
         let quoted = before.ends_with('\'').then(|| from.find('\'')).flatten();
         let (command, after) = from.split_at(quoted.unwrap_or(from.len()));
-        let call = call(command, served);
+        let call = tool_call(command, served);
         let unquoted = |call: String| match quoted {
             Some(_) => (before.trim_end_matches('\''), call, after.strip_prefix('\'').unwrap_or(after)),
             None => (before, call, after),
@@ -73,11 +73,11 @@ fn spoken(advice: &str, served: &ServedTools) -> String {
 }
 
 /// The call of the tool a command is; `None` if it is none.
-fn call(command: &str, served: &ServedTools) -> Option<String> {
+fn tool_call(command: &str, served: &ServedTools) -> Option<String> {
     let words: Vec<OsString> = shell::split(command)?.into_iter().map(OsString::from).collect();
-    let invocation = argv::read(&words).ok()?;
+    let invocation = argv::parse(&words).ok()?;
     let spec = invocation.spec?;
-    let name = served.name_of(&spec.snake()).filter(|_| invocation.problems.is_empty())?;
+    let name = served.prefixed_name(&spec.snake_name()).filter(|_| invocation.problems.is_empty())?;
     Some(match invocation.object.is_empty() {
         true => name,
         false => format!("{name} {}", Value::Object(invocation.object)),
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_that_are_tools_become_calls() {
+    fn commands_with_a_served_tool_become_tool_calls() {
         let names = ["local_status", "local_wait", "local_resume"].map(str::to_owned).to_vec();
         let served = ServedTools { prefix: "_codex_".to_owned(), names };
         for (advice, expected) in [
@@ -111,7 +111,7 @@ mod tests {
             ("It is mcp-delegator's own.", "It is mcp-delegator's own."),
             ("Nothing of the kind.", "Nothing of the kind."),
         ] {
-            assert_eq!(spoken(advice, &served), expected);
+            assert_eq!(rewrite_text(advice, &served), expected);
         }
     }
 }

@@ -14,50 +14,54 @@ use rmcp::service::RequestContext;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// Requests at work at the same time. Each may hold several copies of its response, on a thread of its own.
-const MAX_AT_WORK: usize = 16;
+const MAX_ACTIVE: usize = 16;
 /// Bytes that wait to be written. One more response may exceed it.
 const MAX_UNWRITTEN: usize = 4 << 20;
 /// Responses above the usual length that are produced at the same time. Each costs several times its length.
-const MAX_LONG: usize = 1;
+const MAX_LONG_RESPONSES: usize = 1;
 
 /// The state of one client.
 #[derive(Debug)]
 pub struct Backlog {
     state: Mutex<State>,
     changed: Notify,
-    long: Semaphore,
+    long_responses: Semaphore,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// How many requests at work have this id; more than one only if the client repeats an id.
-    at_work: HashMap<RequestId, usize>,
-    at_work_in_all: usize,
+    active: HashMap<RequestId, usize>,
+    active_total: usize,
     unwritten: usize,
 }
 
 impl State {
-    fn has_room(&self) -> bool {
-        self.at_work_in_all < MAX_AT_WORK && self.is_below_bytes()
+    fn has_capacity(&self) -> bool {
+        self.active_total < MAX_ACTIVE && self.is_below_byte_limit()
     }
 
-    fn is_below_bytes(&self) -> bool {
+    fn is_below_byte_limit(&self) -> bool {
         self.unwritten < MAX_UNWRITTEN
     }
 
     fn enter(&mut self, id: &RequestId) {
-        *self.at_work.entry(id.clone()).or_default() += 1;
-        self.at_work_in_all += 1;
+        *self.active.entry(id.clone()).or_default() += 1;
+        self.active_total += 1;
     }
 
     fn leave(&mut self, id: &RequestId) {
-        self.at_work_in_all -= self.at_work.remove(id).unwrap_or_default();
+        self.active_total -= self.active.remove(id).unwrap_or_default();
     }
 }
 
 impl Default for Backlog {
     fn default() -> Backlog {
-        Backlog { state: Mutex::default(), changed: Notify::new(), long: Semaphore::new(MAX_LONG) }
+        Backlog {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            long_responses: Semaphore::new(MAX_LONG_RESPONSES),
+        }
     }
 }
 
@@ -67,12 +71,12 @@ impl Backlog {
     }
 
     /// Returns when another request may be dispatched. May be dropped and called again.
-    pub async fn room(&self) {
-        self.when(State::has_room, |_| ()).await;
+    pub async fn wait_for_capacity(&self) {
+        self.wait_until(State::has_capacity, |_| ()).await;
     }
 
     /// Waits until the condition holds; then `take` changes the state before anything else can.
-    async fn when<T>(&self, holds: fn(&State) -> bool, mut take: impl FnMut(&mut State) -> T) -> T {
+    async fn wait_until<T>(&self, holds: fn(&State) -> bool, mut take: impl FnMut(&mut State) -> T) -> T {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // Registered before the look, or a change between the two would be missed.
@@ -119,25 +123,25 @@ impl Backlog {
 
 /// The place of one request in the backlog of its client; comes with the request, over stdio only.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct BacklogEntry {
     pub backlog: Arc<Backlog>,
     pub id: RequestId,
 }
 
 /// Awaits something that does not depend on this server, without a place among the requests at work.
-pub async fn without_place<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
-    let Some(place) = context.extensions.get::<Place>() else { return work.await };
+pub async fn outside_backlog<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
+    let Some(place) = context.extensions.get::<BacklogEntry>() else { return work.await };
     place.backlog.leave(&place.id);
     let done = work.await;
-    place.backlog.when(State::has_room, |state| state.enter(&place.id)).await;
+    place.backlog.wait_until(State::has_capacity, |state| state.enter(&place.id)).await;
     done
 }
 
 /// Waits until a long response may be produced. Keep the permit until it is.
-pub async fn long_response(context: &RequestContext<RoleServer>) -> Option<SemaphorePermit<'_>> {
-    let place = context.extensions.get::<Place>()?;
-    let permit = place.backlog.long.acquire().await.ok()?;
-    place.backlog.when(State::is_below_bytes, |_| ()).await;
+pub async fn acquire_long_response(context: &RequestContext<RoleServer>) -> Option<SemaphorePermit<'_>> {
+    let place = context.extensions.get::<BacklogEntry>()?;
+    let permit = place.backlog.long_responses.acquire().await.ok()?;
+    place.backlog.wait_until(State::is_below_byte_limit, |_| ()).await;
     Some(permit)
 }
 
@@ -157,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn requests_at_work_are_bounded_and_waiting_ones_do_not_count() {
+    fn active_requests_are_bounded_and_waiting_ones_do_not_count() {
         let backlog = Backlog::default();
         (0..16).for_each(|number| backlog.dispatch(&id(number)));
-        let mut room = pin!(backlog.room());
+        let mut room = pin!(backlog.wait_for_capacity());
         assert!(!is_ready(room.as_mut()));
         backlog.leave(&id(7));
         assert!(is_ready(room.as_mut()));
@@ -171,19 +175,19 @@ mod tests {
         let backlog = Backlog::default();
         backlog.dispatch(&id(1));
         backlog.queue(Some(&id(1)), MAX_UNWRITTEN);
-        let mut room = pin!(backlog.room());
+        let mut room = pin!(backlog.wait_for_capacity());
         assert!(!is_ready(room.as_mut()));
         backlog.written(MAX_UNWRITTEN);
         assert!(is_ready(room.as_mut()));
-        assert_eq!(backlog.state().at_work_in_all, 0);
+        assert_eq!(backlog.state().active_total, 0);
     }
 
     #[test]
-    fn a_repeated_id_counts_as_often_as_it_comes_and_ends_at_once() {
+    fn every_request_with_a_repeated_id_counts_until_its_first_response() {
         let backlog = Backlog::default();
         (0..16).for_each(|_| backlog.dispatch(&id(1)));
-        assert!(!is_ready(pin!(backlog.room())));
+        assert!(!is_ready(pin!(backlog.wait_for_capacity())));
         backlog.queue(Some(&id(1)), 1);
-        assert!(is_ready(pin!(backlog.room())));
+        assert!(is_ready(pin!(backlog.wait_for_capacity())));
     }
 }

@@ -13,8 +13,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::{Map, Value};
 
-use super::decision;
-use crate::fault::{AppError, ErrorCode};
+use super::confirmation_text;
+use crate::error::{AppError, ErrorCode};
 use crate::requests::{OPTIONS, snake_case};
 
 /// The name of the question, and of its answer.
@@ -22,11 +22,11 @@ const CONFIRM: &str = "confirm";
 
 /// What the user said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum UserDecision {
     Yes,
     No,
     /// The question was closed without an answer.
-    Nothing,
+    Dismissed,
 }
 
 /// Whether this host can ask its user.
@@ -38,21 +38,21 @@ pub fn can_ask(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Whether the protocol of this request wants questions as answers.
-pub fn asks_by_answer(context: &RequestContext<RoleServer>) -> bool {
+pub fn uses_input_required(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= "2026-07-28")
 }
 
 /// The answer that wants the user's word first.
-pub fn question(object: &Map<String, Value>, current_dir: &Path) -> Option<InputRequiredResult> {
+pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> Option<InputRequiredResult> {
     let request = InputRequest::Elicitation(ElicitRequest::new(form(object, current_dir)?));
     Some(InputRequiredResult::from_input_requests([(CONFIRM.to_owned(), request)].into()))
 }
 
 /// What came back with a repeated call.
-pub fn answered(responses: Option<&InputResponses>) -> Option<Said> {
+pub fn decision_from_responses(responses: Option<&InputResponses>) -> Option<UserDecision> {
     let answer: ElicitResult = serde_json::from_value(responses?.get(CONFIRM)?.clone()).ok()?;
-    Some(judged(&answer))
+    Some(decision_of(&answer))
 }
 
 /// Asks by a request of our own. Where the call is cancelled meanwhile, the question is taken back.
@@ -60,7 +60,7 @@ pub async fn ask(
     context: &RequestContext<RoleServer>,
     object: &Map<String, Value>,
     current_dir: &Path,
-) -> Option<Said> {
+) -> Option<UserDecision> {
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)?));
     let options = PeerRequestOptions::no_options();
     let mut asked = context.peer.send_cancellable_request(request, options).await.ok()?;
@@ -71,23 +71,23 @@ pub async fn ask(
             None
         }
         answer = &mut asked.rx => match answer {
-            Ok(Ok(ClientResult::ElicitResult(answer))) => Some(judged(&answer)),
+            Ok(Ok(ClientResult::ElicitResult(answer))) => Some(decision_of(&answer)),
             _ => None,
         },
     }
 }
 
-fn judged(answer: &ElicitResult) -> Said {
+fn decision_of(answer: &ElicitResult) -> UserDecision {
     let confirmed = answer.content.as_ref().is_some_and(|content| content[CONFIRM] == true);
     match answer.action {
-        ElicitationAction::Accept if confirmed => Said::Yes,
-        ElicitationAction::Cancel => Said::Nothing,
-        _ => Said::No,
+        ElicitationAction::Accept if confirmed => UserDecision::Yes,
+        ElicitationAction::Cancel => UserDecision::Dismissed,
+        _ => UserDecision::No,
     }
 }
 
 /// The user's word, put where the call lacks it.
-pub fn confirm(object: &mut Map<String, Value>) {
+pub fn set_confirmed(object: &mut Map<String, Value>) {
     let without = |inputs: &mut Map<String, Value>| inputs.retain(|key, _| snake_case(key) != CONFIRM);
     if let Some(Value::Object(options)) = object.get_mut(OPTIONS) {
         without(options);
@@ -97,10 +97,10 @@ pub fn confirm(object: &mut Map<String, Value>) {
 }
 
 /// What a model is told whose user did not agree. How to get round the user is not among it.
-pub fn refusal(said: Said) -> AppError {
+pub fn refusal(said: UserDecision) -> AppError {
     let message = match said {
-        Said::Nothing => "The user was asked and gave no answer. Nothing was started.",
-        Said::Yes | Said::No => "The user was asked and declined. Nothing was started.",
+        UserDecision::Dismissed => "The user was asked and gave no answer. Nothing was started.",
+        UserDecision::Yes | UserDecision::No => "The user was asked and declined. Nothing was started.",
     };
     AppError::new(ErrorCode::ConfirmationRequired, message)
         .context("declined", true)
@@ -108,7 +108,7 @@ pub fn refusal(said: Said) -> AppError {
 }
 
 fn form(object: &Map<String, Value>, current_dir: &Path) -> Option<ElicitRequestParams> {
-    let message = decision::message(object, current_dir);
+    let message = confirmation_text::message(object, current_dir);
     let requested_schema = ElicitationSchema::builder().required_bool(CONFIRM).build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }

@@ -8,35 +8,35 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
-use delegator_engine::resident::Goal;
+use delegator_engine::wait_thread::WaitGoal;
 use delegator_registry::TaskFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::call::Admitted;
+use super::server_state::AdmittedCall;
 use crate::cli::globals::Format;
-use crate::fault::AppError;
-use crate::registry::stay::Staying;
+use crate::error::AppError;
+use crate::spec::waiting::TaskWait;
 
 /// What a handle stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handle {
     Run(TaskId),
-    Wait(Awaited),
+    Wait(WaitHandle),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaited {
+pub struct WaitHandle {
     pub ids: Vec<TaskId>,
-    pub asked: Asked,
-    pub telling: Telling,
+    pub kind: WaitKind,
+    pub options: ResponseOptions,
     /// Milliseconds since 1970; `None`: as long as it takes.
     pub until_ms: Option<u64>,
 }
 
 /// Which of the three questions a wait can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum WaitKind {
     /// `task_id`
     One,
     /// `task_ids`, until the first has ended
@@ -47,29 +47,30 @@ pub enum Asked {
 
 /// How the answer to a wait is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telling {
+pub struct ResponseOptions {
     pub format: Format,
     include_output: bool,
     exit_status: bool,
     max_output_bytes: Option<u64>,
 }
 
-impl Asked {
-    const ALL: [(Asked, &'static str); 3] = [(Asked::One, "one"), (Asked::Any, "any"), (Asked::All, "all")];
+impl WaitKind {
+    const ALL: [(WaitKind, &'static str); 3] =
+        [(WaitKind::One, "one"), (WaitKind::Any, "any"), (WaitKind::All, "all")];
 
     fn name(self) -> &'static str {
-        Asked::ALL.iter().find(|(asked, _)| *asked == self).map_or("", |(_, name)| name)
+        WaitKind::ALL.iter().find(|(asked, _)| *asked == self).map_or("", |(_, name)| name)
     }
 
-    fn named(name: &str) -> Option<Asked> {
-        Asked::ALL.iter().find(|(_, known)| *known == name).map(|(asked, _)| *asked)
+    fn from_name(name: &str) -> Option<WaitKind> {
+        WaitKind::ALL.iter().find(|(_, known)| *known == name).map(|(asked, _)| *asked)
     }
 }
 
-impl Telling {
-    fn of(call: &Admitted) -> Telling {
+impl ResponseOptions {
+    fn from_call(call: &AdmittedCall) -> ResponseOptions {
         let is_set = |key: &str| call.input[key] == true;
-        Telling {
+        ResponseOptions {
             format: call.format,
             include_output: is_set("include_output"),
             exit_status: is_set("exit_status"),
@@ -102,11 +103,11 @@ impl Telling {
         text
     }
 
-    fn from_text(text: &str) -> Option<Telling> {
+    fn from_text(text: &str) -> Option<ResponseOptions> {
         let mut words = text.split('+');
         let format = tool_format(words.next()?)?;
         let mut telling =
-            Telling { format, include_output: false, exit_status: false, max_output_bytes: None };
+            ResponseOptions { format, include_output: false, exit_status: false, max_output_bytes: None };
         for word in words {
             match word {
                 "output" => telling.include_output = true,
@@ -123,28 +124,28 @@ fn tool_format(name: &str) -> Option<Format> {
     Format::named(name).filter(|format| matches!(format, Format::Json | Format::Markdown))
 }
 
-impl Awaited {
-    pub fn of(staying: &Staying, call: &Admitted) -> Awaited {
+impl WaitHandle {
+    pub fn new(staying: &TaskWait, call: &AdmittedCall) -> WaitHandle {
         let until = |within: Duration| now_ms().saturating_add(milliseconds(within));
         let asked = match staying.goal {
-            _ if !call.input["task_id"].is_null() => Asked::One,
-            Goal::Any => Asked::Any,
-            Goal::All => Asked::All,
+            _ if !call.input["task_id"].is_null() => WaitKind::One,
+            WaitGoal::Any => WaitKind::Any,
+            WaitGoal::All => WaitKind::All,
         };
-        let (ids, telling) = (staying.ids.clone(), Telling::of(call));
-        Awaited { ids, asked, telling, until_ms: staying.within.map(until) }
+        let (ids, telling) = (staying.ids.clone(), ResponseOptions::from_call(call));
+        WaitHandle { ids, kind: asked, options: telling, until_ms: staying.timeout.map(until) }
     }
 
-    pub fn is_over(&self) -> bool {
+    pub fn is_expired(&self) -> bool {
         self.until_ms.is_some_and(|until| now_ms() >= until)
     }
 
     /// The inputs of the wait it was.
     pub fn inputs(&self) -> Value {
         let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
-        let mut inputs = self.telling.inputs();
-        match self.asked {
-            Asked::One => inputs.insert("task_id".to_owned(), json!(ids.first())),
+        let mut inputs = self.options.inputs();
+        match self.kind {
+            WaitKind::One => inputs.insert("task_id".to_owned(), json!(ids.first())),
             asked => {
                 inputs.insert("until".to_owned(), asked.name().into());
                 inputs.insert("task_ids".to_owned(), json!(ids))
@@ -158,7 +159,7 @@ impl Handle {
     pub fn to_text(&self) -> String {
         match self {
             Handle::Run(id) => id.to_string(),
-            Handle::Wait(Awaited { ids, asked, telling, until_ms }) => {
+            Handle::Wait(WaitHandle { ids, kind: asked, options: telling, until_ms }) => {
                 let until = until_ms.map(|until| until.to_string()).unwrap_or_default();
                 let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
                 format!("wait.{}.{}.{until}.{}", asked.name(), telling.to_text(), ids.join("+"))
@@ -172,19 +173,19 @@ impl Handle {
         }
         let parts: Vec<&str> = text.split('.').collect();
         let ["wait", asked, telling, until, ids] = parts.as_slice() else { return None };
-        let asked = Asked::named(asked)?;
+        let asked = WaitKind::from_name(asked)?;
         let until_ms = match *until {
             "" => None,
             until => Some(until.parse().ok()?),
         };
-        let telling = Telling::from_text(telling)?;
+        let telling = ResponseOptions::from_text(telling)?;
         let ids = ids.split('+').map(|id| id.parse().ok()).collect::<Option<Vec<TaskId>>>()?;
-        (asked != Asked::One || ids.len() == 1).then_some(())?;
-        Some(Handle::Wait(Awaited { ids, asked, telling, until_ms }))
+        (asked != WaitKind::One || ids.len() == 1).then_some(())?;
+        Some(Handle::Wait(WaitHandle { ids, kind: asked, options: telling, until_ms }))
     }
 
     /// The task it is kept with.
-    fn first(&self) -> Option<&TaskId> {
+    fn owning_task(&self) -> Option<&TaskId> {
         match self {
             Handle::Run(id) => Some(id),
             Handle::Wait(awaited) => awaited.ids.first(),
@@ -202,39 +203,39 @@ enum Note {
     LetGo(String),
 }
 
-fn notes(engine: &Engine, handle: &Handle) -> Result<Vec<Note>, AppError> {
-    let Some(id) = handle.first() else { return Ok(Vec::new()) };
-    let stored = engine.stored(id, TaskFile::Handles)?;
+fn read_notes(engine: &Engine, handle: &Handle) -> Result<Vec<Note>, AppError> {
+    let Some(id) = handle.owning_task() else { return Ok(Vec::new()) };
+    let stored = engine.read_stored(id, TaskFile::Handles)?;
     // A line that cannot be read was not written to its end.
     Ok(stored.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
-fn note(engine: &Engine, handle: &Handle, note: &Note) -> Result<(), AppError> {
-    match handle.first() {
-        Some(id) => Ok(engine.note_handle(id, &json!(note).to_string())?),
+fn append_note(engine: &Engine, handle: &Handle, note: &Note) -> Result<(), AppError> {
+    match handle.owning_task() {
+        Some(id) => Ok(engine.append_handle(id, &json!(note).to_string())?),
         None => Ok(()),
     }
 }
 
-pub fn keep_format(engine: &Engine, handle: &Handle, format: Format) -> Result<(), AppError> {
-    note(engine, handle, &Note::Format(format.name().to_owned()))
+pub fn store_format(engine: &Engine, handle: &Handle, format: Format) -> Result<(), AppError> {
+    append_note(engine, handle, &Note::Format(format.name().to_owned()))
 }
 
 /// The one that was asked for last.
-pub fn kept_format(engine: &Engine, handle: &Handle) -> Result<Option<Format>, AppError> {
-    let mut formats = notes(engine, handle)?.into_iter().rev().filter_map(|note| match note {
+pub fn stored_format(engine: &Engine, handle: &Handle) -> Result<Option<Format>, AppError> {
+    let mut formats = read_notes(engine, handle)?.into_iter().rev().filter_map(|note| match note {
         Note::Format(name) => tool_format(&name),
         Note::LetGo(_) => None,
     });
     Ok(formats.next())
 }
 
-pub fn let_go(engine: &Engine, handle: &Handle) -> Result<(), AppError> {
-    note(engine, handle, &Note::LetGo(handle.to_text()))
+pub fn cancel_wait(engine: &Engine, handle: &Handle) -> Result<(), AppError> {
+    append_note(engine, handle, &Note::LetGo(handle.to_text()))
 }
 
-pub fn was_let_go(engine: &Engine, handle: &Handle) -> Result<bool, AppError> {
-    let (text, notes) = (handle.to_text(), notes(engine, handle)?);
+pub fn is_wait_cancelled(engine: &Engine, handle: &Handle) -> Result<bool, AppError> {
+    let (text, notes) = (handle.to_text(), read_notes(engine, handle)?);
     Ok(notes.iter().any(|note| matches!(note, Note::LetGo(wait) if *wait == text)))
 }
 
@@ -248,22 +249,22 @@ fn milliseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use delegator_domain::task::Place;
+    use delegator_domain::task::TaskLocation;
 
     use super::*;
 
     #[test]
-    fn a_handle_reads_back() {
-        let id = |byte| TaskId::from_random(Place::Local, [byte; 16]);
-        let telling = |text: &str| Telling::from_text(text).unwrap();
+    fn handles_round_trip_through_text() {
+        let id = |byte| TaskId::from_random(TaskLocation::Local, [byte; 16]);
+        let telling = |text: &str| ResponseOptions::from_text(text).unwrap();
         let waits = [
-            (Asked::Any, "json", Some(4711), vec![id(1), id(2)]),
-            (Asked::All, "markdown+output+exit+4096", None, vec![id(1), id(2)]),
-            (Asked::All, "markdown+exit", None, vec![id(1)]),
-            (Asked::One, "json+output", Some(0), vec![id(1)]),
+            (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)]),
+            (WaitKind::All, "markdown+output+exit+4096", None, vec![id(1), id(2)]),
+            (WaitKind::All, "markdown+exit", None, vec![id(1)]),
+            (WaitKind::One, "json+output", Some(0), vec![id(1)]),
         ];
         let waits = waits.map(|(asked, told, until_ms, ids)| {
-            Handle::Wait(Awaited { ids, asked, telling: telling(told), until_ms })
+            Handle::Wait(WaitHandle { ids, kind: asked, options: telling(told), until_ms })
         });
         for handle in [Handle::Run(id(3))].into_iter().chain(waits) {
             assert_eq!(Handle::from_text(&handle.to_text()), Some(handle));

@@ -59,7 +59,7 @@ pub fn instructions(toolbox: &Toolbox) -> String {
         );
     }
     let forms = match toolbox.default_format() {
-        _ if toolbox.serves_none_of_ours() => "",
+        _ if toolbox.serves_only_compat() => "",
         Format::Json => " Answers are JSON envelopes; format: \"markdown\" gives a short text.",
         _ => " Answers are Markdown; format: \"json\" gives the full envelope.",
     };
@@ -70,11 +70,11 @@ pub fn instructions(toolbox: &Toolbox) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::toolbox::{Choice, Toolbox};
+    use super::super::toolbox::{ToolSelection, Toolbox};
     use super::*;
 
-    fn everything() -> Choice {
-        Choice {
+    fn default_selection() -> ToolSelection {
+        ToolSelection {
             prefix: "codex_".to_owned(),
             toolsets: Vec::new(),
             tools: Vec::new(),
@@ -85,32 +85,39 @@ mod tests {
         }
     }
 
-    fn told(choice: Choice) -> String {
-        instructions(&Toolbox::of(&choice).unwrap())
+    fn instructions_for(choice: ToolSelection) -> String {
+        instructions(&Toolbox::select(&choice).unwrap())
     }
 
     #[test]
-    fn they_are_short_and_name_the_tools_as_they_are_called() {
-        let text = told(everything());
+    fn instructions_are_short_and_use_prefixed_tool_names() {
+        let text = instructions_for(default_selection());
         assert!(text.len() <= 2_048, "{}", text.len());
         assert!(text.contains("1. codex_local_exec") && !text.contains("_codex_"), "{text}");
         assert!(text.contains("Answers are Markdown"), "{text}");
-        assert!(told(Choice { default_format: Format::Json, ..everything() }).contains("Answers are JSON"));
+        assert!(
+            instructions_for(ToolSelection { default_format: Format::Json, ..default_selection() })
+                .contains("Answers are JSON")
+        );
     }
 
     #[test]
-    fn they_teach_nothing_that_is_not_served() {
-        let text = told(Choice { tools: vec!["local_exec".to_owned()], ..everything() });
+    fn instructions_mention_only_served_tools() {
+        let text =
+            instructions_for(ToolSelection { tools: vec!["local_exec".to_owned()], ..default_selection() });
         assert!(text.contains("local_exec"), "{text}");
         assert!(!text.contains("local_wait") && !text.contains("local_run"), "{text}");
-        let text = told(Choice { read_only: true, ..everything() });
+        let text = instructions_for(ToolSelection { read_only: true, ..default_selection() });
         assert!(
             text.contains("local_wait") && !text.contains("local_exec") && !text.contains("cancel"),
             "{text}"
         );
-        let cloud = Choice { toolsets: vec!["cloud".to_owned()], ..everything() };
-        assert!(!told(cloud).contains("local_"));
-        let compat = told(Choice { toolsets: vec!["codex-compat".to_owned()], ..everything() });
+        let cloud = ToolSelection { toolsets: vec!["cloud".to_owned()], ..default_selection() };
+        assert!(!instructions_for(cloud).contains("local_"));
+        let compat = instructions_for(ToolSelection {
+            toolsets: vec!["codex-compat".to_owned()],
+            ..default_selection()
+        });
         assert!(compat.contains("codex-reply {threadId") && !compat.contains("format:"), "{compat}");
     }
 }

@@ -17,40 +17,40 @@
 //! conformance suite and in no release.
 
 pub mod advice;
-pub mod answering;
-pub mod audience;
 pub mod backlog;
-pub mod call;
+pub mod call_handler;
 pub mod codex_compat;
 pub mod confirmation;
-mod decision;
+mod confirmation_text;
+pub mod decode;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
+pub mod handle_requests;
+pub mod handle_status;
 pub mod handles;
-pub mod hearing;
 pub mod http;
 pub mod instructions;
-pub mod malformed;
-pub mod projection;
-pub mod promised;
+pub mod listeners;
+pub mod params_check;
 pub mod prompts;
+mod recover;
 pub mod resources;
-mod salvage;
 pub mod server;
-pub mod staying;
+pub mod server_state;
 pub mod stdio;
 pub mod token;
 pub mod toolbox;
+pub mod waiting;
 
-use crate::fault::{AppError, io_error};
+use crate::error::{AppError, io_error};
 
 /// Calls that work at once. Waits are none of them: those stay with one thread.
-const WORKERS: usize = 32;
+const MAX_BLOCKING_THREADS: usize = 32;
 
 /// One thread for the protocol; whatever may block is done beside it.
 fn runtime() -> Result<tokio::runtime::Runtime, AppError> {
     tokio::runtime::Builder::new_current_thread()
-        .max_blocking_threads(WORKERS)
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .enable_all()
         .build()
         .map_err(|error| io_error("Starting the server", &error))

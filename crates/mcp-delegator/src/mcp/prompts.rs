@@ -9,11 +9,11 @@ use super::toolbox::Toolbox;
 pub const MODES: [&str; 2] = ["read-only", "workspace-write"];
 
 /// What a prompt makes the model call.
-const NEEDS: [(&str, &[&str]); 2] =
+const REQUIRED_TOOLS: [(&str, &[&str]); 2] =
     [("delegate", &["local_exec", "local_wait", "local_results"]), ("review_results", &["local_results"])];
 
 fn is_served(name: &str, toolbox: &Toolbox) -> bool {
-    let needs = NEEDS.iter().find(|(known, _)| *known == name);
+    let needs = REQUIRED_TOOLS.iter().find(|(known, _)| *known == name);
     needs.is_some_and(|(_, tools)| tools.iter().all(|tool| toolbox.serves(tool)))
 }
 

@@ -4,11 +4,11 @@ use delegator_registry::{Filter, TaskFile};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
-use crate::commands::local::tasks::{engine, resolved};
+use crate::commands::local::tasks::{engine, resolve_task};
 use crate::environment_template::{self, Template};
-use crate::fault::{AppError, ErrorCode};
-use crate::registry::Category;
+use crate::error::{AppError, ErrorCode};
 use crate::run::Context;
+use crate::spec::Category;
 use crate::views::{envelope_schema, task as view};
 
 const SCHEMA: &str = "codex://schema/v3.6/";
@@ -16,9 +16,9 @@ const TEMPLATE: &str = "codex://environment-template/";
 const TASK: &str = "codex://task/";
 const EVENTS: &str = "/events";
 /// Tasks a list names.
-const MOST_LISTED: u32 = 50;
+const MAX_LISTED_TASKS: u32 = 50;
 /// How much of the events is read: what was said last.
-const MOST_EVENT_BYTES: usize = 1 << 20;
+const MAX_EVENT_BYTES: usize = 1 << 20;
 
 pub fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, about: &str, kind: &str| {
@@ -58,10 +58,10 @@ pub fn list(context: &Context<'_>) -> Vec<Resource> {
             .with_description(template.about)
             .with_mime_type("application/json")
     }));
-    let newest = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MOST_LISTED)?));
+    let newest = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_LISTED_TASKS)?));
     // Without a registry there are no tasks, and everything else is still there; a call tells what is wrong.
     for task in newest.unwrap_or_default() {
-        let about = format!("{}: {}", task.state.shown(), task.title);
+        let about = format!("{}: {}", task.state.public_name(), task.title);
         found.push(
             Resource::new(format!("{TASK}{}", task.id), task.id.to_string())
                 .with_description(about)
@@ -72,7 +72,7 @@ pub fn list(context: &Context<'_>) -> Vec<Resource> {
 }
 
 /// Ids that begin so, for whoever completes one.
-pub fn ids(context: &Context<'_>, begun: &str) -> Result<Vec<String>, AppError> {
+pub fn complete_task_ids(context: &Context<'_>, begun: &str) -> Result<Vec<String>, AppError> {
     let newest = engine(context)?.newest(&Filter::default(), 1_000)?;
     let ids = newest.into_iter().map(|task| task.id.to_string());
     Ok(ids.filter(|id| id.starts_with(begun)).take(100).collect())
@@ -95,11 +95,11 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let rest = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
     if let Some(id) = rest.strip_suffix(EVENTS) {
-        let stored = engine.stored(&resolved(&engine, id)?, TaskFile::Events)?;
+        let stored = engine.read_stored(&resolve_task(&engine, id)?, TaskFile::Events)?;
         let text = String::from_utf8_lossy(last_lines(&stored)).into_owned();
         return Ok(contents(uri, "application/x-ndjson", text));
     }
-    let task = engine.task(&resolved(&engine, rest)?)?;
+    let task = engine.task(&resolve_task(&engine, rest)?)?;
     let files = engine.files(&task.id)?;
     if task.state.is_terminal() {
         engine.mark_read(&task.id)?;
@@ -114,13 +114,13 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     report["working_dir"] = task.working_dir.clone().into();
     report["mode"] = task.mode.name().into();
     report["labels"] = json!(task.labels);
-    report["created_ts"] = view::at(task.created_at_ms).into();
+    report["created_ts"] = view::format_timestamp(task.created_at_ms).into();
     Ok(contents(uri, "application/json", pretty(&report)))
 }
 
 /// Whole lines from the end.
 fn last_lines(stored: &[u8]) -> &[u8] {
-    let from = stored.len().saturating_sub(MOST_EVENT_BYTES);
+    let from = stored.len().saturating_sub(MAX_EVENT_BYTES);
     match from {
         0 => stored,
         _ => {

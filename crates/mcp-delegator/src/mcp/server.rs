@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use delegator_engine::resident::Resident;
+use delegator_engine::wait_thread::WaitThread;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
@@ -17,37 +17,37 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
-use super::call::Surroundings;
-use super::malformed::malformed;
+use super::params_check::params_error;
+use super::server_state::ServerState;
 use super::{instructions, prompts, resources};
-use crate::fault::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode};
 use crate::run::Context;
 use crate::views::PRODUCT_VERSION;
 
 /// One server; clones share everything.
 #[derive(Debug, Clone)]
 pub struct Server {
-    pub(super) surroundings: Arc<Surroundings>,
-    pub(super) resident: Arc<Resident>,
+    pub(super) state: Arc<ServerState>,
+    pub(super) resident: Arc<WaitThread>,
 }
 
 impl Server {
-    pub fn new(surroundings: Surroundings, resident: Resident) -> Server {
-        Server { surroundings: Arc::new(surroundings), resident: Arc::new(resident) }
+    pub fn new(surroundings: ServerState, resident: WaitThread) -> Server {
+        Server { state: Arc::new(surroundings), resident: Arc::new(resident) }
     }
 
     /// Does something short on a thread that may block.
-    pub(super) async fn work<T: Send + 'static>(
+    pub(super) async fn with_context<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Context<'_>) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, AppError> {
-        let surroundings = Arc::clone(&self.surroundings);
-        aside(move || surroundings.work(act)).await
+        let surroundings = Arc::clone(&self.state);
+        run_blocking(move || surroundings.with_context(act)).await
     }
 }
 
 /// On a thread that may block.
-pub(super) async fn aside<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, AppError> + Send + 'static,
 ) -> Result<T, AppError> {
     let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
@@ -55,15 +55,15 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 /// Our lists are given whole, so that no cursor is ever ours.
-fn in_one_page(asked: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+fn refuse_cursor(asked: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match asked.and_then(|asked| asked.cursor) {
-        Some(_) => Err(bad("There is no such cursor: the list has one page.".to_owned())),
+        Some(_) => Err(invalid_params("There is no such cursor: the list has one page.".to_owned())),
         None => Ok(()),
     }
 }
 
 /// A failure that has no tool to be the answer of.
-pub(super) fn rpc(error: &AppError) -> ErrorData {
+pub(super) fn to_rpc_error(error: &AppError) -> ErrorData {
     let code = match error.code {
         ErrorCode::NotFound | ErrorCode::TaskNotFound => RpcCode::RESOURCE_NOT_FOUND,
         ErrorCode::InvalidId | ErrorCode::InvalidValue => RpcCode::INVALID_PARAMS,
@@ -72,7 +72,7 @@ pub(super) fn rpc(error: &AppError) -> ErrorData {
     ErrorData::new(code, error.message.clone(), None)
 }
 
-pub(super) fn bad(message: String) -> ErrorData {
+pub(super) fn invalid_params(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
@@ -85,10 +85,10 @@ impl ServerHandler for Server {
             .enable_completions()
             .enable_tasks()
             .build();
-        let name = Implementation::new(crate::registry::PROGRAM, PRODUCT_VERSION);
+        let name = Implementation::new(crate::spec::PROGRAM, PRODUCT_VERSION);
         ServerConfig::new(capabilities)
             .with_server_info(name)
-            .with_instructions(instructions::instructions(&self.surroundings.toolbox))
+            .with_instructions(instructions::instructions(&self.state.toolbox))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -104,8 +104,8 @@ impl ServerHandler for Server {
         asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        in_one_page(asked)?;
-        Ok(ListToolsResult::with_all_items(self.surroundings.toolbox.list()))
+        refuse_cursor(asked)?;
+        Ok(ListToolsResult::with_all_items(self.state.toolbox.list()))
     }
 
     async fn call_tool(
@@ -113,7 +113,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.called(request, &context).await
+        self.handle_call(request, &context).await
     }
 
     async fn list_resources(
@@ -121,8 +121,11 @@ impl ServerHandler for Server {
         asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        in_one_page(asked)?;
-        let found = self.work(|context| Ok(resources::list(context))).await.map_err(|error| rpc(&error))?;
+        refuse_cursor(asked)?;
+        let found = self
+            .with_context(|context| Ok(resources::list(context)))
+            .await
+            .map_err(|error| to_rpc_error(&error))?;
         Ok(ListResourcesResult::with_all_items(found))
     }
 
@@ -131,7 +134,7 @@ impl ServerHandler for Server {
         asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        in_one_page(asked)?;
+        refuse_cursor(asked)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -141,9 +144,10 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
-        let read = self.work(move |context| resources::read(context, &request.uri)).await;
-        let contents = read.map_err(|error| ErrorData { data: Some(json!({"uri": uri})), ..rpc(&error) })?;
-        Ok(ReadResourceResult::new(vec![self.surroundings.cleaned(contents)]).into())
+        let read = self.with_context(move |context| resources::read(context, &request.uri)).await;
+        let contents =
+            read.map_err(|error| ErrorData { data: Some(json!({"uri": uri})), ..to_rpc_error(&error) })?;
+        Ok(ReadResourceResult::new(vec![self.state.redact_resource(contents)]).into())
     }
 
     async fn list_prompts(
@@ -151,8 +155,8 @@ impl ServerHandler for Server {
         asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        in_one_page(asked)?;
-        Ok(ListPromptsResult::with_all_items(prompts::list(&self.surroundings.toolbox)))
+        refuse_cursor(asked)?;
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.state.toolbox)))
     }
 
     async fn get_prompt(
@@ -161,10 +165,10 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        match prompts::get(&request.name, &given, &self.surroundings.toolbox) {
+        match prompts::get(&request.name, &given, &self.state.toolbox) {
             Some(Ok(prompt)) => Ok(prompt.into()),
-            Some(Err(problem)) => Err(bad(format!("The prompt {} {problem}.", request.name))),
-            None => Err(bad(format!("Unknown prompt: {}.", request.name))),
+            Some(Err(problem)) => Err(invalid_params(format!("The prompt {} {problem}.", request.name))),
+            None => Err(invalid_params(format!("Unknown prompt: {}.", request.name))),
         }
     }
 
@@ -182,16 +186,16 @@ impl ServerHandler for Server {
         let begun = request.argument.value.clone();
         let values = match request.argument.name.as_str() {
             "id" | "task_id" if is_id => self
-                .work(move |context| resources::ids(context, &begun))
+                .with_context(move |context| resources::complete_task_ids(context, &begun))
                 .await
-                .map_err(|error| rpc(&error))?,
+                .map_err(|error| to_rpc_error(&error))?,
             "mode" if is_mode => {
                 let modes = prompts::MODES.into_iter();
                 modes.filter(|mode| mode.starts_with(&begun)).map(str::to_owned).collect()
             }
             _ => Vec::new(),
         };
-        let completion = CompletionInfo::with_all_values(values).map_err(bad)?;
+        let completion = CompletionInfo::with_all_values(values).map_err(invalid_params)?;
         Ok(CompleteResult::new(completion))
     }
 
@@ -200,7 +204,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.handle(&request.task_id).await.map(GetTaskResult::new)
+        self.get_handle(&request.task_id).await.map(GetTaskResult::new)
     }
 
     /// Nothing we do under a handle asks for anything, so there is nothing to take; only the handle has to be one.
@@ -209,7 +213,7 @@ impl ServerHandler for Server {
         request: UpdateTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.handle(&request.task_id).await.map(drop)
+        self.get_handle(&request.task_id).await.map(drop)
     }
 
     async fn cancel_task(
@@ -228,6 +232,6 @@ impl ServerHandler for Server {
         let unknown = || {
             ErrorData::new(RpcCode::METHOD_NOT_FOUND, format!("There is no method {}.", request.method), None)
         };
-        Err(malformed(&request.method, request.params.as_ref()).unwrap_or_else(unknown))
+        Err(params_error(&request.method, request.params.as_ref()).unwrap_or_else(unknown))
     }
 }

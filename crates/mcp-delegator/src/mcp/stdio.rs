@@ -24,9 +24,9 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
-use super::backlog::{Backlog, Place};
-use super::hearing::{Heard, heard, heard_text};
-use crate::fault::{AppError, ErrorCode};
+use super::backlog::{Backlog, BacklogEntry};
+use super::decode::{DecodedMessage, decode_line, decode_text};
+use crate::error::{AppError, ErrorCode};
 
 /// The longest message that is taken: a task of 100,000 characters fits many times over. Of a longer one enough is kept to
 /// find its id.
@@ -35,7 +35,7 @@ const READ_BYTES: usize = 16 << 10;
 /// Bytes of messages that are read before they can be dispatched: a client may write this much before it reads.
 const READ_AHEAD: usize = 1 << 20;
 /// How long calls that are still at work may hold up the end.
-const LAST_ORDERS: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 
@@ -58,7 +58,7 @@ pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
             reader_gone: Arc::clone(&reader_gone),
             backlog: Arc::default(),
         };
-        let transport = Lines::new(input(), output, Arc::clone(&hung_up));
+        let transport = StdioTransport::new(input(), output, Arc::clone(&hung_up));
         let serving = async {
             match server.serve(transport).await {
                 Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
@@ -70,7 +70,7 @@ pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
         tokio::select! {
             served = serving => served,
             () = reader_gone.notified() => Ok(()),
-            () = async { hung_up.notified().await; tokio::time::sleep(LAST_ORDERS).await } => Ok(()),
+            () = async { hung_up.notified().await; tokio::time::sleep(SHUTDOWN_GRACE).await } => Ok(()),
         }
     });
     // What is stuck by now, a write to somebody who does not read for one, is not waited for.
@@ -94,80 +94,80 @@ fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
 
 /// Messages in lines. What the library asks for may be dropped half-way and asked for again, so everything that has
 /// begun is kept here.
-struct Lines {
+struct StdioTransport {
     input: Input,
     buffer: Vec<u8>,
     framer: Framer,
     /// What was read and not yet handed on.
-    unread: VecDeque<Unread>,
+    pending: VecDeque<PendingLine>,
     /// Bytes of it.
-    unread_bytes: usize,
-    is_over: bool,
+    pending_bytes: usize,
+    is_input_closed: bool,
     output: Output,
     /// The answer to the last line that was no message, while it is written. One at a time: somebody who talks nonsense
     /// and does not listen is not read on.
-    refusing: Option<JoinHandle<io::Result<()>>>,
-    is_greeted: bool,
+    error_write: Option<JoinHandle<io::Result<()>>>,
+    has_first_request: bool,
     /// Told at the end of the input, because the library then waits for calls that may take long.
-    hung_up: Arc<Notify>,
+    input_closed: Arc<Notify>,
 }
 
 /// A line that was read. It is parsed when it is handed on: parsed JSON may take a hundred times its length.
-enum Unread {
+enum PendingLine {
     Whole(Vec<u8>),
-    TooLong(Heard),
+    TooLong(DecodedMessage),
 }
 
-impl Unread {
-    fn of(line: &Line<'_>) -> Option<Unread> {
+impl PendingLine {
+    fn from_line(line: &Line<'_>) -> Option<PendingLine> {
         match line.body {
             LineBody::Whole(text) => {
                 let text = text.trim_ascii();
-                (!text.is_empty()).then(|| Unread::Whole(text.to_vec()))
+                (!text.is_empty()).then(|| PendingLine::Whole(text.to_vec()))
             }
-            LineBody::Cut { .. } => heard(line).map(Unread::TooLong),
+            LineBody::Truncated { .. } => decode_line(line).map(PendingLine::TooLong),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Unread::Whole(text) => text.len(),
-            Unread::TooLong(_) => 0,
+            PendingLine::Whole(text) => text.len(),
+            PendingLine::TooLong(_) => 0,
         }
     }
 }
 
-impl Lines {
-    fn new(input: Input, output: Output, hung_up: Arc<Notify>) -> Lines {
-        Lines {
+impl StdioTransport {
+    fn new(input: Input, output: Output, hung_up: Arc<Notify>) -> StdioTransport {
+        StdioTransport {
             input,
             buffer: vec![0; READ_BYTES],
             framer: Framer::new(LINES),
-            unread: VecDeque::new(),
-            unread_bytes: 0,
-            is_over: false,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            is_input_closed: false,
             output,
-            refusing: None,
-            is_greeted: false,
-            hung_up,
+            error_write: None,
+            has_first_request: false,
+            input_closed: hung_up,
         }
     }
 
     /// Reads until there is something to hear, or nothing will come any more.
-    async fn listen(&mut self) -> Option<Heard> {
+    async fn next_message(&mut self) -> Option<DecodedMessage> {
         loop {
-            if let Some(unread) = self.unread.pop_front() {
-                self.unread_bytes -= unread.bytes();
-                let heard = match unread {
-                    Unread::Whole(text) => heard_text(&text),
-                    Unread::TooLong(heard) => Some(heard),
+            if let Some(unread) = self.pending.pop_front() {
+                self.pending_bytes -= unread.bytes();
+                let decoded = match unread {
+                    PendingLine::Whole(text) => decode_text(&text),
+                    PendingLine::TooLong(message) => Some(message),
                 };
-                match heard {
-                    Some(heard) => return Some(heard),
+                match decoded {
+                    Some(message) => return Some(message),
                     None => continue,
                 }
             }
-            if self.is_over {
+            if self.is_input_closed {
                 return None;
             }
             self.read().await;
@@ -180,13 +180,13 @@ impl Lines {
             0
         });
         let note = |line: Line<'_>| {
-            let unread = Unread::of(&line);
-            self.unread_bytes += unread.as_ref().map_or(0, Unread::bytes);
-            self.unread.extend(unread);
+            let unread = PendingLine::from_line(&line);
+            self.pending_bytes += unread.as_ref().map_or(0, PendingLine::bytes);
+            self.pending.extend(unread);
         };
         match read {
             0 => {
-                self.is_over = true;
+                self.is_input_closed = true;
                 self.framer.finish(note);
             }
             read => self.framer.push(&self.buffer[..read], note),
@@ -195,16 +195,16 @@ impl Lines {
 
     /// Waits until another message may be dispatched, and reads ahead meanwhile. False if that does not happen: the
     /// client has closed its end and does not read either.
-    async fn room(&mut self) -> bool {
+    async fn wait_for_capacity(&mut self) -> bool {
         let backlog = Arc::clone(&self.output.backlog);
         loop {
-            let may_read = !self.is_over && self.unread_bytes < READ_AHEAD;
-            let is_over = self.is_over;
+            let may_read = !self.is_input_closed && self.pending_bytes < READ_AHEAD;
+            let is_over = self.is_input_closed;
             tokio::select! {
                 biased;
-                () = backlog.room() => return true,
+                () = backlog.wait_for_capacity() => return true,
                 () = self.read(), if may_read => {}
-                () = tokio::time::sleep(LAST_ORDERS), if is_over => return false,
+                () = tokio::time::sleep(SHUTDOWN_GRACE), if is_over => return false,
             }
         }
     }
@@ -215,7 +215,7 @@ impl Lines {
         match message {
             JsonRpcMessage::Request(request) => {
                 backlog.dispatch(&request.id);
-                let place = Place { backlog: Arc::clone(backlog), id: request.id.clone() };
+                let place = BacklogEntry { backlog: Arc::clone(backlog), id: request.id.clone() };
                 request.request.extensions_mut().insert(place);
             }
             // The library drops the response of a cancelled request.
@@ -239,7 +239,7 @@ fn write(
         line
     });
     let bytes = line.as_ref().map_or(0, Vec::len);
-    output.backlog.queue(answered(&message), bytes);
+    output.backlog.queue(response_id(&message), bytes);
     drop(message);
     async move {
         let written = write_line(&output, line?).await;
@@ -249,7 +249,7 @@ fn write(
 }
 
 /// The request a message responds to.
-fn answered(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+fn response_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -275,7 +275,7 @@ async fn write_line(output: &Output, line: Vec<u8>) -> io::Result<()> {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -287,23 +287,23 @@ impl Transport<RoleServer> for Lines {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            if let Some(refusing) = &mut self.refusing {
+            if let Some(refusing) = &mut self.error_write {
                 let _ = refusing.await;
-                self.refusing = None;
+                self.error_write = None;
             }
-            let heard = if self.room().await { self.listen().await } else { None };
-            match heard {
+            let decoded = if self.wait_for_capacity().await { self.next_message().await } else { None };
+            match decoded {
                 None => {
-                    self.hung_up.notify_one();
+                    self.input_closed.notify_one();
                     return None;
                 }
-                Some(Heard::Wrong(answer)) => {
-                    self.refusing = Some(tokio::spawn(write(self.output.clone(), *answer)));
+                Some(DecodedMessage::Invalid(answer)) => {
+                    self.error_write = Some(tokio::spawn(write(self.output.clone(), *answer)));
                 }
-                Some(Heard::Message(mut message)) => {
+                Some(DecodedMessage::Message(mut message)) => {
                     // The library gives up when the first message is no request.
-                    self.is_greeted |= matches!(*message, JsonRpcMessage::Request(_));
-                    if self.is_greeted {
+                    self.has_first_request |= matches!(*message, JsonRpcMessage::Request(_));
+                    if self.has_first_request {
                         self.dispatch(&mut message);
                         return Some(*message);
                     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use delegator_registry::make_private_path;
 
-use crate::fault::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode};
 
 /// What a caller has to know.
 #[derive(Clone)]
@@ -20,39 +20,40 @@ impl std::fmt::Debug for Token {
 }
 
 /// Shorter ones could be guessed.
-const SHORTEST: usize = 16;
+const MIN_LENGTH: usize = 16;
 
 impl Token {
     /// The token in the file; a new one where there is none yet.
-    pub fn at(path: &Path) -> Result<Token, AppError> {
-        match Token::found(path)? {
+    pub fn load_or_create(path: &Path) -> Result<Token, AppError> {
+        match Token::load(path)? {
             Some(token) => Ok(token),
-            None => Token::made(path),
+            None => Token::create(path),
         }
     }
 
-    fn found(path: &Path) -> Result<Option<Token>, AppError> {
+    fn load(path: &Path) -> Result<Option<Token>, AppError> {
         match fs::read_to_string(path) {
-            Ok(text) => Token::checked(path, text.trim()).map(Some),
+            Ok(text) => Token::parse(path, text.trim()).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(refuse(path, &error.to_string())),
+            Err(error) => Err(token_file_error(path, &error.to_string())),
         }
     }
 
-    fn checked(path: &Path, text: &str) -> Result<Token, AppError> {
-        let mode =
-            fs::metadata(path).map(|found| found.mode()).map_err(|error| refuse(path, &error.to_string()))?;
+    fn parse(path: &Path, text: &str) -> Result<Token, AppError> {
+        let mode = fs::metadata(path)
+            .map(|found| found.mode())
+            .map_err(|error| token_file_error(path, &error.to_string()))?;
         if mode & 0o077 != 0 {
-            return Err(refuse(path, "others may read it; chmod 600 it"));
+            return Err(token_file_error(path, "others may read it; chmod 600 it"));
         }
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if text.len() < SHORTEST || !is_plain {
-            return Err(refuse(path, "it does not hold a token of at least 16 plain characters"));
+        if text.len() < MIN_LENGTH || !is_plain {
+            return Err(token_file_error(path, "it does not hold a token of at least 16 plain characters"));
         }
         Ok(Token(text.to_owned()))
     }
 
-    fn made(path: &Path) -> Result<Token, AppError> {
+    fn create(path: &Path) -> Result<Token, AppError> {
         let made = || -> io::Result<String> {
             let text = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
             if let Some(parent) = path.parent() {
@@ -69,9 +70,9 @@ impl Token {
             // Two servers that start at once: the first one's holds.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // The name is taken and yet there is no file behind it.
-                Token::found(path)?.ok_or_else(|| refuse(path, "it is a link that leads nowhere"))
+                Token::load(path)?.ok_or_else(|| token_file_error(path, "it is a link that leads nowhere"))
             }
-            Err(error) => Err(refuse(path, &error.to_string())),
+            Err(error) => Err(token_file_error(path, &error.to_string())),
         }
     }
 
@@ -90,7 +91,7 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
 }
 
-fn refuse(path: &Path, problem: &str) -> AppError {
+fn token_file_error(path: &Path, problem: &str) -> AppError {
     AppError::new(
         ErrorCode::ConfigInvalid,
         format!("The token file {} cannot be used: {problem}.", path.display()),
@@ -103,15 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_made_once_private_and_known_again() {
+    fn token_is_created_once_with_private_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/token");
-        let token = Token::at(&path).unwrap();
+        let token = Token::load_or_create(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let directory = fs::metadata(path.parent().unwrap()).unwrap();
         assert_eq!(directory.mode() & 0o777, 0o700, "a new directory is private");
         let header = format!("Bearer {}", token.0);
-        assert!(Token::at(&path).unwrap().admits(Some(header.as_bytes())));
+        assert!(Token::load_or_create(&path).unwrap().admits(Some(header.as_bytes())));
         for wrong in [
             "",
             "Bearer ",
@@ -126,24 +127,24 @@ mod tests {
     }
 
     #[test]
-    fn a_token_others_can_read_or_guess_is_refused() {
+    fn readable_or_short_tokens_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "0123456789abcdef0123").unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-        assert!(Token::at(&path).unwrap_err().message.contains("others"));
+        assert!(Token::load_or_create(&path).unwrap_err().message.contains("others"));
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        assert!(Token::at(&path).is_ok());
+        assert!(Token::load_or_create(&path).is_ok());
         fs::write(&path, "short").unwrap();
-        assert!(Token::at(&path).is_err());
+        assert!(Token::load_or_create(&path).is_err());
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_refused() {
+    fn dangling_symlink_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::os::unix::fs::symlink(folder.path().join("nowhere"), &path).unwrap();
-        let refused = Token::at(&path).unwrap_err();
+        let refused = Token::load_or_create(&path).unwrap_err();
         assert_eq!(refused.code, ErrorCode::ConfigInvalid);
         assert!(refused.message.contains("nowhere"), "{}", refused.message);
     }

@@ -6,9 +6,9 @@
 //! The command line is one of the surfaces: `cli` turns words into the object and nothing more.
 
 mod nul;
-pub mod other_words;
 pub mod page;
 mod spelling;
+pub mod synonyms;
 mod violations;
 
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::registry::{Circumstances, CommandSpec, InputSchema, Property};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::spec::{CommandSpec, InputSchema, PreflightContext, Property};
 use crate::views::PRODUCT_VERSION;
-pub use spelling::{given_twice, snake_case};
+pub use spelling::{duplicate_input, snake_case};
 
 /// The container for rarely needed inputs in a tool call; its keys are ordinary inputs.
 pub const OPTIONS: &str = "options";
@@ -35,28 +35,28 @@ pub struct Request {
 }
 
 /// The inputs of a command, ready to be checked. Made once: a server is asked the same things again and again.
-struct Gate {
+struct InputValidator {
     inputs: InputSchema,
     /// Made when first needed; `None` if the schema is broken.
     validator: OnceLock<Option<Validator>>,
 }
 
-impl Gate {
-    fn of(spec: &CommandSpec) -> Arc<Gate> {
-        static GATES: Mutex<BTreeMap<&[&str], Arc<Gate>>> = Mutex::new(BTreeMap::new());
-        let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || Arc::new(Gate { inputs: spec.inputs(), validator: OnceLock::new() });
-        Arc::clone(gates.entry(spec.path).or_insert_with(made))
+impl InputValidator {
+    fn of(spec: &CommandSpec) -> Arc<InputValidator> {
+        static VALIDATORS: Mutex<BTreeMap<&[&str], Arc<InputValidator>>> = Mutex::new(BTreeMap::new());
+        let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
+        let create = || Arc::new(InputValidator { inputs: spec.inputs(), validator: OnceLock::new() });
+        Arc::clone(validators.entry(spec.path).or_insert_with(create))
     }
 
     /// Where nothing is given and nothing is needed, nothing can be wrong, and no schema has to be understood to see it.
     fn violations(&self, input: &Value) -> Vec<Problem> {
-        let is_needed = self.inputs.properties.iter().any(|property| property.required);
-        if !is_needed && input.as_object().is_some_and(Map::is_empty) {
+        let has_required = self.inputs.properties.iter().any(|property| property.required);
+        if !has_required && input.as_object().is_some_and(Map::is_empty) {
             return Vec::new();
         }
         let validator = self.validator.get_or_init(|| violations::validator(&self.inputs));
-        violations::of_schema(&self.inputs, validator.as_ref(), input)
+        violations::schema_problems(&self.inputs, validator.as_ref(), input)
     }
 }
 
@@ -65,37 +65,37 @@ impl Gate {
 pub fn validate(
     spec: &'static CommandSpec,
     object: Map<String, Value>,
-    found_before: Vec<Problem>,
-    around: Option<&Circumstances<'_>>,
+    earlier_problems: Vec<Problem>,
+    preflight_context: Option<&PreflightContext<'_>>,
 ) -> Result<Request, AppError> {
-    let gate = Gate::of(spec);
-    let inputs = &gate.inputs;
-    let mut problems = found_before;
-    let object = spelling::folded(inputs, object, &mut problems);
+    let input_validator = InputValidator::of(spec);
+    let inputs = &input_validator.inputs;
+    let mut problems = earlier_problems;
+    let object = spelling::normalize_names(inputs, object, &mut problems);
     let input = Value::Object(object);
     // What is wrong with an input already needs no second opinion.
-    let mut add = |found: Vec<Problem>| {
-        let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-        problems.extend(found.into_iter().filter(|problem| !named.contains(&problem.field)));
+    let mut add_new = |found: Vec<Problem>| {
+        let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+        problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
     };
-    add(nul::found(inputs, &input));
-    add(gate.violations(&input));
-    add((spec.check)(&input));
-    add(unbuilt(inputs, &input));
-    add(around.map(|around| (spec.look)(&input, around)).unwrap_or_default());
-    let problems = without_idle_confirmation(problems);
+    add_new(nul::nul_problems(inputs, &input));
+    add_new(input_validator.violations(&input));
+    add_new((spec.check)(&input));
+    add_new(unavailable_inputs(inputs, &input));
+    add_new(preflight_context.map(|around| (spec.preflight)(&input, around)).unwrap_or_default());
+    let problems = without_moot_confirmation(problems);
     if !problems.is_empty() {
-        return Err(AppError::of_problems(problems));
+        return Err(AppError::from_problems(problems));
     }
     refuse_unavailable(spec)?;
-    let input = (spec.canonical)(input).map_err(|error| {
+    let input = (spec.canonicalize)(input).map_err(|error| {
         AppError::new(ErrorCode::InvalidValue, format!("The input does not fit the command: {error}"))
     })?;
     Ok(Request { input })
 }
 
 /// A mode that is refused wants nobody's word.
-fn without_idle_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
+fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
     if problems.iter().any(|problem| problem.field == "mode") {
         problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
     }
@@ -109,35 +109,37 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     }
     Err(AppError::new(
         ErrorCode::Unsupported,
-        format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.words()),
+        format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path()),
     )
     .suggest("'mcp-delegator manifest' lists what is available.")
     .context("command", spec.name()))
 }
 
 /// Refuses inputs that only the user may give, on the command line. `input` is a validated one.
-pub fn refuse_command_line_inputs(spec: &'static CommandSpec, input: &Value) -> Result<(), AppError> {
-    let gate = Gate::of(spec);
+pub fn refuse_command_line_only_inputs(spec: &'static CommandSpec, input: &Value) -> Result<(), AppError> {
+    let input_validator = InputValidator::of(spec);
     let is_given = |property: &&Property| {
         property.command_line_only
             && input.get(&property.name).is_some_and(|value| *value == Value::Bool(true))
     };
-    let problems = gate.inputs.properties.iter().filter(is_given).map(|property| {
+    let problems = input_validator.inputs.properties.iter().filter(is_given).map(|property| {
         let flag = property.name.replace('_', "-");
-        let hint = format!("The user can run {} in a terminal with the flag --{flag}.", spec.words());
+        let hint = format!("The user can run {} in a terminal with the flag --{flag}.", spec.cli_path());
         Problem::new(ErrorCode::PolicyBlocked, &property.name, "is for the user alone").suggest(Some(hint))
     });
     let problems: Vec<Problem> = problems.collect();
-    if problems.is_empty() { Ok(()) } else { Err(AppError::of_problems(problems)) }
+    if problems.is_empty() { Ok(()) } else { Err(AppError::from_problems(problems)) }
 }
 
-fn unbuilt(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
-    let given =
-        inputs.properties.iter().filter(|property| property.unbuilt && input.get(&property.name).is_some());
-    let words = format!("is not available in version {PRODUCT_VERSION}");
+fn unavailable_inputs(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
+    let given = inputs
+        .properties
+        .iter()
+        .filter(|property| property.unavailable && input.get(&property.name).is_some());
+    let message = format!("is not available in version {PRODUCT_VERSION}");
     given
         .map(|property| {
-            Problem::new(ErrorCode::Unsupported, &property.name, &words).suggest(Some("Leave it out."))
+            Problem::new(ErrorCode::Unsupported, &property.name, &message).suggest(Some("Leave it out."))
         })
         .collect()
 }

@@ -2,34 +2,34 @@
 
 use serde_json::Value;
 
-use super::violations::code_of_form;
-use crate::fault::Problem;
-use crate::registry::InputSchema;
+use super::violations::pattern_error_code;
+use crate::error::Problem;
+use crate::spec::InputSchema;
 
 /// One problem for each place. What stands there is not repeated.
-pub(super) fn found(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
+pub(super) fn nul_problems(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
     let given = input.as_object().into_iter().flatten();
     given
         .flat_map(|(name, value)| {
-            let places = places(name.clone(), value).into_iter();
+            let places = nul_paths(name.clone(), value).into_iter();
             places.map(|place| {
-                Problem::new(code_of_form(inputs.get(name)), place, "must not contain NUL characters")
+                Problem::new(pattern_error_code(inputs.get(name)), place, "must not contain NUL characters")
             })
         })
         .collect()
 }
 
 /// Where there are any: a name with one in it is told by what it stands in.
-fn places(place: String, value: &Value) -> Vec<String> {
+fn nul_paths(path: String, value: &Value) -> Vec<String> {
     match value {
-        Value::String(text) if text.contains('\0') => vec![place],
+        Value::String(text) if text.contains('\0') => vec![path],
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            items.flat_map(|(at, item)| places(format!("{place}.{at}"), item)).collect()
+            items.flat_map(|(at, item)| nul_paths(format!("{path}.{at}"), item)).collect()
         }
-        Value::Object(object) if object.keys().any(|key| key.contains('\0')) => vec![place],
+        Value::Object(object) if object.keys().any(|key| key.contains('\0')) => vec![path],
         Value::Object(object) => {
-            object.iter().flat_map(|(key, item)| places(format!("{place}.{key}"), item)).collect()
+            object.iter().flat_map(|(key, item)| nul_paths(format!("{path}.{key}"), item)).collect()
         }
         _ => Vec::new(),
     }
@@ -42,8 +42,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_is_found_and_no_other() {
+    fn nul_is_found_at_every_depth() {
         let value = json!({"a": "x\0", "b": ["y", ["\0"]], "c": {"k\0": "\0"}, "d": "\\0", "e": 0});
-        assert_eq!(places("in".to_owned(), &value), ["in.a", "in.b.1.0", "in.c"]);
+        assert_eq!(nul_paths("in".to_owned(), &value), ["in.a", "in.b.1.0", "in.c"]);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::commands::inputs::Paging;
-use crate::fault::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode};
 use crate::outcome::Page;
 
 /// Short, stable fingerprint of any JSON value: cursors and etags.
@@ -17,10 +17,10 @@ pub fn fingerprint(value: &Value) -> String {
 }
 
 /// Cuts one page out of `items`. Without a limit there is one page with everything.
-pub fn page_of<T>(items: Vec<T>, asked: &Paging, question: &Value) -> Result<(Vec<T>, Page), AppError> {
-    let (limit, cursor) = (asked.limit, asked.cursor.as_deref());
+pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
+    let (limit, cursor) = (paging.limit, paging.cursor.as_deref());
     let (number, size) = match cursor {
-        Some(cursor) => decode(cursor, question)?,
+        Some(cursor) => decode(cursor, query)?,
         None => (1, limit.map_or(items.len(), |limit| limit as usize)),
     };
     // A limit given along with the cursor must not move the pages the cursor counts in.
@@ -34,54 +34,58 @@ pub fn page_of<T>(items: Vec<T>, asked: &Paging, question: &Value) -> Result<(Ve
         return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
     }
     let more = size > 0 && first + size < total;
-    let next_cursor = more.then(|| encode(number + 1, size, question));
+    let next_cursor = more.then(|| encode(number + 1, size, query));
     let items = items.into_iter().skip(first).take(size).collect();
     Ok((items, Page { number, size, total, filtered: total, next_cursor }))
 }
 
 /// A cursor into something that grows: it names a place, not a page.
-pub fn place_cursor(place: i64, question: &Value) -> String {
-    hex(&format!("2.{place}.{}", fingerprint(&json!([place, question]))))
+pub fn position_cursor(position: i64, query: &Value) -> String {
+    hex(&format!("2.{position}.{}", fingerprint(&json!([position, query]))))
 }
 
 /// The place a cursor of [`place_cursor`] names.
-pub fn place_of(cursor: &str, question: &Value) -> Result<i64, AppError> {
-    let plain = unhex(cursor).ok_or_else(|| refuse("is not one of ours"))?;
+pub fn cursor_position(cursor: &str, query: &Value) -> Result<i64, AppError> {
+    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not one of ours"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["2", place, of] = parts.as_slice() else { return Err(refuse("is not one of ours")) };
-    match place.parse::<i64>() {
-        Ok(place) if *of == fingerprint(&json!([place, question])) => Ok(place),
-        _ => Err(refuse("belongs to another question")),
+    let ["2", position, given] = parts.as_slice() else { return Err(invalid_cursor("is not one of ours")) };
+    match position.parse::<i64>() {
+        Ok(place) if *given == fingerprint(&json!([place, query])) => Ok(place),
+        _ => Err(invalid_cursor("belongs to another question")),
     }
 }
 
 /// Covers everything a cursor says, so that none can be made up.
-fn mark(number: usize, size: usize, question: &Value) -> String {
-    fingerprint(&json!([number, size, question]))
+fn page_fingerprint(number: usize, size: usize, query: &Value) -> String {
+    fingerprint(&json!([number, size, query]))
 }
 
-fn encode(number: usize, size: usize, question: &Value) -> String {
-    hex(&format!("1.{number}.{size}.{}", mark(number, size, question)))
+fn encode(number: usize, size: usize, query: &Value) -> String {
+    hex(&format!("1.{number}.{size}.{}", page_fingerprint(number, size, query)))
 }
 
 fn hex(plain: &str) -> String {
     plain.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn refuse(why: &str) -> AppError {
-    AppError::new(ErrorCode::InvalidCursor, format!("The cursor {why}."))
+fn invalid_cursor(reason: &str) -> AppError {
+    AppError::new(ErrorCode::InvalidCursor, format!("The cursor {reason}."))
         .suggest("Start again without a cursor; use the one in the last answer as it is.")
 }
 
-fn decode(cursor: &str, question: &Value) -> Result<(usize, usize), AppError> {
-    let plain = unhex(cursor).ok_or_else(|| refuse("is not one of ours"))?;
+fn decode(cursor: &str, query: &Value) -> Result<(usize, usize), AppError> {
+    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not one of ours"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["1", number, size, of] = parts.as_slice() else { return Err(refuse("is not one of ours")) };
+    let ["1", number, size, given] = parts.as_slice() else {
+        return Err(invalid_cursor("is not one of ours"));
+    };
     match (number.parse::<u32>(), size.parse::<u32>()) {
-        (Ok(number @ 1..), Ok(size @ 1..)) if *of == mark(number as usize, size as usize, question) => {
+        (Ok(number @ 1..), Ok(size @ 1..))
+            if *given == page_fingerprint(number as usize, size as usize, query) =>
+        {
             Ok((number as usize, size as usize))
         }
-        _ => Err(refuse("belongs to another question")),
+        _ => Err(invalid_cursor("belongs to another question")),
     }
 }
 
@@ -106,33 +110,31 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_of_another_question_is_refused() {
-        let (_, page) = page_of((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
+    fn cursor_of_another_query_is_refused() {
+        let (_, page) = paginate((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
         let error =
-            page_of((0..10).collect::<Vec<_>>(), &paging(None, page.next_cursor.as_deref()), &json!("b"))
+            paginate((0..10).collect::<Vec<_>>(), &paging(None, page.next_cursor.as_deref()), &json!("b"))
                 .unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidCursor);
     }
 
     #[test]
-    fn a_cursor_with_another_limit_is_refused() {
-        let (_, page) = page_of((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
+    fn cursor_with_another_limit_is_refused() {
+        let (_, page) = paginate((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
         let error =
-            page_of((0..10).collect::<Vec<_>>(), &paging(Some(4), page.next_cursor.as_deref()), &json!("a"))
+            paginate((0..10).collect::<Vec<_>>(), &paging(Some(4), page.next_cursor.as_deref()), &json!("a"))
                 .unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidCursor);
     }
 
     #[test]
-    fn a_place_is_found_again_by_whoever_asks_the_same() {
-        let question = json!({"labels": {"a": "b"}});
-        let cursor = place_cursor(4711, &question);
-        assert_eq!(place_of(&cursor, &question).unwrap(), 4711);
-        let other = page_of(vec![1, 2], &paging(Some(1), None), &question).unwrap().1.next_cursor.unwrap();
-        for (cursor, question) in
-            [(&cursor, json!({})), (&other, question.clone()), (&"zz".to_owned(), question)]
-        {
-            assert_eq!(place_of(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
+    fn position_cursor_is_valid_only_for_its_query() {
+        let query = json!({"labels": {"a": "b"}});
+        let cursor = position_cursor(4711, &query);
+        assert_eq!(cursor_position(&cursor, &query).unwrap(), 4711);
+        let other = paginate(vec![1, 2], &paging(Some(1), None), &query).unwrap().1.next_cursor.unwrap();
+        for (cursor, question) in [(&cursor, json!({})), (&other, query.clone()), (&"zz".to_owned(), query)] {
+            assert_eq!(cursor_position(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
         }
     }
 
@@ -143,7 +145,7 @@ mod tests {
             let (mut seen, mut cursor) = (Vec::new(), None);
             loop {
                 let (items, page) =
-                    page_of((0..total).collect::<Vec<_>>(), &paging(Some(limit), cursor.as_deref()), &question).unwrap();
+                    paginate((0..total).collect::<Vec<_>>(), &paging(Some(limit), cursor.as_deref()), &question).unwrap();
                 seen.extend(items);
                 prop_assert_eq!(page.total, total);
                 match page.next_cursor {
@@ -156,7 +158,7 @@ mod tests {
 
         #[test]
         fn no_text_is_taken_for_a_cursor_by_accident(text in ".{0,80}") {
-            prop_assert!(page_of(vec![1, 2, 3], &paging(None, Some(&text)), &json!(1)).is_err());
+            prop_assert!(paginate(vec![1, 2, 3], &paging(None, Some(&text)), &json!(1)).is_err());
         }
     }
 }

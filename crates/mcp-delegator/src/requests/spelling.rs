@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{OPTIONS, other_words};
-use crate::fault::{ErrorCode, Problem, clipped};
-use crate::registry::{InputSchema, PropertyType};
+use super::{OPTIONS, synonyms};
+use crate::error::{ErrorCode, Problem, truncate_text};
+use crate::spec::{InputSchema, PropertyType};
 
 /// Takes `options` apart and folds camelCase into the names of the schema.
-pub(super) fn folded(
+pub(super) fn normalize_names(
     inputs: &InputSchema,
     mut object: Map<String, Value>,
     problems: &mut Vec<Problem>,
@@ -25,11 +25,11 @@ pub(super) fn folded(
             Map::new()
         }
     };
-    let outside = object.into_iter().map(|(key, value)| (key.clone(), key, value));
-    let inside = nested.into_iter().map(|(key, value)| (format!("{OPTIONS}.{key}"), key, value));
-    let mut folded: Map<String, Value> = Map::new();
-    let mut places: BTreeMap<String, String> = BTreeMap::new();
-    for (place, key, value) in outside.chain(inside) {
+    let top_level = object.into_iter().map(|(key, value)| (key.clone(), key, value));
+    let in_options = nested.into_iter().map(|(key, value)| (format!("{OPTIONS}.{key}"), key, value));
+    let mut normalized: Map<String, Value> = Map::new();
+    let mut sources: BTreeMap<String, String> = BTreeMap::new();
+    for (place, key, value) in top_level.chain(in_options) {
         // An input that is explicitly nothing is an input that was not given.
         if value.is_null() {
             continue;
@@ -37,24 +37,24 @@ pub(super) fn folded(
         let name = snake_case(&key);
         if inputs.get(&name).is_none() {
             problems.push(unknown_input(inputs, &key, &name));
-        } else if let Some(first) = places.get(&name) {
-            problems.push(given_twice(&name, first, &place));
+        } else if let Some(first) = sources.get(&name) {
+            problems.push(duplicate_input(&name, first, &place));
         } else {
-            folded.insert(name.clone(), whole_number(inputs, &name, value));
-            places.insert(name, place);
+            normalized.insert(name.clone(), to_integer(inputs, &name, value));
+            sources.insert(name, place);
         }
     }
-    folded
+    normalized
 }
 
 /// An input that came in two places or spellings.
-pub fn given_twice(name: &str, first: &str, second: &str) -> Problem {
+pub fn duplicate_input(name: &str, first: &str, second: &str) -> Problem {
     Problem::new(ErrorCode::InvalidValue, name, format!("is given twice, as {first} and as {second}"))
         .suggest(Some(format!("Give {name} once.")))
 }
 
 /// `5.0` is a whole number to JSON, and some writers know no other.
-fn whole_number(inputs: &InputSchema, name: &str, value: Value) -> Value {
+fn to_integer(inputs: &InputSchema, name: &str, value: Value) -> Value {
     let is_integer = inputs.get(name).is_some_and(|property| property.kind == PropertyType::Integer);
     match value.as_f64() {
         Some(number) if is_integer && number.fract() == 0.0 && number.abs() < 9e15 => (number as i64).into(),
@@ -63,11 +63,11 @@ fn whole_number(inputs: &InputSchema, name: &str, value: Value) -> Value {
 }
 
 fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {
-    let suggestion = match other_words::meant(name, inputs) {
+    let suggestion = match synonyms::intended_input(name, inputs) {
         Some(meant) => format!("Did you mean {meant}?"),
-        None => format!("Leave it out. Its inputs are {}.", other_words::known(inputs)),
+        None => format!("Leave it out. Its inputs are {}.", synonyms::common_inputs(inputs)),
     };
-    Problem::new(ErrorCode::UnknownFlag, clipped(key), "is not an input of this command")
+    Problem::new(ErrorCode::UnknownFlag, truncate_text(key), "is not an input of this command")
         .suggest(Some(suggestion))
 }
 

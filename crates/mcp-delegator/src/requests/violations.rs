@@ -1,12 +1,12 @@
 //! Schema violations in the words of someone who wants to help.
 
-use delegator_domain::names;
+use delegator_domain::similar_names;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
-use crate::fault::{ErrorCode, Problem};
-use crate::registry::{InputSchema, Property};
+use crate::error::{ErrorCode, Problem};
+use crate::spec::{InputSchema, Property};
 
 /// What is checked of a schema; `None` if it is broken.
 pub(super) fn validator(inputs: &InputSchema) -> Option<Validator> {
@@ -15,7 +15,11 @@ pub(super) fn validator(inputs: &InputSchema) -> Option<Validator> {
 }
 
 /// Every violation of the input schema, one problem per input.
-pub(super) fn of_schema(inputs: &InputSchema, validator: Option<&Validator>, input: &Value) -> Vec<Problem> {
+pub(super) fn schema_problems(
+    inputs: &InputSchema,
+    validator: Option<&Validator>,
+    input: &Value,
+) -> Vec<Problem> {
     let Some(validator) = validator else {
         return vec![Problem::new(ErrorCode::Internal, "input", "its schema is broken")];
     };
@@ -25,12 +29,18 @@ pub(super) fn of_schema(inputs: &InputSchema, validator: Option<&Validator>, inp
             ValidationErrorKind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 Problem::new(ErrorCode::MissingArgument, name, "is missing")
-                    .suggest(how_to_give(inputs, name))
+                    .suggest(missing_input_hint(inputs, name))
             }
             kind => {
                 let path = error.instance_path().as_str().trim_start_matches('/').to_owned();
                 let name = path.split('/').next().unwrap_or_default();
-                violated(inputs.get(name), &path, kind, &error.instance().clone(), &error.to_string())
+                violation_problem(
+                    inputs.get(name),
+                    &path,
+                    kind,
+                    &error.instance().clone(),
+                    &error.to_string(),
+                )
             }
         };
         if !problems.iter().any(|known| known.field == problem.field) {
@@ -40,28 +50,28 @@ pub(super) fn of_schema(inputs: &InputSchema, validator: Option<&Validator>, inp
     problems
 }
 
-fn how_to_give(inputs: &InputSchema, name: &str) -> Option<String> {
+fn missing_input_hint(inputs: &InputSchema, name: &str) -> Option<String> {
     inputs.get(name).map(|property| format!("{name}: {}.", property.description))
 }
 
-fn violated(
+fn violation_problem(
     property: Option<&Property>,
     path: &str,
     kind: &ValidationErrorKind,
     value: &Value,
-    words: &str,
+    fallback: &str,
 ) -> Problem {
     let field = path.replace('/', ".");
     let code = match kind {
-        ValidationErrorKind::Pattern { .. } => code_of_form(property),
+        ValidationErrorKind::Pattern { .. } => pattern_error_code(property),
         _ => ErrorCode::InvalidValue,
     };
-    let (problem, suggestion) = explain(property, kind, value, words);
+    let (problem, suggestion) = explain(property, kind, value, fallback);
     Problem::new(code, field, problem).value(value.clone()).suggest(suggestion)
 }
 
 /// What a text of the wrong form is called.
-pub(super) fn code_of_form(property: Option<&Property>) -> ErrorCode {
+pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
     match property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids") {
         true => ErrorCode::InvalidId,
         false => ErrorCode::InvalidValue,
@@ -72,32 +82,33 @@ fn explain(
     property: Option<&Property>,
     kind: &ValidationErrorKind,
     value: &Value,
-    words: &str,
+    fallback: &str,
 ) -> (String, Option<String>) {
     match kind {
         ValidationErrorKind::Enum { .. } => {
             let choices = property.map(Property::choices).unwrap_or_default();
-            let nearest = value.as_str().and_then(|typed| names::nearest(typed, choices.iter().copied()));
+            let nearest =
+                value.as_str().and_then(|typed| similar_names::nearest(typed, choices.iter().copied()));
             (
                 format!("must be one of {}", choices.join(", ")),
                 nearest.map(|nearest| format!("Did you mean {nearest}?")),
             )
         }
-        ValidationErrorKind::Type { kind } => (format!("must be {}", type_words(kind)), None),
-        ValidationErrorKind::Minimum { limit } => (range_words(property, &format!("at least {limit}")), None),
-        ValidationErrorKind::Maximum { limit } => (range_words(property, &format!("at most {limit}")), None),
+        ValidationErrorKind::Type { kind } => (format!("must be {}", type_text(kind)), None),
+        ValidationErrorKind::Minimum { limit } => (range_text(property, &format!("at least {limit}")), None),
+        ValidationErrorKind::Maximum { limit } => (range_text(property, &format!("at most {limit}")), None),
         ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
         ValidationErrorKind::MinLength { limit } => (format!("must have at least {limit} characters"), None),
         ValidationErrorKind::MaxLength { limit } => {
-            let given = value.as_str().map_or(0, |text| text.chars().count());
-            (format!("must have at most {limit} characters, not {given}"), None)
+            let length = value.as_str().map_or(0, |text| text.chars().count());
+            (format!("must have at most {limit} characters, not {length}"), None)
         }
-        ValidationErrorKind::Pattern { .. } => (pattern_words(property), None),
-        _ => (words.to_owned(), None),
+        ValidationErrorKind::Pattern { .. } => (pattern_text(property), None),
+        _ => (fallback.to_owned(), None),
     }
 }
 
-fn range_words(property: Option<&Property>, bound: &str) -> String {
+fn range_text(property: Option<&Property>, bound: &str) -> String {
     let bounds = property.map(|property| (property.schema.get("minimum"), property.schema.get("maximum")));
     match bounds {
         Some((Some(low), Some(high))) => format!("must be between {low} and {high}"),
@@ -105,7 +116,7 @@ fn range_words(property: Option<&Property>, bound: &str) -> String {
     }
 }
 
-fn pattern_words(property: Option<&Property>) -> String {
+fn pattern_text(property: Option<&Property>) -> String {
     match property.map(|property| property.name.as_str()) {
         Some("task_id" | "task_ids") => "is not a task id; they look like T-local-… or T-cloud-…".to_owned(),
         Some("thread_id") => {
@@ -126,8 +137,8 @@ fn pattern_words(property: Option<&Property>) -> String {
     }
 }
 
-fn type_words(kind: &TypeKind) -> String {
-    let one = |kind: jsonschema::JsonType| match kind.as_str() {
+fn type_text(kind: &TypeKind) -> String {
+    let type_name = |kind: jsonschema::JsonType| match kind.as_str() {
         "integer" => "a whole number",
         "number" => "a number",
         "boolean" => "true or false",
@@ -137,7 +148,7 @@ fn type_words(kind: &TypeKind) -> String {
         _ => "nothing",
     };
     match kind {
-        TypeKind::Single(only) => one(*only).to_owned(),
-        TypeKind::Multiple(kinds) => kinds.iter().map(one).collect::<Vec<_>>().join(" or "),
+        TypeKind::Single(only) => type_name(*only).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(type_name).collect::<Vec<_>>().join(" or "),
     }
 }

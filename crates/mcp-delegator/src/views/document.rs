@@ -6,7 +6,7 @@ use delegator_domain::terminal;
 use serde_json::Value;
 
 use super::shell_word;
-use crate::registry::ServedTools;
+use crate::spec::ServedTools;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
@@ -29,7 +29,7 @@ pub enum Block {
 
 /// How a reader makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Calls<'a> {
+pub enum CallSyntax<'a> {
     /// By typing a command.
     Commands,
     /// By calling one of these tools.
@@ -53,7 +53,7 @@ impl Document {
     }
 
     /// More facts, beside those there are; with none, before the next call.
-    pub fn noting(mut self, facts: Vec<(String, String)>) -> Self {
+    pub fn with_facts(mut self, facts: Vec<(String, String)>) -> Self {
         if facts.is_empty() {
             return self;
         }
@@ -72,7 +72,7 @@ impl Document {
     }
 
     /// Any data at all, without knowing the command: scalars as facts, the rest as JSON.
-    pub fn of_value(data: &Value) -> Document {
+    pub fn from_value(data: &Value) -> Document {
         let Some(object) = data.as_object() else {
             return Document::default().block(Block::Verbatim(pretty(data)));
         };
@@ -96,7 +96,7 @@ impl Document {
         terminal::sanitize(&parts.join("\n\n")).into_owned()
     }
 
-    pub fn to_markdown(&self, calls: Calls<'_>) -> String {
+    pub fn to_markdown(&self, calls: CallSyntax<'_>) -> String {
         let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
         parts.extend(
             self.blocks.iter().map(|block| markdown_block(block, calls)).filter(|text| !text.is_empty()),
@@ -116,9 +116,9 @@ pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> 
 }
 
 /// A text of at most this many bytes, counted as Markdown writes it.
-pub fn clipped(text: &str, bytes: usize) -> String {
+pub fn truncate_cell(text: &str, bytes: usize) -> String {
     const MARK: char = '…';
-    let width = |letter: char| letter.len_utf8() + usize::from(ESCAPED.contains(letter));
+    let width = |letter: char| letter.len_utf8() + usize::from(MARKDOWN_SPECIAL.contains(letter));
     if text.chars().map(width).sum::<usize>() <= bytes {
         return text.to_owned();
     }
@@ -150,17 +150,19 @@ fn text_block(block: &Block) -> String {
         Block::Text(text) | Block::Verbatim(text) => text.trim_end().to_owned(),
         Block::Facts(facts) => {
             let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-            let lines: Vec<String> =
-                facts.iter().map(|(name, value)| format!("{name:<width$}  {}", on_one_line(value))).collect();
+            let lines: Vec<String> = facts
+                .iter()
+                .map(|(name, value)| format!("{name:<width$}  {}", escape_line_breaks(value)))
+                .collect();
             lines.join("\n")
         }
         Block::Table { columns, rows } => text_table(columns, rows),
-        Block::Next { path, input } => format!("Next: {}", command(path, input)),
+        Block::Next { path, input } => format!("Next: {}", shell_command(path, input)),
     }
 }
 
 /// A value on a line of its own. A file name with a line break must not look like a further line of ours.
-fn on_one_line(value: &str) -> std::borrow::Cow<'_, str> {
+fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
     match value.trim_end().contains(['\n', '\r']) {
         true => value.trim_end().replace('\r', "\\r").replace('\n', "\\n").into(),
         false => value.into(),
@@ -168,7 +170,7 @@ fn on_one_line(value: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// The words of a call, for a shell: its first input may stand without a name, unless it is a list.
-fn command(path: &[&str], input: &Value) -> String {
+fn shell_command(path: &[&str], input: &Value) -> String {
     let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
         let flag = format!("--{}", name.replace('_', "-"));
         match value {
@@ -185,11 +187,11 @@ fn command(path: &[&str], input: &Value) -> String {
 }
 
 /// Nobody is told to call a tool that is not there.
-fn call(path: &[&str], input: &Value, calls: Calls<'_>) -> Option<String> {
+fn next_call(path: &[&str], input: &Value, calls: CallSyntax<'_>) -> Option<String> {
     match calls {
-        Calls::Commands => Some(command(path, input)),
-        Calls::Tools(served) => {
-            let name = served.name_of(&path.join("_").replace('-', "_"))?;
+        CallSyntax::Commands => Some(shell_command(path, input)),
+        CallSyntax::Tools(served) => {
+            let name = served.prefixed_name(&path.join("_").replace('-', "_"))?;
             Some(format!("{name} {input}"))
         }
     }
@@ -197,7 +199,7 @@ fn call(path: &[&str], input: &Value, calls: Calls<'_>) -> Option<String> {
 
 fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
-    let cells = |row: &Vec<String>| row.iter().map(|cell| on_one_line(cell).into_owned()).collect();
+    let cells = |row: &Vec<String>| row.iter().map(|cell| escape_line_breaks(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| rows.iter().chain([&header]).map(|row| row[at].chars().count()).max().unwrap_or(0))
@@ -212,14 +214,14 @@ fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-fn markdown_block(block: &Block, calls: Calls<'_>) -> String {
+fn markdown_block(block: &Block, calls: CallSyntax<'_>) -> String {
     match block {
         Block::Next { path, input } => {
             let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
-            call(path, input, calls).map(next).unwrap_or_default()
+            next_call(path, input, calls).map(next).unwrap_or_default()
         }
         Block::Text(text) => {
-            let lines: Vec<String> = terminal::sanitize(text).lines().map(line).collect();
+            let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();
             lines.join("\n")
         }
         Block::Verbatim(text) => fenced(text),
@@ -259,31 +261,31 @@ fn fenced(text: &str) -> String {
 
 /// Text within a line.
 fn inline(text: &str) -> String {
-    escape(&terminal::sanitize(text).replace('\n', " "))
+    escape_markdown(&terminal::sanitize(text).replace('\n', " "))
 }
 
 /// A line of its own: what it begins with must not make it a heading, a list, a quotation or a fence.
-fn line(text: &str) -> String {
+fn escape_line(text: &str) -> String {
     let begin = text.trim_start();
     let digits = begin.len() - begin.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let indent = &text[..text.len() - begin.len()];
     let (number, rest) = begin.split_at(digits);
     match rest.chars().next() {
         Some('#' | '>' | '-' | '+' | '=' | '~' | '_' | '.' | ')') => {
-            format!("{indent}{number}\\{}", escape(rest))
+            format!("{indent}{number}\\{}", escape_markdown(rest))
         }
-        _ => escape(text),
+        _ => escape_markdown(text),
     }
 }
 
 /// What means something within a line.
-const ESCAPED: &str = "\\`|<![]*";
+const MARKDOWN_SPECIAL: &str = "\\`|<![]*";
 
 /// Data stays data: it cannot open a table cell, a code span, an element or an image of its own.
-fn escape(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if ESCAPED.contains(letter) {
+        if MARKDOWN_SPECIAL.contains(letter) {
             escaped.push('\\');
         }
         escaped.push(letter);
@@ -298,12 +300,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_renderers_say_the_same_facts() {
+    fn text_and_markdown_contain_the_same_facts() {
         let document = Document::titled("Two tasks").block(Block::Table {
             columns: vec!["task", "state"],
             rows: vec![vec!["T-1".into(), "working".into()], vec!["T-2".into(), "queued".into()]],
         });
-        for text in [document.to_text(), document.to_markdown(Calls::Commands)] {
+        for text in [document.to_text(), document.to_markdown(CallSyntax::Commands)] {
             for fact in ["Two tasks", "T-1", "working", "T-2", "queued"] {
                 assert!(text.contains(fact), "{fact} is missing in {text}");
             }
@@ -311,15 +313,15 @@ mod tests {
     }
 
     #[test]
-    fn the_next_call_is_told_as_the_reader_would_make_it() {
+    fn next_call_uses_the_syntax_of_the_reader() {
         let next =
             Block::Next { path: &["local", "wait"], input: json!({"task_id": "T-1", "timeout_sec": 9}) };
         let document = Document::default().block(next);
         assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
         let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
-        let told = document.to_markdown(Calls::Tools(&tools("local_wait")));
+        let told = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
         assert_eq!(told, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
-        assert_eq!(document.to_markdown(Calls::Tools(&tools("local_exec"))), "");
+        assert_eq!(document.to_markdown(CallSyntax::Tools(&tools("local_exec"))), "");
         let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
         assert_eq!(
             Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),
@@ -333,18 +335,18 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_as_long_as_markdown_writes_it() {
+    fn cell_length_counts_markdown_escapes() {
         for (text, bytes) in [("a|b".repeat(50), 40), ("\u{4efb}".repeat(50), 40), ("plain ".repeat(20), 40)]
         {
-            let cell = clipped(&text, bytes);
+            let cell = truncate_cell(&text, bytes);
             let written = inline(&cell).len();
             assert!(written <= bytes && written + 4 > bytes && cell.ends_with('…'), "{cell}");
         }
-        assert_eq!(clipped("a|b", 4), "a|b");
+        assert_eq!(truncate_cell("a|b", 4), "a|b");
     }
 
     #[test]
-    fn columns_that_say_nothing_are_left_out() {
+    fn empty_columns_are_omitted() {
         let cells = |row: [&str; 3]| row.map(str::to_owned).to_vec();
         let rows = vec![cells(["T-1", "-", "x"]), cells(["T-2", "", "-"])];
         let shown = Block::Table {
@@ -356,18 +358,19 @@ mod tests {
     }
 
     #[test]
-    fn data_cannot_break_out_of_its_place() {
-        let document = Document::of_value(&json!({"name": "a|b\u{1b}[2J", "list": ["```\n# pwned"]}));
+    fn data_cannot_escape_its_markup() {
+        let document = Document::from_value(&json!({"name": "a|b\u{1b}[2J", "list": ["```\n# pwned"]}));
         assert!(!document.to_text().contains('\u{1b}'));
-        let markdown = document.to_markdown(Calls::Commands);
+        let markdown = document.to_markdown(CallSyntax::Commands);
         assert!(markdown.contains("a\\|b"));
         assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");
         // Taking something out must not put a fence together, or free what was escaped.
-        let document = Document::of_value(&json!({"text": "``\u{7f}`\n# pwned", "word": "\u{1b}`x\u{1b}`"}));
-        let markdown = document.to_markdown(Calls::Commands);
+        let document =
+            Document::from_value(&json!({"text": "``\u{7f}`\n# pwned", "word": "\u{1b}`x\u{1b}`"}));
+        let markdown = document.to_markdown(CallSyntax::Commands);
         assert!(markdown.contains("  ````\n  ```\n  # pwned\n  ````"), "{markdown}");
         assert!(markdown.contains("- word: x\n") || markdown.ends_with("- word: x"), "{markdown}");
         let document = Document::default().block(Block::Text("~~~\n# a\n12. b\n---\nplain".to_owned()));
-        assert_eq!(document.to_markdown(Calls::Commands), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
+        assert_eq!(document.to_markdown(CallSyntax::Commands), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
     }
 }

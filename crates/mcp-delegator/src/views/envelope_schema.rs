@@ -6,7 +6,7 @@
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-use crate::registry::Category;
+use crate::spec::Category;
 
 const AGENT: &str = include_str!("../../schemas/agent.json");
 const STANDARD: &str = include_str!("../../schemas/standard.json");
@@ -35,7 +35,7 @@ impl Envelope {
         }
     }
 
-    pub fn named(name: &str) -> Option<Envelope> {
+    pub fn from_name(name: &str) -> Option<Envelope> {
         match name {
             "agent" => Some(Envelope::Agent),
             "standard" => Some(Envelope::Standard),
@@ -95,7 +95,7 @@ pub fn tool(category: Category) -> Value {
             "then": {"required": ["data"], "not": {"required": ["error"]}},
             "else": {"required": ["error"], "not": {"required": ["data"]}}
         },
-        {"if": complete_answer(&required), "then": required_parts(&required)}
+        {"if": complete_response(&required), "then": required_parts(&required)}
     ]);
     schema["$defs"] = parsed(TOOL_COMMON);
     schema
@@ -146,7 +146,7 @@ fn tool_envelope(id: &str, schema_id: Value, category: Value) -> Value {
 
 /// An answer that says all of its category: not an error, not "unchanged", not a wait that ran out, and not the
 /// plural form a category may have.
-fn complete_answer(required: &Value) -> Value {
+fn complete_response(required: &Value) -> Value {
     let mut absent = vec![json!({"properties": {"status": {"const": "error"}}})];
     for flag in ["not_modified", "wait_expired", "partial"] {
         absent.push(json!({"properties": {"meta": {"required": [flag]}}}));

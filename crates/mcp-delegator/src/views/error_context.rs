@@ -7,29 +7,31 @@
 //!
 //! All that was printed by others is cut to size and without anything that could steer a reader's terminal.
 
-use delegator_domain::task::{End, FailureKind, LimitKind};
+use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_domain::terminal::sanitize;
 use delegator_engine::Record;
 use delegator_registry::Task;
 use serde_json::{Map, Value, json};
 
-use super::failure::quoted;
-use super::suggestions::{Findings, Place, suggestions};
+use super::failure::truncate_quote;
+use super::suggestions::{ErrorLocation, Findings, suggestions};
 
 /// Places an answer names.
-const MOST_LOCATIONS: usize = 20;
-const LONGEST_LINE: usize = 300;
-const LONGEST_PATH: usize = 400;
+const MAX_LOCATIONS: usize = 20;
+const MAX_LINE_CHARS: usize = 300;
+const MAX_PATH_CHARS: usize = 400;
 
 /// `null` for a task that did not fail.
-pub fn told(task: &Task, record: Option<&Record>) -> Value {
+pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
     let Some(end) = task.ended.as_ref().map(|ended| &ended.end) else { return Value::Null };
     let (message, kind, retry_at) = match end {
-        End::Failed { kind, message, retry_at } => {
-            (quoted(&sanitize(message)), kind.name(), retry_at.clone())
+        TaskEnd::Failed { kind, message, retry_at } => {
+            (truncate_quote(&sanitize(message)), kind.name(), retry_at.clone())
         }
-        End::Timeout(limit) => (format!("The task ran into its {} limit.", limit.name()), limit.name(), None),
-        End::Completed | End::Cancelled { .. } => return Value::Null,
+        TaskEnd::Timeout(limit) => {
+            (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
+        }
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Value::Null,
     };
     let failures = failures(record);
     let locations = locations(failures);
@@ -41,9 +43,10 @@ pub fn told(task: &Task, record: Option<&Record>) -> Value {
         "suggestions": suggestions(&findings(task, end, record)),
         "failure_kind": kind,
     });
-    if let Some((kind, said)) = blamed(end, record) {
+    if let Some((kind, said)) = blamed_command(end, record) {
         context["agent_message"] = context["error_message"].take();
-        (context["error_type"], context["error_message"]) = (line(kind).into(), line(said).into());
+        (context["error_type"], context["error_message"]) =
+            (clean_line(kind).into(), clean_line(said).into());
     }
     if let Some(retry_at) = retry_at {
         context["retry_at"] = retry_at.into();
@@ -53,9 +56,9 @@ pub fn told(task: &Task, record: Option<&Record>) -> Value {
 
 /// `file`, `line` and `column` of what the failure is about, where it is known.
 pub fn location(record: Option<&Record>) -> Map<String, Value> {
-    let mut told = locations(failures(record)).into_iter().next().unwrap_or_default();
-    told.retain(|key, _| matches!(key.as_str(), "file" | "line" | "column"));
-    told
+    let mut value = locations(failures(record)).into_iter().next().unwrap_or_default();
+    value.retain(|key, _| matches!(key.as_str(), "file" | "line" | "column"));
+    value
 }
 
 /// Commands that failed and were never made to succeed, oldest first.
@@ -66,26 +69,26 @@ fn failures(record: Option<&Record>) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-fn places(failure: &Value) -> &[Value] {
+fn locations_of(failure: &Value) -> &[Value] {
     failure["places"].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// What the newest failure complained about first.
 fn locations(failures: &[Value]) -> Vec<Map<String, Value>> {
     let all = failures.iter().rev().flat_map(|failure| {
-        places(failure).iter().map(|place| {
-            let mut told = Map::new();
-            told.insert("file".into(), path(text(place, "file")).into());
+        locations_of(failure).iter().map(|place| {
+            let mut value = Map::new();
+            value.insert("file".into(), clean_path(text(place, "file")).into());
             for key in ["line", "column"] {
-                told.extend(place[key].as_u64().map(|number| (key.to_owned(), number.into())));
+                value.extend(place[key].as_u64().map(|number| (key.to_owned(), number.into())));
             }
-            told.insert("message".into(), line(text(place, "message")).into());
-            told.extend(place["kind"].as_str().map(|kind| ("kind".to_owned(), line(kind).into())));
-            told.insert("command".into(), line(text(failure, "command")).into());
-            told
+            value.insert("message".into(), clean_line(text(place, "message")).into());
+            value.extend(place["kind"].as_str().map(|kind| ("kind".to_owned(), clean_line(kind).into())));
+            value.insert("command".into(), clean_line(text(failure, "command")).into());
+            value
         })
     });
-    all.take(MOST_LOCATIONS).collect()
+    all.take(MAX_LOCATIONS).collect()
 }
 
 fn unique_files(locations: &[Map<String, Value>]) -> Vec<&Value> {
@@ -99,10 +102,10 @@ fn unique_files(locations: &[Map<String, Value>]) -> Vec<&Value> {
 }
 
 /// The command the agent failed because of: the kind of its error, and what it said.
-fn blamed<'a>(end: &End, record: Option<&'a Record>) -> Option<(&'a str, &'a str)> {
+fn blamed_command<'a>(end: &TaskEnd, record: Option<&'a Record>) -> Option<(&'a str, &'a str)> {
     let gave_no_reason = matches!(
         end,
-        End::Failed {
+        TaskEnd::Failed {
             kind: FailureKind::AgentError | FailureKind::AgentExit | FailureKind::NoTerminalEvent,
             ..
         }
@@ -113,12 +116,12 @@ fn blamed<'a>(end: &End, record: Option<&'a Record>) -> Option<(&'a str, &'a str
     Some((last_failure["kind"].as_str()?, text(last_failure, "message"))).filter(|_| is_last)
 }
 
-fn findings<'a>(task: &'a Task, end: &'a End, record: Option<&'a Record>) -> Findings<'a> {
+fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) -> Findings<'a> {
     let report = record.map(|record| &record.report);
     let at = |path: &str| report.and_then(|report| report.pointer(path));
     let failures = failures(record);
-    let about = failures.iter().rev().find(|failure| !places(failure).is_empty()).or(failures.last());
-    let place = about.and_then(|failure| places(failure).first());
+    let about = failures.iter().rev().find(|failure| !locations_of(failure).is_empty()).or(failures.last());
+    let place = about.and_then(|failure| locations_of(failure).first());
     let limits = record.and_then(|record| record.limits);
     let failed_tests = at("/tests/failed_tests").and_then(Value::as_array);
     Findings {
@@ -129,19 +132,20 @@ fn findings<'a>(task: &'a Task, end: &'a End, record: Option<&'a Record>) -> Fin
         mode: task.mode.name(),
         thread: task.thread_id.as_deref().or(task.resumed_thread.as_deref()),
         limit_seconds: match end {
-            End::Timeout(LimitKind::Idle) => limits.map(|limits| limits.idle_sec),
-            End::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),
+            TaskEnd::Timeout(LimitKind::Idle) => limits.map(|limits| limits.idle_sec),
+            TaskEnd::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),
             _ => None,
         },
         running: at("/open_items/0/activity").and_then(Value::as_str),
-        place: place.map(|place| Place {
-            file: path(text(place, "file")),
+        location: place.map(|place| ErrorLocation {
+            file: clean_path(text(place, "file")),
             line: place["line"].as_u64().unwrap_or_default(),
-            message: line(text(place, "message")),
+            message: clean_line(text(place, "message")),
         }),
-        command: about.map(|failure| (line(text(failure, "command")), line(text(failure, "message")))),
+        command: about
+            .map(|failure| (clean_line(text(failure, "command")), clean_line(text(failure, "message")))),
         failed_tests: failed_tests
-            .map(|tests| tests.iter().filter_map(Value::as_str).map(line).collect())
+            .map(|tests| tests.iter().filter_map(Value::as_str).map(clean_line).collect())
             .unwrap_or_default(),
     }
 }
@@ -151,17 +155,17 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Words of others on one line.
-pub fn line(text: &str) -> String {
-    bounded(text, LONGEST_LINE)
+pub fn clean_line(text: &str) -> String {
+    clean_text(text, MAX_LINE_CHARS)
 }
 
-fn path(text: &str) -> String {
-    bounded(text, LONGEST_PATH)
+fn clean_path(text: &str) -> String {
+    clean_text(text, MAX_PATH_CHARS)
 }
 
-fn bounded(text: &str, most: usize) -> String {
+fn clean_text(text: &str, max_chars: usize) -> String {
     let clean: String = sanitize(text).replace(['\n', '\t'], " ");
-    match clean.char_indices().nth(most) {
+    match clean.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}\u{2026}", &clean[..at]),
         None => clean,
     }

@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Block, Document, scalar};
 use super::verification;
-use crate::fault::AppError;
+use crate::error::AppError;
 use crate::outcome::Outcome;
-use crate::registry::exit_codes::is_retryable;
+use crate::spec::exit_codes::is_retryable;
 
 /// Of what a task printed before it was ended, in characters.
-const MOST_OUTPUT: usize = 2_000;
+const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// Facts that are told in another way than as a line of the list.
-const TOLD_APART: [&str; 7] =
+const RENDERED_SEPARATELY: [&str; 7] =
     ["agent_message", "stderr_tail", "partial_results", "verification", "file", "line", "column"];
 
-pub fn described(outcome: &Outcome, error: &AppError) -> Document {
+pub fn build(outcome: &Outcome, error: &AppError) -> Document {
     let codes = error.code.facts();
     let precisely = if codes.agent == codes.tool { String::new() } else { format!(" ({})", codes.agent) };
     let mut document = Document::titled(format!("Error: {}{precisely}", codes.tool))
@@ -33,14 +33,14 @@ pub fn described(outcome: &Outcome, error: &AppError) -> Document {
     if let Some(detail) = &error.detail {
         document = document.block(Block::Verbatim(detail.clone()));
     }
-    document = verification::described(document, &json!({"verification": error.context.get("verification")}));
-    document = words(document, &error.context);
+    document = verification::append_to(document, &json!({"verification": error.context.get("verification")}));
+    document = append_quotes(document, &error.context);
     let suggestion = error.suggestion.as_ref().filter(|_| says_it_all);
     let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(suggestion);
     if let Some(next) = next {
         document = document.block(Block::Text(format!("Next: {next}")));
     }
-    calls(outcome, error).into_iter().fold(document, Document::block)
+    next_calls(outcome, error).into_iter().fold(document, Document::block)
 }
 
 fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
@@ -55,15 +55,15 @@ fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
     let told = error.context.iter().filter(|(key, value)| {
         !value.is_null()
             && !is_in_detail(value)
-            && !TOLD_APART.contains(&key.as_str())
+            && !RENDERED_SEPARATELY.contains(&key.as_str())
             && (*key != "field" || error.problems.is_empty())
     });
-    facts.extend(told.map(|(key, value)| (name(key), scalar(value))));
-    facts.extend(place(&error.context).map(|place| ("place".to_owned(), place)));
+    facts.extend(told.map(|(key, value)| (fact_name(key), scalar(value))));
+    facts.extend(format_location(&error.context).map(|place| ("place".to_owned(), place)));
     facts
 }
 
-fn name(key: &str) -> String {
+fn fact_name(key: &str) -> String {
     match key {
         "task_id" => "task".to_owned(),
         "thread_id" => "thread".to_owned(),
@@ -73,7 +73,7 @@ fn name(key: &str) -> String {
 }
 
 /// `src/api.rs:42:15`.
-fn place(context: &Map<String, Value>) -> Option<String> {
+fn format_location(context: &Map<String, Value>) -> Option<String> {
     let file = context.get("file")?.as_str()?;
     let numbers = ["line", "column"].into_iter().filter_map(|key| context.get(key)?.as_u64());
     Some(numbers.fold(file.to_owned(), |place, number| format!("{place}:{number}")))
@@ -85,7 +85,7 @@ fn problems(error: &AppError) -> Block {
         true => vec!["field", "problem", "suggestion"],
         false => vec!["field", "problem"],
     };
-    let row = |problem: &crate::fault::Problem| {
+    let row = |problem: &crate::error::Problem| {
         let told = [problem.field.clone(), problem.problem.clone()].into_iter();
         told.chain(suggests.then(|| problem.suggestion.clone().unwrap_or_default())).collect()
     };
@@ -93,13 +93,13 @@ fn problems(error: &AppError) -> Block {
 }
 
 /// What the agent said and printed, as quotations.
-fn words(document: Document, context: &Map<String, Value>) -> Document {
+fn append_quotes(document: Document, context: &Map<String, Value>) -> Document {
     let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default().trim_end();
     let printed = context.get("partial_results").and_then(|partial| partial["last_output"].as_str());
     [
         ("What the agent reported:", text("agent_message")),
         ("The end of its stderr:", text("stderr_tail")),
-        ("The end of its output:", end_of(printed.unwrap_or_default().trim_end())),
+        ("The end of its output:", tail(printed.unwrap_or_default().trim_end())),
     ]
     .into_iter()
     .filter(|(_, words)| !words.is_empty())
@@ -109,8 +109,8 @@ fn words(document: Document, context: &Map<String, Value>) -> Document {
 }
 
 /// The last lines that fit; of a longer line its end.
-fn end_of(text: &str) -> &str {
-    let Some((at, _)) = text.char_indices().rev().nth(MOST_OUTPUT - 1) else { return text };
+fn tail(text: &str) -> &str {
+    let Some((at, _)) = text.char_indices().rev().nth(MAX_OUTPUT_CHARS - 1) else { return text };
     let end = &text[at..];
     let begins_a_line = at == 0 || text[..at].ends_with('\n');
     match end.split_once('\n') {
@@ -120,7 +120,7 @@ fn end_of(text: &str) -> &str {
 }
 
 /// For a task that has ended: the call that tells everything, and the one that goes on where it stopped.
-fn calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
+fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
     let has_ended = |data: &&Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
     let ended = outcome.failure_data().filter(has_ended);
     let Some(id) = ended.and_then(|data| data["task_id"].as_str()) else { return Vec::new() };
@@ -137,12 +137,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_of_long_output_is_shown() {
-        assert_eq!(end_of("short\nlines"), "short\nlines");
+    fn long_output_shows_only_its_tail() {
+        assert_eq!(tail("short\nlines"), "short\nlines");
         let lines: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
         let lines = lines.join("\n");
-        let end = end_of(&lines);
+        let end = tail(&lines);
         assert!(end.starts_with("line ") && end.ends_with("line 999") && end.len() < 2_000, "{end}");
-        assert_eq!(end_of(&"\u{fc}".repeat(5_000)).chars().count(), MOST_OUTPUT);
+        assert_eq!(tail(&"\u{fc}".repeat(5_000)).chars().count(), MAX_OUTPUT_CHARS);
     }
 }

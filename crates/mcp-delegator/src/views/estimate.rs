@@ -1,11 +1,11 @@
 //! An estimate in words, no finer than it is known.
 
-use delegator_engine::Expected;
+use delegator_engine::ExpectedDuration;
 
 const UNITS: [(u64, &str); 3] = [(3_600_000, "hour"), (60_000, "minute"), (1_000, "second")];
 
 /// `5-10 minutes`, `about 1 hour`, `under a second`.
-pub fn words(expected: Expected) -> String {
+pub fn format_estimate(expected: ExpectedDuration) -> String {
     if expected.to_ms < 1_000 {
         return "under a second".to_owned();
     }
@@ -23,8 +23,8 @@ pub fn words(expected: Expected) -> String {
 }
 
 /// One moment that is not far off, in the same words.
-pub fn about(milliseconds: u64) -> String {
-    words(Expected { from_ms: milliseconds, to_ms: milliseconds })
+pub fn format_duration(milliseconds: u64) -> String {
+    format_estimate(ExpectedDuration { from_ms: milliseconds, to_ms: milliseconds })
 }
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_are_told_in_round_numbers() {
+    fn estimates_are_rounded() {
         let minute = 60_000;
         for (from_ms, to_ms, told) in [
             (3, 900, "under a second"),
@@ -44,7 +44,7 @@ mod tests {
             (minute / 4, 9 * minute, "up to 9 minutes"),
             (90 * minute, 150 * minute, "2-3 hours"),
         ] {
-            assert_eq!(words(Expected { from_ms, to_ms }), told);
+            assert_eq!(format_estimate(ExpectedDuration { from_ms, to_ms }), told);
         }
     }
 }

@@ -6,18 +6,18 @@
 use serde_json::{Map, Value, json};
 
 use super::document::{Block, Document};
-use crate::requests::page::{place_cursor, place_of};
+use crate::requests::page::{cursor_position, position_cursor};
 
 /// An event over this is long.
 pub const LONG_BYTES: usize = 2 << 10;
 /// A type or an id beyond this is not one.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// Where an event may say what it is about, in the dialects there are.
-const IDS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
+const ID_POINTERS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
 
 /// What a cursor into the events of a task answers.
-pub fn question(task_id: &str) -> Value {
+pub fn cursor_query(task_id: &str) -> Value {
     json!(["events", task_id])
 }
 
@@ -26,34 +26,34 @@ pub fn shorten(items: &mut [Value]) {
     for item in items {
         let size = item.to_string().len();
         if size > LONG_BYTES {
-            let (kind, id) = (named(item, &["/type", "/msg/type"]), named(item, &IDS));
+            let (kind, id) = (name_at(item, &["/type", "/msg/type"]), name_at(item, &ID_POINTERS));
             *item = json!({"type": kind, "id": id, "truncated": true, "size": size});
         }
     }
 }
 
-fn named(event: &Value, places: &[&str]) -> Value {
+fn name_at(event: &Value, places: &[&str]) -> Value {
     let found = places.iter().filter_map(|at| event.pointer(at)?.as_str());
-    found.filter(|name| name.len() <= LONGEST_NAME).map(Value::from).next().unwrap_or_default()
+    found.filter(|name| name.len() <= MAX_NAME_BYTES).map(Value::from).next().unwrap_or_default()
 }
 
 /// Drops all but the newest of a task's events, and moves the cursor to where the list now begins.
-pub fn keep_newest(task: &mut Map<String, Value>, newest: usize) {
-    let question = task.get("task_id").and_then(Value::as_str).map(question);
+pub fn retain_newest(task: &mut Map<String, Value>, newest: usize) {
+    let query = task.get("task_id").and_then(Value::as_str).map(cursor_query);
     let Some(events) = task.get_mut("events").and_then(Value::as_object_mut) else { return };
     let Some(items) = events.get_mut("items").and_then(Value::as_array_mut) else { return };
     let dropped = drop_oldest(items, newest);
     // Of a part of the data that somebody picked out nothing is known.
-    let (Some(question), true, true) = (question, dropped > 0, events.contains_key("included")) else {
+    let (Some(query), true, true) = (query, dropped > 0, events.contains_key("included")) else {
         return;
     };
     let begun = match events.get("next_cursor").and_then(Value::as_str) {
-        Some(cursor) => place_of(cursor, &question),
+        Some(cursor) => cursor_position(cursor, &query),
         None => Ok(0),
     };
     if let Ok(begun) = begun {
         let place = begun.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
-        events.insert("next_cursor".into(), place_cursor(place, &question).into());
+        events.insert("next_cursor".into(), position_cursor(place, &query).into());
     }
 }
 
@@ -65,7 +65,7 @@ pub fn drop_oldest(items: &mut Vec<Value>, newest: usize) -> usize {
 }
 
 /// For a reader: apart and labelled, and how to get at those before them.
-pub fn described(document: Document, data: &Value) -> Document {
+pub fn append_to(document: Document, data: &Value) -> Document {
     let events = &data["events"];
     let Some(items) = events["items"].as_array() else { return document };
     let label = match events["count"].as_u64() {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_event_says_what_it_was_and_how_large() {
+    fn shortened_events_retain_type_id_and_size() {
         let around = message("item_1", 0).to_string().len();
         let (fits, long) = (message("item_1", LONG_BYTES - around), message("item_2", LONG_BYTES));
         let failed = json!({"type": "turn.failed", "error": {"message": "é".repeat(LONG_BYTES)}});
@@ -117,18 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_goes_where_the_list_begins() {
+    fn cursor_points_to_the_first_listed_event() {
         let task = |next: Option<i64>| {
             let mut task =
                 json!({"task_id": "T-1", "events": {"included": true, "count": 9, "items": [4, 5, 6]}});
             if let Some(place) = next {
-                task["events"]["next_cursor"] = place_cursor(place, &question("T-1")).into();
+                task["events"]["next_cursor"] = position_cursor(place, &cursor_query("T-1")).into();
             }
             task.as_object().unwrap().clone()
         };
         let place = |task: &Map<String, Value>| {
             let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
-            cursor.map(|cursor| place_of(cursor, &question("T-1")).unwrap())
+            cursor.map(|cursor| cursor_position(cursor, &cursor_query("T-1")).unwrap())
         };
         for (begun, newest, left, now) in [
             (None, 5, json!([4, 5, 6]), None),
@@ -138,11 +138,11 @@ mod tests {
             (Some(4), 0, json!([]), Some(7)),
         ] {
             let mut task = task(begun);
-            keep_newest(&mut task, newest);
+            retain_newest(&mut task, newest);
             assert_eq!((&task["events"]["items"], place(&task)), (&left, now), "{begun:?}, {newest}");
         }
         let mut picked = json!({"task_id": "T-1", "events": {"items": [1, 2]}}).as_object().unwrap().clone();
-        keep_newest(&mut picked, 1);
+        retain_newest(&mut picked, 1);
         assert_eq!(picked["events"], json!({"items": [2]}), "where the list began is not known");
     }
 }

@@ -3,10 +3,10 @@
 //! Paths go through lists transparently (`commands.path` is the path of every command). They are checked against the
 //! command's output schema before anything runs, because a bad argument must not cost a side effect.
 
-use delegator_domain::names;
+use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
-use crate::fault::{ErrorCode, Problem};
+use crate::error::{ErrorCode, Problem};
 
 /// The paths that do not exist in the schema, as problems with the nearest name.
 pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
@@ -27,7 +27,7 @@ pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
                 } else if here.get("additionalProperties").is_some_and(|of| of != &Value::Bool(false)) {
                     return None;
                 } else {
-                    let nearest = names::nearest(name, properties.keys().map(String::as_str));
+                    let nearest = similar_names::nearest(name, properties.keys().map(String::as_str));
                     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
                     let suggestion = match nearest {
                         Some(nearest) => format!("Did you mean {nearest}?"),
@@ -93,22 +93,22 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 /// The data with only these paths left.
 pub fn project(data: &Value, paths: &[String]) -> Value {
     let split: Vec<Vec<&str>> = paths.iter().map(|path| path.split('.').collect()).collect();
-    keep(data, &split)
+    select(data, &split)
 }
 
-fn keep(value: &Value, paths: &[Vec<&str>]) -> Value {
+fn select(value: &Value, paths: &[Vec<&str>]) -> Value {
     if paths.iter().any(Vec::is_empty) {
         return value.clone();
     }
     match value {
-        Value::Array(items) => items.iter().map(|item| keep(item, paths)).collect(),
+        Value::Array(items) => items.iter().map(|item| select(item, paths)).collect(),
         Value::Object(object) => {
             let mut kept = Map::new();
             for (key, inner) in object {
                 let below: Vec<Vec<&str>> =
                     paths.iter().filter(|path| path[0] == key).map(|path| path[1..].to_vec()).collect();
                 if !below.is_empty() {
-                    kept.insert(key.clone(), keep(inner, &below));
+                    kept.insert(key.clone(), select(inner, &below));
                 }
             }
             Value::Object(kept)
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_go_through_lists() {
+    fn field_paths_descend_into_lists() {
         let data = json!({"commands": [{"path": "a", "about": "x"}, {"path": "b"}], "version": "1"});
         assert_eq!(
             project(&data, &["commands.path".into()]),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_path_is_named_with_the_nearest() {
+    fn unknown_field_suggests_the_nearest_name() {
         let schema = json!({
             "properties": {"commands": {"items": {"$ref": "#/$defs/Command"}}},
             "$defs": {"Command": {"properties": {"path": {"type": "string"}}}}

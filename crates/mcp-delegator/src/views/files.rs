@@ -11,12 +11,12 @@ use crate::outcome::Warning;
 /// `metadata.file_operations`: as it was seen, else as the agent tells it.
 pub fn operations(record: Option<&Record>) -> Value {
     match record.and_then(|record| record.evidence.as_ref()) {
-        Some(evidence) => seen(evidence),
-        None => claimed(record),
+        Some(evidence) => from_evidence(evidence),
+        None => from_agent_report(record),
     }
 }
 
-fn seen(evidence: &Evidence) -> Value {
+fn from_evidence(evidence: &Evidence) -> Value {
     let files = &evidence.files;
     let lines = evidence.lines.unwrap_or_default();
     let mut told = json!({
@@ -45,7 +45,7 @@ fn seen(evidence: &Evidence) -> Value {
     told
 }
 
-fn claimed(record: Option<&Record>) -> Value {
+fn from_agent_report(record: Option<&Record>) -> Value {
     let list = |path: &str| {
         record.and_then(|record| record.report.pointer(path)).cloned().unwrap_or_else(|| json!([]))
     };
@@ -105,12 +105,12 @@ fn lines_not_counted(record: &Record) -> Option<Warning> {
     let count: usize = lists.map(Vec::len).sum();
     (count > 0).then(|| {
         let message = format!("the lines of {count} changed files could not be counted");
-        Warning::new(code(FindingKind::Partial), message)
+        Warning::new(warning_code(FindingKind::Partial), message)
     })
 }
 
 fn warning(finding: &Finding) -> Warning {
-    let mut warning = Warning::new(code(finding.kind), finding.message.clone());
+    let mut warning = Warning::new(warning_code(finding.kind), finding.message.clone());
     let mut add = |key: &str, value: Value| warning.context.insert(key.to_owned(), value);
     if !finding.paths.is_empty() {
         add("paths", json!(finding.paths));
@@ -132,7 +132,7 @@ fn warning(finding: &Finding) -> Warning {
 }
 
 /// Only appended to.
-fn code(kind: FindingKind) -> &'static str {
+fn warning_code(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::ClaimNotSeen => "W_FILES_001",
         FindingKind::ClaimNotChecked => "W_FILES_002",
@@ -156,7 +156,7 @@ pub fn outline(data: &Value) -> Vec<(String, String)> {
         .filter_map(|pair| Some(format!("{} → {}", pair["from"].as_str()?, pair["to"].as_str()?)))
         .collect();
     if !renames.is_empty() {
-        told.push(("renamed".to_owned(), shortened(&renames)));
+        told.push(("renamed".to_owned(), join_truncated(&renames)));
     }
     if let (Some(added), Some(deleted)) = (files["lines_added"].as_u64(), files["lines_deleted"].as_u64())
         && added + deleted > 0
@@ -166,12 +166,12 @@ pub fn outline(data: &Value) -> Vec<(String, String)> {
     if let Some(count) = data["git"]["commit_count"].as_u64().filter(|count| *count > 0) {
         let subjects = data["git"]["commits"].as_array().map(Vec::as_slice).unwrap_or_default();
         let subjects: Vec<String> = subjects.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        told.push(("commits".to_owned(), format!("{count}: {}", shortened(&subjects))));
+        told.push(("commits".to_owned(), format!("{count}: {}", join_truncated(&subjects))));
     }
     told
 }
 
-fn shortened(words: &[String]) -> String {
+fn join_truncated(words: &[String]) -> String {
     const MOST: usize = 20;
     match words.len().saturating_sub(MOST) {
         0 => words.join(", "),

@@ -7,7 +7,7 @@ use super::shell_word;
 
 /// Where the token is put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum TokenLocation {
     /// The settings of hosted Codex.
     Web,
     /// The machines our own workers run on.
@@ -20,7 +20,7 @@ pub struct Guide {
     pub env_id: String,
     /// The environment stands in the file already.
     pub is_known: bool,
-    pub place: Place,
+    pub location: TokenLocation,
     /// `https://github.com/owner/name`.
     pub repository: String,
     /// `owner/name`.
@@ -41,7 +41,7 @@ struct Paste {
     text: String,
 }
 
-struct Step {
+struct GuideStep {
     title: &'static str,
     instructions: String,
     paste: Vec<Paste>,
@@ -67,9 +67,9 @@ impl Guide {
         })
     }
 
-    fn token(&self) -> Step {
+    fn token(&self) -> GuideStep {
         let name = &self.name;
-        Step {
+        GuideStep {
             title: "Create a fine-grained token",
             instructions: format!(
                 "Visit {TOKEN_PAGE} and make a token for this one repository.\n\
@@ -83,19 +83,19 @@ impl Guide {
         }
     }
 
-    fn environment(&self) -> Step {
-        let (mut instructions, mut paste) = match self.place {
-            Place::Web => self.on_the_web(),
-            Place::Workers => self.on_the_workers(),
+    fn environment(&self) -> GuideStep {
+        let (mut instructions, mut paste) = match self.location {
+            TokenLocation::Web => self.web_step(),
+            TokenLocation::Workers => self.worker_step(),
         };
         if !self.is_known {
             instructions.push_str("\nThen write the environment down here, so that cloud tasks find it.");
             paste.push(Paste { to: "A shell on this machine", text: self.command() });
         }
-        Step { title: "Configure the environment", instructions, paste }
+        GuideStep { title: "Configure the environment", instructions, paste }
     }
 
-    fn on_the_web(&self) -> (String, Vec<Paste>) {
+    fn web_step(&self) -> (String, Vec<Paste>) {
         let words = format!(
             "Visit {ENVIRONMENTS_PAGE} and make or open the environment of {}.\n\
              Secrets: add GITHUB_TOKEN with the token of step 1. Setup script and maintenance script: manual, as below.\n\
@@ -111,7 +111,7 @@ impl Guide {
         (words, paste)
     }
 
-    fn on_the_workers(&self) -> (String, Vec<Paste>) {
+    fn worker_step(&self) -> (String, Vec<Paste>) {
         let words = "This environment's tasks run on your own workers, so there is no web page: the token is the worker's own \
                      secret. On every machine that works for it, as the user the worker runs as, run the lines below; the \
                      first waits for the token and does not show it."
@@ -128,13 +128,13 @@ impl Guide {
         (words, vec![Paste { to: "A shell on each worker", text }])
     }
 
-    fn verification(&self) -> Step {
+    fn verification(&self) -> GuideStep {
         let text = format!(
             "mcp-delegator cloud submit {} --env-id {}\n",
             shell_word(&self.task()),
             shell_word(&self.env_id)
         );
-        Step {
+        GuideStep {
             title: "Verify",
             instructions: "Submit the verification task. A branch and a pull request on GitHub prove that everything works; \
                            close and delete both afterwards."
@@ -162,7 +162,7 @@ impl Guide {
     }
 }
 
-fn markdown(steps: &[Step]) -> String {
+fn markdown(steps: &[GuideStep]) -> String {
     let mut text = "# GitHub Integration Setup\n".to_owned();
     for (step, number) in steps.iter().zip(1..) {
         text.push_str(&format!("\n## Step {number}: {}\n\n{}\n", step.title, step.instructions));

@@ -3,7 +3,7 @@
 use delegator_domain::terminal;
 use serde_json::Value;
 
-use crate::fault::AppError;
+use crate::error::AppError;
 use crate::outcome::Warning;
 
 pub fn error(error: &AppError) -> String {

@@ -1,9 +1,6 @@
 //! How an outcome is said: pure renderers, one per wrapper. Nobody but this room knows a key of our JSON.
 
-pub mod agent;
-pub mod beside;
-pub mod cap;
-pub mod cut;
+pub mod cli_envelope;
 pub mod document;
 pub mod envelope_schema;
 pub mod error_context;
@@ -15,17 +12,20 @@ pub mod fields;
 pub mod files;
 pub mod github_guide;
 pub mod human;
-pub mod lines;
+pub mod jsonl;
+pub mod meta_facts;
 pub mod output;
 pub mod reference;
 pub mod restore_point;
-pub mod standard;
+pub mod standard_envelope;
 pub mod status_document;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;
 pub mod task_document;
-pub mod tool;
+pub mod tool_envelope;
+pub mod truncate_apply;
+pub mod truncate_plan;
 pub mod usage;
 pub mod verification;
 pub mod warnings;
@@ -35,8 +35,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::fault::{AppError, Redirect};
-use crate::outcome::{Page, Truncation, Unit};
+use crate::error::{AppError, Redirect};
+use crate::outcome::{Page, SizeUnit, Truncation};
 
 pub const PRODUCT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -61,11 +61,11 @@ fn pagination(page: &Page) -> Value {
 
 /// JSON as it may stand on a terminal too: what could steer one is escaped, which to a reader of JSON is the same.
 pub fn json_text(value: &Value) -> String {
-    harmless_json(&value.to_string())
+    escape_terminal_controls(&value.to_string())
 }
 
 /// The same for JSON that is text already.
-pub fn harmless_json(text: &str) -> String {
+pub fn escape_terminal_controls(text: &str) -> String {
     let steers = |letter: char| {
         matches!(letter, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
@@ -88,12 +88,12 @@ pub fn harmless_json(text: &str) -> String {
 /// What an answer that was cut says of it, in the unit its reader counts in.
 fn truncation_facts(truncation: &Truncation) -> [(&'static str, Value); 3] {
     let most = match truncation.unit {
-        Unit::Bytes => "max_bytes",
-        Unit::Characters => "max_characters",
+        SizeUnit::Bytes => "max_bytes",
+        SizeUnit::Characters => "max_characters",
     };
     [
         ("truncated", true.into()),
-        (most, truncation.most.into()),
+        (most, truncation.max_size.into()),
         ("original_size", truncation.original_size.into()),
     ]
 }

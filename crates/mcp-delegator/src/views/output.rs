@@ -14,10 +14,10 @@ use super::document::{Block, Document};
 pub const MARK: &str = " [truncated] ";
 
 /// A second cut goes at least this much deeper than the first, so that the mark of the first goes with it.
-const DEEPER: usize = 4 * MARK.len();
+const MIN_SECOND_REDUCTION: usize = 4 * MARK.len();
 
 /// Output that was left out, with the reason.
-pub fn left_out(reason: &str) -> Value {
+pub fn excluded(reason: &str) -> Value {
     json!({"included": false, "reason": reason, "truncated": false, "max_bytes": 0})
 }
 
@@ -48,7 +48,7 @@ pub fn shrink(output: &mut Map<String, Value>, budget: usize) {
     if size <= budget {
         return;
     }
-    let budget = budget.min(size.saturating_sub(DEEPER));
+    let budget = budget.min(size.saturating_sub(MIN_SECOND_REDUCTION));
     let cut = excerpts(stdout, stderr, budget);
     for (name, text) in [("stdout", cut.0), ("stderr", cut.1)] {
         if let Some(whole) = output.get_mut(name) {
@@ -64,19 +64,19 @@ pub fn shrink(output: &mut Map<String, Value>, budget: usize) {
 }
 
 /// The end of a text that is told by its end, with the mark in front.
-pub fn last_of(text: &str, most: usize) -> String {
-    if text.len() <= most {
+pub fn tail(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text.to_owned();
     }
     let mark = MARK.trim_start();
-    match most.checked_sub(mark.len()) {
+    match max_bytes.checked_sub(mark.len()) {
         Some(kept) => format!("{mark}{}", &text[text.ceil_char_boundary(text.len() - kept)..]),
         None => String::new(),
     }
 }
 
 /// For a reader: each stream apart and labelled, and what of it is missing.
-pub fn described(mut document: Document, data: &Value) -> Document {
+pub fn append_to(mut document: Document, data: &Value) -> Document {
     let output = &data["output"];
     for stream in ["stdout", "stderr"] {
         if let Some(words) = output[stream].as_str().filter(|words| !words.is_empty()) {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_stream_does_not_use_the_other_may() {
+    fn unused_budget_goes_to_the_other_stream() {
         let told = included(&"x".repeat(60_000), "", 65_536, (60_000, 0));
         assert_eq!((&told["truncated"], told["stdout"].as_str().unwrap().len()), (&json!(false), 60_000));
         let told = included(&"x".repeat(100_000), &"y".repeat(100_000), 65_536, (100_000, 100_000));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_cut_is_told_as_if_it_had_been_the_only_one() {
+    fn second_truncation_looks_like_the_only_one() {
         let (out, err) = ("é".repeat(50_000), "y".repeat(100_000));
         let mut told = included(&out, &err, 65_536, (500_000, 100_000));
         shrink(told.as_object_mut().unwrap(), 20_000);
@@ -144,14 +144,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_budget_holds_for_any_text(out in ".{0,300}", err in ".{0,300}", budget in 0usize..600) {
+        fn budget_holds_for_any_text(out in ".{0,300}", err in ".{0,300}", budget in 0usize..600) {
             let told = included(&out, &err, budget, (out.len() as u64, err.len() as u64));
             prop_assert!(size(&told) <= budget);
             prop_assert_eq!(told["truncated"] == true, out.len() + err.len() > budget);
         }
 
         #[test]
-        fn a_second_cut_leaves_one_mark_and_says_what_was_applied(
+        fn second_truncation_leaves_one_mark_and_reports_its_budget(
             out in "[aé]{0,300}", err in "[aé]{0,300}", first in 0usize..600, second in 0usize..600,
         ) {
             let mut told = included(&out, &err, first, (out.len() as u64, err.len() as u64));
@@ -170,8 +170,8 @@ mod tests {
         }
 
         #[test]
-        fn the_end_of_a_text_fits(text in ".{0,200}", most in 0usize..300) {
-            let last = last_of(&text, most);
+        fn tail_fits_its_limit(text in ".{0,200}", most in 0usize..300) {
+            let last = tail(&text, most);
             prop_assert!(last.len() <= most);
             prop_assert_eq!(last == text, text.len() <= most);
         }

@@ -1,7 +1,7 @@
 //! Reference pages generated from the tables in code. They are committed under `docs/` and held to the code by tests.
 
-use crate::fault::{ErrorCode, ExitCode, Retryable, SideEffects};
-use crate::registry::{self, CommandSpec, Property};
+use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
+use crate::spec::{self, CommandSpec, Property};
 
 /// `docs/errors.md`.
 pub fn errors() -> String {
@@ -65,12 +65,12 @@ pub fn commands() -> String {
         "# Commands\n\nGenerated from the command registry; do not edit. `mcp-delegator manifest` tells programs the same.\n\n\
          | command | tool | available | what it does |\n|---|---|---|---|\n",
     );
-    for spec in registry::all() {
+    for spec in spec::all() {
         let tool = spec.toolset.name().map_or("-".to_owned(), |_| format!("`{}`", spec.tool_name("_codex_")));
         let available = if spec.is_available() { "yes" } else { "not yet" };
-        page.push_str(&format!("| `{}` | {tool} | {available} | {} |\n", spec.words(), spec.about));
+        page.push_str(&format!("| `{}` | {tool} | {available} | {} |\n", spec.cli_path(), spec.about));
     }
-    for spec in registry::all().iter().filter(|spec| spec.is_available()) {
+    for spec in spec::all().iter().filter(|spec| spec.is_available()) {
         page.push_str(&section(spec));
     }
     page
@@ -78,7 +78,7 @@ pub fn commands() -> String {
 
 fn section(spec: &CommandSpec) -> String {
     let details = if spec.details.is_empty() { String::new() } else { format!(" {}", spec.details) };
-    let mut text = format!("\n## {}\n\n{}.{details}\n", spec.words(), spec.about);
+    let mut text = format!("\n## {}\n\n{}.{details}\n", spec.cli_path(), spec.about);
     let inputs = spec.inputs().properties;
     if !inputs.is_empty() {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
@@ -101,7 +101,7 @@ fn input_row(property: &Property) -> String {
         [] => String::new(),
         choices => format!(": {}", choices.join(", ")),
     };
-    let text = registry::mcp_tool::with_bounds(property);
+    let text = spec::mcp_tool::description_with_bounds(property);
     format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
 }
 

@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::document::{Block, Document, clipped, scalar, table};
+use super::document::{Block, Document, scalar, table, truncate_cell};
 use super::{estimate, task_document, usage};
 
 /// The most bytes of a cell whose text comes from outside.
-const TITLE: usize = 100;
-const ACTIVITY: usize = 80;
-const LABELS: usize = 50;
+const MAX_TITLE_BYTES: usize = 100;
+const MAX_ACTIVITY_BYTES: usize = 80;
+const MAX_LABELS_BYTES: usize = 50;
 /// Unread results that are named before the rest is only counted.
-const MOST_UNREAD: usize = 3;
+const MAX_UNREAD_IDS: usize = 3;
 
 pub fn snapshot(data: &Value) -> Document {
     let mut document = Document::titled(headline(data));
@@ -19,7 +19,7 @@ pub fn snapshot(data: &Value) -> Document {
         document = document.block(block);
     }
     if let Some(unread) = data.get("unread") {
-        document = document.block(Block::Facts(vec![("unread results".to_owned(), named(unread))]));
+        document = document.block(Block::Facts(vec![("unread results".to_owned(), unread_ids(unread))]));
     }
     for task in items(data, "tasks") {
         let lines: Vec<&str> = items(task, "last_lines").filter_map(Value::as_str).collect();
@@ -29,12 +29,12 @@ pub fn snapshot(data: &Value) -> Document {
         }
     }
     document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
-    document.blocks.extend(next(data));
+    document.blocks.extend(next_call(data));
     document
 }
 
 /// What ended and was not looked at yet; else what runs alone.
-fn next(data: &Value) -> Option<Block> {
+fn next_call(data: &Value) -> Option<Block> {
     if let Some(id) = items(&data["unread"], "task_ids").next() {
         return Some(Block::Next { path: &["local", "results"], input: json!({"task_id": id}) });
     }
@@ -64,7 +64,7 @@ fn running(data: &Value) -> Option<Block> {
             scalar(&task["task_id"]),
             scalar(&task["elapsed_seconds"]),
             scalar(&task["progress"]["percent"]),
-            clipped(&scalar(&task["progress"]["current_activity"]), ACTIVITY),
+            truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             title(task),
             labels(task),
         ]
@@ -74,8 +74,9 @@ fn running(data: &Value) -> Option<Block> {
 
 fn queued(data: &Value) -> Option<Block> {
     let row = |task: &Value| {
-        let start = task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::about);
-        let waits = task_document::waits_for(&task["waiting_for"]);
+        let start =
+            task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::format_duration);
+        let waits = task_document::format_waiting_for(&task["waiting_for"]);
         let waits = waits.unwrap_or_else(|| "-".to_owned());
         vec![scalar(&task["task_id"]), scalar(&task["position"]), waits, start, title(task), labels(task)]
     };
@@ -97,11 +98,11 @@ fn ended(data: &Value) -> Option<Block> {
 }
 
 fn title(task: &Value) -> String {
-    clipped(&scalar(&task["title"]), TITLE)
+    truncate_cell(&scalar(&task["title"]), MAX_TITLE_BYTES)
 }
 
 fn labels(task: &Value) -> String {
-    clipped(&task_document::labels(task).unwrap_or_else(|| "-".to_owned()), LABELS)
+    truncate_cell(&task_document::labels(task).unwrap_or_else(|| "-".to_owned()), MAX_LABELS_BYTES)
 }
 
 fn not_listed(data: &Value) -> Option<Block> {
@@ -113,9 +114,9 @@ fn not_listed(data: &Value) -> Option<Block> {
     )))
 }
 
-fn named(unread: &Value) -> String {
+fn unread_ids(unread: &Value) -> String {
     let count = unread["count"].as_u64().unwrap_or(0);
-    let ids: Vec<String> = items(unread, "task_ids").take(MOST_UNREAD).map(scalar).collect();
+    let ids: Vec<String> = items(unread, "task_ids").take(MAX_UNREAD_IDS).map(scalar).collect();
     match count.saturating_sub(ids.len() as u64) {
         0 => ids.join(", "),
         more => format!("{} and {more} more", ids.join(", ")),

@@ -11,10 +11,10 @@ use delegator_registry::Task;
 use jsonschema::{Retrieve, Uri, Validator};
 use serde_json::{Map, Value, json};
 
-use super::error_context::line;
+use super::error_context::clean_line;
 use crate::outcome::Warning;
 
-const MOST_VIOLATIONS: usize = 20;
+const MAX_VIOLATIONS: usize = 20;
 
 /// What became of the answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub enum Problem {
 }
 
 /// `None` for a task without a schema.
-pub fn of(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
+pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
     let schema = task.input.get("output_schema")?;
     let message = record.map(|record| &record.report["final_message"]).filter(|message| !message.is_null());
     let mut output = match message {
@@ -47,7 +47,7 @@ pub fn of(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
             let bytes = message["bytes"].as_u64().unwrap_or_default();
             StructuredOutput { value: Value::Null, problem: Some(Problem::TooLong { bytes }) }
         }
-        Some(message) => read(schema, message["text"].as_str().unwrap_or_default()),
+        Some(message) => parse(schema, message["text"].as_str().unwrap_or_default()),
     };
     // What did not end well owes no answer.
     output.problem = output.problem.filter(|_| task.state == State::Completed);
@@ -55,8 +55,8 @@ pub fn of(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
 }
 
 /// The answer a text is, and what is wrong with it.
-pub fn read(schema: &Value, text: &str) -> StructuredOutput {
-    let value: Value = match serde_json::from_str(unfenced(text.trim())) {
+pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
+    let value: Value = match serde_json::from_str(strip_fence(text.trim())) {
         Ok(value) => value,
         Err(error) => {
             return StructuredOutput {
@@ -69,8 +69,8 @@ pub fn read(schema: &Value, text: &str) -> StructuredOutput {
         Ok(validator) => {
             let violations = validator
                 .iter_errors(&value)
-                .take(MOST_VIOLATIONS)
-                .map(|error| (error.instance_path().to_string(), line(&error.to_string())));
+                .take(MAX_VIOLATIONS)
+                .map(|error| (error.instance_path().to_string(), clean_line(&error.to_string())));
             let violations: Vec<(String, String)> = violations.collect();
             (!violations.is_empty()).then_some(Problem::Invalid(violations))
         }
@@ -80,13 +80,13 @@ pub fn read(schema: &Value, text: &str) -> StructuredOutput {
 }
 
 /// What is wrong with a schema that no answer could be held to.
-pub fn unusable(schema: &Value) -> Option<String> {
+pub fn schema_problem(schema: &Value) -> Option<String> {
     validator(schema).err()
 }
 
 fn validator(schema: &Value) -> Result<Validator, String> {
-    jsonschema::options().with_retriever(Nowhere).build(schema).map_err(|error| {
-        let words = line(&error.to_string());
+    jsonschema::options().with_retriever(NoRetrieval).build(schema).map_err(|error| {
+        let words = clean_line(&error.to_string());
         match error.instance_path().as_str() {
             "" => words,
             place => format!("{words} at {place}"),
@@ -95,7 +95,7 @@ fn validator(schema: &Value) -> Result<Validator, String> {
 }
 
 /// Without the fence, where one block of JSON is the whole message.
-fn unfenced(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let inside = text.strip_prefix("```json").and_then(|rest| rest.strip_suffix("```"));
     match inside {
         Some(inside) if inside.starts_with(['\n', '\r']) && inside.ends_with('\n') => inside,
@@ -104,9 +104,9 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// References lead nowhere.
-struct Nowhere;
+struct NoRetrieval;
 
-impl Retrieve for Nowhere {
+impl Retrieve for NoRetrieval {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         Err(format!("the schema refers to {uri}, which is not looked up").into())
     }
@@ -118,7 +118,7 @@ impl StructuredOutput {
         data.insert("structured_output".into(), self.value);
         let violations: Vec<Value> = match &self.problem {
             None | Some(Problem::UnusableSchema(_)) => Vec::new(),
-            Some(Problem::Invalid(violations)) => listed(violations),
+            Some(Problem::Invalid(violations)) => violation_values(violations),
             Some(Problem::NotJson(problem)) => {
                 vec![json!({"path": "", "problem": format!("the final message is not JSON: {problem}")})]
             }
@@ -150,7 +150,7 @@ impl Problem {
     /// The data of the problem, by name.
     fn details(&self) -> Option<(&'static str, Value)> {
         match self {
-            Problem::Invalid(violations) => Some(("violations", listed(violations).into())),
+            Problem::Invalid(violations) => Some(("violations", violation_values(violations).into())),
             Problem::NotJson(problem) | Problem::UnusableSchema(problem) => {
                 Some(("problem", problem.as_str().into()))
             }
@@ -159,13 +159,13 @@ impl Problem {
     }
 }
 
-fn listed(violations: &[(String, String)]) -> Vec<Value> {
+fn violation_values(violations: &[(String, String)]) -> Vec<Value> {
     violations.iter().map(|(path, problem)| json!({"path": path, "problem": problem})).collect()
 }
 
 /// What a caller should know of it.
 pub fn warnings(task: &Task, record: Option<&Record>) -> Option<Warning> {
-    let problem = of(task, record)?.problem?;
+    let problem = from_task(task, record)?.problem?;
     let code = match problem {
         Problem::Invalid(_) | Problem::NotJson(_) | Problem::NoMessage => "W_OUTPUT_001",
         Problem::TooLong { .. } | Problem::UnusableSchema(_) => "W_OUTPUT_002",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_json_as_a_whole_or_in_one_fence() {
+    fn message_is_json_alone_or_in_one_fence() {
         let answer = json!({"name": "x", "age": 3});
         for text in [
             answer.to_string(),
@@ -193,7 +193,7 @@ mod tests {
             format!("```json\r\n{answer}\r\n```\n"),
         ] {
             assert_eq!(
-                read(&schema(), &text),
+                parse(&schema(), &text),
                 StructuredOutput { value: answer.clone(), problem: None },
                 "{text}"
             );
@@ -206,14 +206,14 @@ mod tests {
             format!("```\n{answer}\n```"),
             format!("```json\n{answer}\n```\nand ```json\n1\n```"),
         ] {
-            let read = read(&schema(), &text);
+            let read = parse(&schema(), &text);
             assert!(matches!(read.problem, Some(Problem::NotJson(_))) && read.value.is_null(), "{text}");
         }
     }
 
     #[test]
     fn every_violation_has_its_path() {
-        let Some(Problem::Invalid(violations)) = read(&schema(), "{\"age\": \"three\"}").problem else {
+        let Some(Problem::Invalid(violations)) = parse(&schema(), "{\"age\": \"three\"}").problem else {
             panic!("it is not valid");
         };
         let mut paths: Vec<&str> = violations.iter().map(|(path, _)| path.as_str()).collect();
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_to_elsewhere_is_not_followed() {
+    fn external_references_are_not_followed() {
         for elsewhere in ["http://127.0.0.1:9/x.json", "file:///etc/hostname", "https://json-schema.org/x"] {
-            let read = read(&json!({"$ref": elsewhere}), "{}");
+            let read = parse(&json!({"$ref": elsewhere}), "{}");
             assert!(matches!(read.problem, Some(Problem::UnusableSchema(_))), "{elsewhere}: {read:?}");
             assert_eq!(read.value, json!({}));
         }
         let local = json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}});
-        assert_eq!(read(&local, "3").problem, None);
+        assert_eq!(parse(&local, "3").problem, None);
     }
 }

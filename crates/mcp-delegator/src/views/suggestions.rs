@@ -4,17 +4,17 @@
 //! A suggestion is read as ours, by people and by models that act on it. What others wrote stands in it only between
 //! quotation marks, on one line and cut to size.
 
-use delegator_domain::task::{End, FailureKind, LimitKind};
+use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 
-const MOST: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// The longest a limit can be made.
-const LONGEST_LIMIT: u64 = 86_400;
-const LONGEST_QUOTED: usize = 200;
+const MAX_LIMIT_SEC: u64 = 86_400;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// What is known about a failure. Texts of others are on one line already.
 #[derive(Debug, Clone)]
 pub struct Findings<'a> {
-    pub end: &'a End,
+    pub end: &'a TaskEnd,
     pub task_id: &'a str,
     pub agent: &'a str,
     pub model: Option<&'a str>,
@@ -25,14 +25,14 @@ pub struct Findings<'a> {
     /// What had begun and not ended.
     pub running: Option<&'a str>,
     /// What the failure is about.
-    pub place: Option<Place>,
+    pub location: Option<ErrorLocation>,
     /// The command that complained, and the most telling line of it.
     pub command: Option<(String, String)>,
     pub failed_tests: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ErrorLocation {
     pub file: String,
     pub line: u64,
     pub message: String,
@@ -40,24 +40,24 @@ pub struct Place {
 
 pub fn suggestions(found: &Findings<'_>) -> Vec<String> {
     let mut told: Vec<String> = match found.end {
-        End::Failed { kind, message, retry_at } => {
+        TaskEnd::Failed { kind, message, retry_at } => {
             by_kind(*kind, message, retry_at.as_deref(), found).into_iter().collect()
         }
-        End::Timeout(limit) => by_limit(*limit, found).into_iter().collect(),
-        End::Completed | End::Cancelled { .. } => return Vec::new(),
+        TaskEnd::Timeout(limit) => by_limit(*limit, found).into_iter().collect(),
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Vec::new(),
     };
     if is_about_the_work(found.end) {
-        told.extend(by_place(found));
+        told.extend(by_location(found));
         told.extend(by_tests(&found.failed_tests));
     }
-    told.truncate(MOST);
+    told.truncate(MAX_SUGGESTIONS);
     told
 }
 
 fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Findings<'_>) -> Option<String> {
     let Findings { task_id, agent, model, mode, thread, .. } = found;
     match kind {
-        FailureKind::UsageLimit | FailureKind::RateLimit => retry_at.map(try_again),
+        FailureKind::UsageLimit | FailureKind::RateLimit => retry_at.map(retry_suggestion),
         FailureKind::Auth if *agent == "codex" => Some("Sign in: codex login".to_owned()),
         FailureKind::Auth => Some(format!("Sign in to {agent}.")),
         FailureKind::BadModel => Some(match model {
@@ -109,7 +109,7 @@ fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Fin
 }
 
 /// What the agent said of a time is ours to say only if it is one.
-fn try_again(retry_at: &str) -> String {
+fn retry_suggestion(retry_at: &str) -> String {
     let is_span = retry_at.ends_with(['s', 'm', 'h']) && !retry_at.contains(':');
     let word = if is_span { "in" } else { "at" };
     match is_time(retry_at) {
@@ -140,7 +140,7 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
         LimitKind::Idle => ("nothing happened for", "idle_timeout_sec"),
         LimitKind::Hard => ("it had run for", "hard_timeout_sec"),
     };
-    let more = seconds.saturating_mul(2).min(LONGEST_LIMIT);
+    let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
     Some(match more > seconds {
         true => format!("Pass {input} {more}: {hit} {seconds} s{during}."),
         false => format!("Make it several tasks: {hit} {seconds} s{during}, the longest {input} there is."),
@@ -148,10 +148,10 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
 }
 
 /// Whether the work itself may be what went wrong, and not something that kept the agent from working.
-fn is_about_the_work(end: &End) -> bool {
+fn is_about_the_work(end: &TaskEnd) -> bool {
     match end {
-        End::Timeout(_) => true,
-        End::Failed { kind, .. } => matches!(
+        TaskEnd::Timeout(_) => true,
+        TaskEnd::Failed { kind, .. } => matches!(
             kind,
             FailureKind::AgentError
                 | FailureKind::AgentExit
@@ -160,16 +160,16 @@ fn is_about_the_work(end: &End) -> bool {
                 | FailureKind::TooManyProcesses
                 | FailureKind::SupervisorLost
         ),
-        End::Completed | End::Cancelled { .. } => false,
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => false,
     }
 }
 
-fn by_place(found: &Findings<'_>) -> Option<String> {
-    match (&found.place, &found.command) {
-        (Some(Place { file, line, message }), _) if message.is_empty() => {
+fn by_location(found: &Findings<'_>) -> Option<String> {
+    match (&found.location, &found.command) {
+        (Some(ErrorLocation { file, line, message }), _) if message.is_empty() => {
             Some(format!("Look at {file}:{line}."))
         }
-        (Some(Place { file, line, message }), _) => {
+        (Some(ErrorLocation { file, line, message }), _) => {
             Some(format!("Look at {file}:{line}: {}", quote(message)))
         }
         (None, Some((command, said))) if !said.is_empty() => {
@@ -189,7 +189,7 @@ fn by_tests(failed: &[String]) -> Option<String> {
 
 /// Words of others, marked as such.
 fn quote(text: &str) -> String {
-    let short: String = text.chars().take(LONGEST_QUOTED).filter(|c| !c.is_control()).collect();
+    let short: String = text.chars().take(MAX_QUOTED_CHARS).filter(|c| !c.is_control()).collect();
     format!("\"{}\"", short.replace('"', "'"))
 }
 

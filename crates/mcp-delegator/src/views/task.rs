@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{End, ExitStatus, State};
-use delegator_engine::{Queued, Record, TaskFiles};
-use delegator_registry::{Brief, Ended, Task, WaitsFor};
+use delegator_domain::task::{ExitStatus, State, TaskEnd};
+use delegator_engine::{QueuedTask, Record, TaskFiles};
+use delegator_registry::{BlockedBy, EndRecord, Task, TaskSummary};
 use delegator_transcript::without_repeated_keys;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ const LABEL_CHARS: usize = 200;
 /// Says that there is more; it counts.
 pub const MARK: &str = " [truncated]";
 
-pub fn at(milliseconds: i64) -> String {
+pub fn format_timestamp(milliseconds: i64) -> String {
     Timestamp::from_millisecond(milliseconds).map(rfc3339).unwrap_or_default()
 }
 
@@ -31,7 +31,7 @@ pub fn started_ms(task: &Task) -> i64 {
 pub fn ran_ms(task: &Task) -> u64 {
     let ended = task.ended.as_ref();
     // One that never began to work took no time, however long it waited.
-    let worked = |ended: &Ended| task.started_at_ms.map_or(0, |started| (ended.at_ms - started).max(0));
+    let worked = |ended: &EndRecord| task.started_at_ms.map_or(0, |started| (ended.at_ms - started).max(0));
     let by_wall = ended.map_or(0, worked).unsigned_abs();
     ended.and_then(|ended| ended.ran_ms).unwrap_or(by_wall)
 }
@@ -46,26 +46,26 @@ pub fn exit_code(task: &Task) -> Option<i32> {
 
 /// What an answer shows of what the agent printed.
 #[derive(Debug)]
-pub struct Shown {
+pub struct OutputExcerpt {
     pub stdout: String,
     pub stderr: String,
     pub budget: usize,
     /// The caller asked for it, and with it for the whole final message.
-    pub asked: bool,
+    pub is_requested: bool,
 }
 
 /// What wait and results have in common.
-pub fn result(task: &Task, kept: &TaskFiles, shown: Option<Shown>) -> Map<String, Value> {
+pub fn result(task: &Task, task_files: &TaskFiles, shown: Option<OutputExcerpt>) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
-    data.insert("state".into(), task.state.shown().into());
+    data.insert("state".into(), task.state.public_name().into());
     data.insert("summary".into(), summary(task).into());
-    let record = kept.record.as_ref();
+    let record = task_files.record.as_ref();
     data.insert(
         "final_message".into(),
-        final_message(record, shown.as_ref().is_some_and(|shown| shown.asked)),
+        final_message(record, shown.as_ref().is_some_and(|shown| shown.is_requested)),
     );
-    if let Some(answer) = structured_output::of(task, record) {
+    if let Some(answer) = structured_output::from_task(task, record) {
         answer.insert_into(&mut data);
     }
     data.insert("metadata".into(), metadata(task, record));
@@ -73,19 +73,19 @@ pub fn result(task: &Task, kept: &TaskFiles, shown: Option<Shown>) -> Map<String
         data.insert("labels".into(), json!(task.labels));
     }
     files::add_to(&mut data, record);
-    if let Some(told) = restore_point::told(&task.id, kept.restore_point.as_ref()) {
+    if let Some(told) = restore_point::to_json(&task.id, task_files.restore_point.as_ref()) {
         data.insert("restore_point".into(), told);
     }
     let budget = shown.as_ref().map(|shown| shown.budget);
-    if let Some(told) = verification::told(task, record, budget) {
+    if let Some(told) = verification::to_json(task, record, budget) {
         data.insert("verification".into(), told);
     }
     let told = match shown {
-        Some(Shown { stdout, stderr, budget, .. }) => {
+        Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
             let sizes = record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));
             output::included(&stdout, &stderr, budget, sizes)
         }
-        None => output::left_out("Output excluded by default (use include_output=true)"),
+        None => output::excluded("Output excluded by default (use include_output=true)"),
     };
     data.insert("output".into(), told);
     data
@@ -94,11 +94,11 @@ pub fn result(task: &Task, kept: &TaskFiles, shown: Option<Shown>) -> Map<String
 /// What came of it, in a sentence.
 pub fn summary(task: &Task) -> String {
     match &task.ended {
-        Some(Ended { summary: Some(summary), .. }) => summary.clone(),
-        Some(Ended { end: End::Cancelled { reason: Some(reason) }, .. }) => {
+        Some(EndRecord { summary: Some(summary), .. }) => summary.clone(),
+        Some(EndRecord { end: TaskEnd::Cancelled { reason: Some(reason) }, .. }) => {
             format!("Cancelled ({reason}) before it began")
         }
-        _ => format!("Task {}", task.state.shown()),
+        _ => format!("Task {}", task.state.public_name()),
     }
 }
 
@@ -116,15 +116,15 @@ pub fn final_text(record: Option<&Record>) -> Option<&str> {
 
 fn final_message(record: Option<&Record>, whole: bool) -> Value {
     let Some(text) = final_text(record) else { return Value::Null };
-    shortened(text, if whole { usize::MAX } else { MESSAGE_CHARS }).into()
+    truncate_chars(text, if whole { usize::MAX } else { MESSAGE_CHARS }).into()
 }
 
 /// At most so many characters of a text.
-pub fn shortened(text: &str, most: usize) -> String {
-    if text.chars().nth(most).is_none() {
+pub fn truncate_chars(text: &str, max_chars: usize) -> String {
+    if text.chars().nth(max_chars).is_none() {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(MARK.len())).collect();
+    let kept: String = text.chars().take(max_chars.saturating_sub(MARK.len())).collect();
     format!("{kept}{MARK}")
 }
 
@@ -134,7 +134,7 @@ fn metadata(task: &Task, record: Option<&Record>) -> Value {
         "duration": ran_ms(task) / 1000,
         "file_operations": files::operations(record),
         "thread_info": thread_info(task, report),
-        "error_context": error_context::told(task, record),
+        "error_context": error_context::to_json(task, record),
     });
     if let Some(results) = report.and_then(|report| test_results(&report["tests"])) {
         metadata["test_results"] = results;
@@ -178,24 +178,25 @@ fn thread_info(task: &Task, report: Option<&Value>) -> Value {
 }
 
 /// A running task, in a few words.
-pub fn running(task: &Brief, snapshot: Option<&Value>, now_ms: i64) -> Value {
+pub fn running(task: &TaskSummary, snapshot: Option<&Value>, now_ms: i64) -> Value {
     let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
     let told = json!({
         "task_id": task.id.as_str(),
-        "state": task.state.shown(),
-        "started_ts": at(started_ms),
+        "state": task.state.public_name(),
+        "started_ts": format_timestamp(started_ms),
         "elapsed_seconds": (now_ms - started_ms).max(0) / 1000,
         "progress": progress(snapshot),
         "containment": task.containment,
         "title": task.title,
     });
-    labelled(told, &task.labels)
+    with_labels(told, &task.labels)
 }
 
 /// With the labels, if there are any: in a list, as far as they can be told at a glance.
-fn labelled(mut told: Value, labels: &BTreeMap<String, String>) -> Value {
+fn with_labels(mut told: Value, labels: &BTreeMap<String, String>) -> Value {
     if !labels.is_empty() {
-        let shown = |(name, value): (&String, &String)| (name.clone(), shortened(value, LABEL_CHARS).into());
+        let shown =
+            |(name, value): (&String, &String)| (name.clone(), truncate_chars(value, LABEL_CHARS).into());
         told["labels"] = Value::Object(labels.iter().map(shown).collect());
     }
     told
@@ -225,7 +226,7 @@ pub fn progress(snapshot: Option<&Value>) -> Value {
 pub fn unfinished(task: &Task, snapshot: Option<&Value>) -> Value {
     let mut told = json!({
         "task_id": task.id.as_str(),
-        "state": task.state.shown(),
+        "state": task.state.public_name(),
         "progress": progress(snapshot),
     });
     if let Some(thread) = thread(task) {
@@ -240,7 +241,7 @@ pub fn thread(task: &Task) -> Option<&str> {
 }
 
 /// A task in the queue.
-pub fn queued(queued: &Queued) -> Value {
+pub fn queued(queued: &QueuedTask) -> Value {
     let mut told = json!({
         "task_id": queued.task.id.as_str(),
         "position": queued.position,
@@ -252,26 +253,26 @@ pub fn queued(queued: &Queued) -> Value {
     if let Some(waits) = &queued.waiting_for {
         told["waiting_for"] = waiting_for(waits);
     }
-    labelled(told, &queued.task.labels)
+    with_labels(told, &queued.task.labels)
 }
 
 /// What a queued task waits for, beyond a free slot.
-pub fn waiting_for(waits: &WaitsFor) -> Value {
-    json!({"task_id": waits.task.as_str(), "reason": waits.why.name()})
+pub fn waiting_for(waits: &BlockedBy) -> Value {
+    json!({"task_id": waits.task.as_str(), "reason": waits.obstacle.name()})
 }
 
 pub fn ended(task: &Task) -> Value {
     let told = json!({
         "task_id": task.id.as_str(),
-        "state": task.state.shown(),
+        "state": task.state.public_name(),
         "duration_seconds": ran_ms(task) / 1000,
-        "completed_ts": at(task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)),
+        "completed_ts": format_timestamp(task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)),
         "title": task.title,
     });
-    labelled(told, &task.labels)
+    with_labels(told, &task.labels)
 }
 
 /// Failed and timed-out tasks always show what the agent printed: that is where the reason is.
-pub fn output_is_due(state: State, asked: bool) -> bool {
-    asked || matches!(state, State::Failed | State::Timeout)
+pub fn includes_output(state: State, is_requested: bool) -> bool {
+    is_requested || matches!(state, State::Failed | State::Timeout)
 }

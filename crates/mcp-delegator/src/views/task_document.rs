@@ -7,9 +7,9 @@ use super::task::MARK;
 use super::{events, files, output, verification};
 
 /// Names that are listed before the rest is only counted.
-const MOST_FILES: usize = 20;
+const MAX_FILES: usize = 20;
 /// Places of errors that are shown.
-const MOST_PLACES: usize = 3;
+const MAX_LOCATIONS: usize = 3;
 
 /// A submission that was accepted.
 pub fn accepted(data: &Value) -> Document {
@@ -29,7 +29,7 @@ pub fn accepted(data: &Value) -> Document {
     match data.get("metadata") {
         Some(_) => result(data),
         // Also for one that has ended already: waiting for it tells what it did.
-        None => document.block(wait_for(data)),
+        None => document.block(next_wait(data)),
     }
 }
 
@@ -49,19 +49,19 @@ pub fn result(data: &Value) -> Document {
                 ("percent", "/progress/percent"),
             ],
         );
-        return document.block(Block::Facts(progress)).block(wait_for(data));
+        return document.block(Block::Facts(progress)).block(next_wait(data));
     }
-    document = document.block(Block::Facts(outline(data)));
+    document = document.block(Block::Facts(result_facts(data)));
     document = failure(document, &data["metadata"]["error_context"]);
     document = violations(document, data);
-    document = verification::described(document, data);
+    document = verification::append_to(document, data);
     if let Some(words) = data["metadata"]["error_context"]["agent_message"].as_str() {
-        document = quoted(document, "What the agent reported:", words);
+        document = append_quote(document, "What the agent reported:", words);
     }
     if let Some(words) = data["final_message"].as_str() {
-        document = quoted(document, "The agent's final message:", words);
+        document = append_quote(document, "The agent's final message:", words);
     }
-    document = events::described(output::described(document, data), data);
+    document = events::append_to(output::append_to(document, data), data);
     match data["final_message"].as_str() {
         Some(words) if words.ends_with(MARK) && data["output"]["included"] != true => {
             let input = json!({"task_id": data["task_id"], "include_output": true});
@@ -71,14 +71,14 @@ pub fn result(data: &Value) -> Document {
     }
 }
 
-fn outline(data: &Value) -> Vec<(String, String)> {
+fn result_facts(data: &Value) -> Vec<(String, String)> {
     let mut told = facts(data, &[("summary", "/summary"), ("seconds", "/metadata/duration")]);
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
     {
         let files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
         if !files.is_empty() {
-            told.push((name.to_owned(), listed(&files)));
+            told.push((name.to_owned(), join_files(&files)));
         }
     }
     told.extend(files::outline(data));
@@ -115,7 +115,7 @@ pub fn tests(results: &Value) -> Vec<(String, String)> {
     let mut told = vec![("tests".to_owned(), line)];
     let names = results["failed_tests"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !names.is_empty() {
-        told.push(("failed tests".to_owned(), listed(names)));
+        told.push(("failed tests".to_owned(), join_files(names)));
     }
     told
 }
@@ -123,13 +123,13 @@ pub fn tests(results: &Value) -> Vec<(String, String)> {
 /// Where it went wrong, and what could be done.
 fn failure(document: Document, context: &Value) -> Document {
     let none = Vec::new();
-    let places = context["error_locations"].as_array().unwrap_or(&none).iter().take(MOST_PLACES);
-    let shown: Vec<String> = places.map(place).collect();
+    let places = context["error_locations"].as_array().unwrap_or(&none).iter().take(MAX_LOCATIONS);
+    let shown: Vec<String> = places.map(format_location).collect();
     let suggested = context["suggestions"].as_array().unwrap_or(&none).iter();
     let suggested: Vec<_> = suggested.map(|words| ("suggestion".to_owned(), scalar(words))).collect();
     let document = match shown.is_empty() {
         true => document,
-        false => quoted(document, "Where its commands failed:", &shown.join("\n")),
+        false => append_quote(document, "Where its commands failed:", &shown.join("\n")),
     };
     match suggested.is_empty() {
         true => document,
@@ -137,7 +137,7 @@ fn failure(document: Document, context: &Value) -> Document {
     }
 }
 
-fn place(location: &Value) -> String {
+fn format_location(location: &Value) -> String {
     let column = location["column"].as_u64().map(|column| format!(":{column}")).unwrap_or_default();
     let kind = location["kind"].as_str().map(|kind| format!("{kind}: ")).unwrap_or_default();
     format!(
@@ -157,12 +157,12 @@ fn violations(document: Document, data: &Value) -> Document {
         path => format!("{path}: {}", text(violation, "problem")),
     };
     let lines: Vec<String> = violations.iter().map(line).collect();
-    quoted(document, "The answer does not fit the output schema:", &lines.join("\n"))
+    append_quote(document, "The answer does not fit the output schema:", &lines.join("\n"))
 }
 
-fn listed(files: &[Value]) -> String {
-    let names: Vec<String> = files.iter().take(MOST_FILES).map(scalar).collect();
-    match files.len().saturating_sub(MOST_FILES) {
+fn join_files(files: &[Value]) -> String {
+    let names: Vec<String> = files.iter().take(MAX_FILES).map(scalar).collect();
+    match files.len().saturating_sub(MAX_FILES) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
@@ -185,7 +185,8 @@ fn several(tasks: &[Value]) -> Document {
     document.blocks.extend(table(&["task", "state", "summary"], rows));
     for task in &ended {
         if let Some(words) = task["final_message"].as_str() {
-            document = quoted(document, &format!("The final message of {}:", text(task, "task_id")), words);
+            document =
+                append_quote(document, &format!("The final message of {}:", text(task, "task_id")), words);
         }
     }
     // Where something went wrong there is most to be read.
@@ -198,7 +199,7 @@ fn several(tasks: &[Value]) -> Document {
 }
 
 /// The task another one waits for, and why.
-pub fn waits_for(told: &Value) -> Option<String> {
+pub fn format_waiting_for(told: &Value) -> Option<String> {
     let task = told["task_id"].as_str()?;
     Some(match told["reason"].as_str() {
         Some(reason) => format!("{task} ({reason})"),
@@ -213,11 +214,11 @@ pub fn labels(data: &Value) -> Option<String> {
     Some(told.join(", "))
 }
 
-fn quoted(document: Document, label: &str, words: &str) -> Document {
+fn append_quote(document: Document, label: &str, words: &str) -> Document {
     document.block(Block::Text(label.to_owned())).block(Block::Verbatim(words.to_owned()))
 }
 
-fn wait_for(data: &Value) -> Block {
+fn next_wait(data: &Value) -> Block {
     Block::Next { path: &["local", "wait"], input: json!({"task_id": data["task_id"]}) }
 }
 

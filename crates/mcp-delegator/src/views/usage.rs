@@ -21,7 +21,7 @@ fn costs(cost: &Cost) -> Map<String, Value> {
     told
 }
 
-fn named(key: &str, name: &str, cost: &Cost) -> Value {
+fn group_row(key: &str, name: &str, cost: &Cost) -> Value {
     let mut told = Map::new();
     told.insert(key.into(), name.into());
     told.extend(costs(cost));
@@ -30,7 +30,7 @@ fn named(key: &str, name: &str, cost: &Cost) -> Value {
 
 pub fn table(usage: &UsageTable) -> Value {
     let task = |one: &delegator_registry::TaskCost| {
-        let mut told = named("task_id", one.id.as_str(), &one.cost);
+        let mut told = group_row("task_id", one.id.as_str(), &one.cost);
         if let Some(object) = told.as_object_mut() {
             object.shift_remove("tasks");
         }
@@ -40,12 +40,12 @@ pub fn table(usage: &UsageTable) -> Value {
     json!({
         "total": costs(&usage.total),
         "per_task": usage.tasks.iter().map(task).collect::<Vec<_>>(),
-        "per_label": usage.labels.iter().map(|(label, cost)| named("label", label, cost)).collect::<Vec<_>>(),
-        "per_day": usage.days.iter().map(|(day, cost)| named("day", day, cost)).collect::<Vec<_>>(),
+        "per_label": usage.labels.iter().map(|(label, cost)| group_row("label", label, cost)).collect::<Vec<_>>(),
+        "per_day": usage.days.iter().map(|(day, cost)| group_row("day", day, cost)).collect::<Vec<_>>(),
     })
 }
 
-const COUNTED: [(&str, &str); 5] = [
+const COLUMNS: [(&str, &str); 5] = [
     ("tasks", "tasks"),
     ("seconds", "duration_seconds"),
     ("input", "input_tokens"),
@@ -78,7 +78,7 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
         if lines.is_empty() {
             continue;
         }
-        let counted = COUNTED.iter().filter(|(_, name)| group != "per_task" || *name != "tasks");
+        let counted = COLUMNS.iter().filter(|(_, name)| group != "per_task" || *name != "tasks");
         let (mut columns, names): (Vec<&'static str>, Vec<&str>) = counted.copied().unzip();
         columns.insert(0, column);
         let row = |line: &&Value| {

@@ -3,17 +3,17 @@
 use delegator_domain::task::State;
 use delegator_engine::{Record, TaskFiles};
 use delegator_registry::Task;
-use delegator_transcript::looks_like_a_test;
+use delegator_transcript::looks_like_test_run;
 use serde_json::Value;
 
 use super::{files as files_view, restore_point, structured_output, verification};
 use crate::outcome::Warning;
 
-pub fn of(task: &Task, files: &TaskFiles) -> Vec<Warning> {
+pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let record = files.record.as_ref();
     let mut warnings = restore_point::warnings(files.restore_point.as_ref());
     warnings.extend(files_view::warnings(record));
-    warnings.extend(about_tests(task, record));
+    warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
     let told = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
@@ -33,7 +33,7 @@ fn refused_calls(record: &Record) -> Option<Warning> {
 }
 
 /// An agent says that it is done; whether it tried is another thing. Where a check was asked for, that says more.
-fn about_tests(task: &Task, record: Option<&Record>) -> Option<Warning> {
+fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let record = record.filter(|_| task.state == State::Completed)?;
     let failed = record.report.pointer("/tests/failed").and_then(Value::as_u64).unwrap_or(0);
     if failed > 0 {
@@ -43,7 +43,8 @@ fn about_tests(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
     let commands = record.report.pointer("/commands/list").and_then(Value::as_array);
     let mut commands = commands.into_iter().flatten().filter_map(|one| one["command"].as_str());
-    let ran_none = record.report.get("tests").is_none_or(Value::is_null) && !commands.any(looks_like_a_test);
+    let ran_none =
+        record.report.get("tests").is_none_or(Value::is_null) && !commands.any(looks_like_test_run);
     (changed > 0 && ran_none && record.check.is_none())
         .then(|| Warning::new("W_TESTS_001", "the agent changed files and ran no tests that we know of"))
 }

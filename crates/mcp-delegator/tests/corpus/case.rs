@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use delegator_testkit::generated::workspace;
-use delegator_testkit::program::text_of;
+use delegator_testkit::program::read_text;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) project: Project,
     pub(crate) agent: Agent,
     #[serde(default)]
-    pub(crate) way: Way,
+    pub(crate) way: CallSequence,
     /// Further words of the call.
     #[serde(default)]
     pub(crate) words: Vec<String>,
@@ -83,7 +83,7 @@ pub(crate) enum ModelStep {
 /// How the task is asked for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Way {
+pub(crate) enum CallSequence {
     /// `exec`, `wait`, `results`.
     #[default]
     Exec,
@@ -100,11 +100,11 @@ pub(crate) fn folder() -> std::path::PathBuf {
 }
 
 pub(crate) fn read(name: &str) -> Case {
-    let text = text_of(&folder().join(format!("{name}.json")));
+    let text = read_text(&folder().join(format!("{name}.json")));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The text of a recording.
 pub(crate) fn recording(path: &str) -> String {
-    text_of(&workspace().join("crates/delegator-transcript/tests").join(path))
+    read_text(&workspace().join("crates/delegator-transcript/tests").join(path))
 }

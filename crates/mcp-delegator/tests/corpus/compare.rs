@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::case::{Agent, Case};
-use crate::fields::{FIELDS, Field, Found, NEVER_TOLD};
-use crate::play::Told;
+use crate::fields::{FIELDS, Field, Location, NEVER_SHOWN};
+use crate::run::Outputs;
 
 /// What differs, in words; nothing where all is as it should be.
-pub(crate) fn differences(case: &Case, told: &Told, working_dir: &Path) -> Vec<String> {
-    let known = |name: &str| name == NEVER_TOLD || FIELDS.iter().any(|field| field.name == name);
+pub(crate) fn differences(case: &Case, told: &Outputs, working_dir: &Path) -> Vec<String> {
+    let known = |name: &str| name == NEVER_SHOWN || FIELDS.iter().any(|field| field.name == name);
     let unknown = case.truth.keys().filter(|name| !known(name)).map(|name| format!("{name} is no field"));
     let mut all: Vec<String> = unknown.collect();
     for field in FIELDS {
@@ -30,41 +30,43 @@ pub(crate) fn differences(case: &Case, told: &Told, working_dir: &Path) -> Vec<S
     }
     let unstated = case.missed.keys().filter(|name| !case.truth.contains_key(*name));
     all.extend(unstated.map(|name| format!("{name} is missed and not stated")));
-    all.extend(words_of(case, NEVER_TOLD).filter_map(|words| spoken(words, told)));
-    all.extend(untrue(case, working_dir));
+    all.extend(expected_strings(case, NEVER_SHOWN).filter_map(|words| forbidden_text_found(words, told)));
+    all.extend(disk_differences(case, working_dir));
     all
 }
 
-fn field_differences(field: &Field, truth: &Value, told: &Told) -> Vec<String> {
-    let readings: Vec<(&str, Value)> = match field.found {
-        Found::Everywhere(read) => told.answers.iter().map(|(from, answer)| (*from, read(answer))).collect(),
-        Found::Results(read) => {
-            let answers = told.answers.iter().filter(|(from, _)| *from != "run");
+fn field_differences(field: &Field, truth: &Value, told: &Outputs) -> Vec<String> {
+    let readings: Vec<(&str, Value)> = match field.location {
+        Location::Everywhere(read) => {
+            told.envelopes.iter().map(|(from, answer)| (*from, read(answer))).collect()
+        }
+        Location::Results(read) => {
+            let answers = told.envelopes.iter().filter(|(from, _)| *from != "run");
             answers.map(|(from, answer)| (*from, read(answer))).collect()
         }
-        Found::Whole(read) => vec![("all", read(told))],
+        Location::Whole(read) => vec![("all", read(told))],
     };
     let wrong = readings.into_iter().filter(|(_, reading)| reading != truth);
     wrong.map(|(from, reading)| format!("{} ({from}): {reading} and not {truth}", field.name)).collect()
 }
 
-fn words_of<'a>(case: &'a Case, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+fn expected_strings<'a>(case: &'a Case, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
     let list = case.truth.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     list.iter().filter_map(Value::as_str)
 }
 
-fn spoken(words: &str, told: &Told) -> Option<String> {
+fn forbidden_text_found(words: &str, told: &Outputs) -> Option<String> {
     let all =
-        json!([told.answers.iter().map(|(_, answer)| answer).collect::<Vec<_>>(), told.run, told.summary]);
+        json!([told.envelopes.iter().map(|(_, answer)| answer).collect::<Vec<_>>(), told.run, told.summary]);
     all.to_string().contains(words).then(|| format!("{words} was to be told nowhere"))
 }
 
 /// What truth says of files and the disk does not.
-fn untrue(case: &Case, working_dir: &Path) -> Vec<String> {
+fn disk_differences(case: &Case, working_dir: &Path) -> Vec<String> {
     let is_there = |path: &str| working_dir.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
-    let here = words_of(case, "modified_files").chain(words_of(case, "added_files"));
+    let here = expected_strings(case, "modified_files").chain(expected_strings(case, "added_files"));
     let missing = here.filter(|path| !is_there(path)).map(|path| format!("{path} is not there"));
-    let left = words_of(case, "deleted_files").filter(|path| is_there(path));
+    let left = expected_strings(case, "deleted_files").filter(|path| is_there(path));
     let mut all: Vec<String> = missing.chain(left.map(|path| format!("{path} is still there"))).collect();
     for artifact in case.truth.get("artifacts").and_then(Value::as_array).into_iter().flatten() {
         let bytes = std::fs::read(working_dir.join(artifact["ref"].as_str().unwrap_or_default()));

@@ -5,29 +5,29 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::play::Told;
+use crate::run::Outputs;
 
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     /// For the page.
-    pub(crate) means: &'static str,
-    pub(crate) found: Found,
+    pub(crate) description: &'static str,
+    pub(crate) location: Location,
 }
 
 /// Where it is found.
-pub(crate) enum Found {
+pub(crate) enum Location {
     /// In every answer about a task's end, `local run` included.
     Everywhere(fn(&Value) -> Value),
     /// In those of `wait` and `results`.
     Results(fn(&Value) -> Value),
     /// In all there is.
-    Whole(fn(&Told) -> Value),
+    Whole(fn(&Outputs) -> Value),
 }
 
-use Found::{Everywhere, Results, Whole};
+use Location::{Everywhere, Results, Whole};
 
-const fn field(name: &'static str, means: &'static str, found: Found) -> Field {
-    Field { name, means, found }
+const fn field(name: &'static str, means: &'static str, found: Location) -> Field {
+    Field { name, description: means, location: found }
 }
 
 pub(crate) const FIELDS: &[Field] = &[
@@ -131,29 +131,29 @@ fn list(value: Value) -> Value {
     if value.is_null() { json!([]) } else { value }
 }
 
-fn only(value: &Value, keys: &[&str]) -> Value {
+fn select_keys(value: &Value, keys: &[&str]) -> Value {
     let kept = keys.iter().filter_map(|key| Some(((*key).to_owned(), value.get(*key)?.clone())));
     Value::Object(kept.collect::<Map<String, Value>>())
 }
 
-fn each(value: &Value, read: impl Fn(&Value) -> Value) -> Value {
+fn map_items(value: &Value, read: impl Fn(&Value) -> Value) -> Value {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter().map(read).collect()
 }
 
 fn artifacts(told: &Value) -> Value {
-    each(&told["data"]["artifacts"], |file| only(file, &["ref", "size", "sha256", "not_hashed"]))
+    map_items(&told["data"]["artifacts"], |file| select_keys(file, &["ref", "size", "sha256", "not_hashed"]))
 }
 
 fn locations(told: &Value) -> Value {
-    each(&context(told, "error_locations"), |place| only(place, &["file", "line", "column"]))
+    map_items(&context(told, "error_locations"), |place| select_keys(place, &["file", "line", "column"]))
 }
 
 fn violations(told: &Value) -> Value {
-    sorted(each(&told["data"]["structured_output_violations"], |violation| violation["path"].clone()))
+    sorted(map_items(&told["data"]["structured_output_violations"], |violation| violation["path"].clone()))
 }
 
 fn warnings(told: &Value) -> Value {
-    sorted(each(&told["meta"]["warnings"], |warning| warning["code"].clone()))
+    sorted(map_items(&told["meta"]["warnings"], |warning| warning["code"].clone()))
 }
 
 fn sorted(list: Value) -> Value {
@@ -162,12 +162,12 @@ fn sorted(list: Value) -> Value {
     json!(texts)
 }
 
-fn run_error(told: &Told) -> Value {
+fn run_error(told: &Outputs) -> Value {
     let Some(error) = told.run.as_ref().and_then(|run| run.get("error")) else { return Value::Null };
-    let mut kept = only(&error["details"], &["failure_kind", "file", "line", "column"]);
+    let mut kept = select_keys(&error["details"], &["failure_kind", "file", "line", "column"]);
     kept["code"] = error["code"].clone();
     kept
 }
 
 /// A statement about all that was said: these words are nowhere in it.
-pub(crate) const NEVER_TOLD: &str = "never_told";
+pub(crate) const NEVER_SHOWN: &str = "never_told";

@@ -9,11 +9,11 @@
 #![expect(clippy::expect_used, reason = "a test stops where its world is not as expected")]
 
 mod case;
+mod case_world;
 mod compare;
 mod fields;
 mod page;
-mod play;
-mod stage;
+mod run;
 
 use std::collections::BTreeSet;
 
@@ -187,14 +187,14 @@ cases! {
 #[track_caller]
 fn hold(name: &str) {
     let case = case::read(name);
-    let theatre = stage::Theatre::of(&case);
-    let told = play::play(&case, &theatre);
+    let theatre = case_world::CaseWorld::for_case(&case);
+    let told = run::run_case(&case, &theatre);
     let differences = compare::differences(&case, &told, &theatre.working_dir(&case));
     assert!(differences.is_empty(), "{name}:\n  {}\n{told:#?}", differences.join("\n  "));
 }
 
 #[test]
-fn every_case_is_played_and_states_something() {
+fn every_case_file_is_a_test_and_states_enough_fields() {
     let files = std::fs::read_dir(case::folder()).expect("a folder of cases");
     let names = files.map(|file| file.expect("a file").path().file_stem().expect("a name").to_owned());
     let there: BTreeSet<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -207,20 +207,20 @@ fn every_case_is_played_and_states_something() {
 }
 
 #[test]
-fn every_field_is_stated_several_times_there_and_not_there() {
+fn every_field_is_stated_in_at_least_three_cases() {
     let cases: Vec<case::Case> = NAMES.iter().map(|name| case::read(name)).collect();
     for field in fields::FIELDS {
         let stated: Vec<_> = cases.iter().filter_map(|case| case.truth.get(field.name)).collect();
         assert!(stated.len() >= 3, "{}: {} cases", field.name, stated.len());
-        assert!(stated.iter().any(|truth| !page::is_nothing(truth)), "{} is never there", field.name);
+        assert!(stated.iter().any(|truth| !page::is_empty_truth(truth)), "{} is never there", field.name);
     }
 }
 
 #[test]
-fn a_truth_that_is_not_true_is_found_field_by_field() {
+fn a_wrong_truth_is_reported_for_every_field() {
     let mut case = case::read("secrets_are_hidden");
-    let theatre = stage::Theatre::of(&case);
-    let told = play::play(&case, &theatre);
+    let theatre = case_world::CaseWorld::for_case(&case);
+    let told = run::run_case(&case, &theatre);
     let working_dir = theatre.working_dir(&case);
     for field in fields::FIELDS {
         case.truth = json!({field.name: "certainly not"}).as_object().expect("an object").clone();
@@ -239,7 +239,7 @@ fn a_truth_that_is_not_true_is_found_field_by_field() {
 }
 
 #[test]
-fn the_page_is_up_to_date() {
+fn the_extraction_page_is_up_to_date() {
     let cases: Vec<(&str, case::Case)> = NAMES.iter().map(|name| (*name, case::read(name))).collect();
     assert_up_to_date("docs/extraction.md", &page::page(&cases));
 }

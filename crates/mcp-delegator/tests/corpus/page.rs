@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::case::{Agent, Case, Way};
-use crate::fields::{FIELDS, NEVER_TOLD};
+use crate::case::{Agent, CallSequence, Case};
+use crate::fields::{FIELDS, NEVER_SHOWN};
 
-const HEAD: &str = "\
+const INTRODUCTION: &str = "\
 # Extraction
 
 <!-- Written by tests/corpus from its cases: `just update-generated`. -->
@@ -49,7 +49,8 @@ const GAPS: &str = "\
 ";
 
 pub(crate) fn page(cases: &[(&str, Case)]) -> String {
-    [HEAD, &score(cases), METHOD, &missed(cases), &fields(cases), &listed(cases), GAPS].join("\n")
+    [INTRODUCTION, &score(cases), METHOD, &known_errors(cases), &field_table(cases), &case_table(cases), GAPS]
+        .join("\n")
 }
 
 fn score(cases: &[(&str, Case)]) -> String {
@@ -64,7 +65,7 @@ fn score(cases: &[(&str, Case)]) -> String {
     )
 }
 
-fn missed(cases: &[(&str, Case)]) -> String {
+fn known_errors(cases: &[(&str, Case)]) -> String {
     let mut table =
         "## What is known to be wrong\n\n| case | what happens | fields | why |\n|---|---|---|---|\n"
             .to_owned();
@@ -78,14 +79,14 @@ fn missed(cases: &[(&str, Case)]) -> String {
     table
 }
 
-fn fields(cases: &[(&str, Case)]) -> String {
+fn field_table(cases: &[(&str, Case)]) -> String {
     let mut table =
         "## Fields\n\n| field | what | stated | of these nothing | right |\n|---|---|---|---|---|\n"
             .to_owned();
-    let means = FIELDS.iter().map(|field| (field.name, field.means));
-    for (name, means) in means.chain([(NEVER_TOLD, "secrets that appear in no answer")]) {
+    let means = FIELDS.iter().map(|field| (field.name, field.description));
+    for (name, means) in means.chain([(NEVER_SHOWN, "secrets that appear in no answer")]) {
         let stated: Vec<&Value> = cases.iter().filter_map(|(_, case)| case.truth.get(name)).collect();
-        let nothing = stated.iter().filter(|truth| is_nothing(truth)).count();
+        let nothing = stated.iter().filter(|truth| is_empty_truth(truth)).count();
         let missed = cases.iter().filter(|(_, case)| case.missed.contains_key(name)).count();
         let (stated, right) = (stated.len(), stated.len() - missed);
         let _ = writeln!(table, "| `{name}` | {means} | {stated} | {nothing} | {right} |");
@@ -93,19 +94,19 @@ fn fields(cases: &[(&str, Case)]) -> String {
     table + "\n\"Nothing\" is a truth as well: no tests, no error, no warning, no change.\n"
 }
 
-fn listed(cases: &[(&str, Case)]) -> String {
+fn case_table(cases: &[(&str, Case)]) -> String {
     let mut table =
         "## Cases\n\n| case | agent | asked with | what it is there for | fields |\n|---|---|---|---|---|\n"
             .to_owned();
     for (name, case) in cases {
-        let (agent, way) = (agent(case), way(case));
+        let (agent, way) = (agent(case), calls(case));
         let _ = writeln!(table, "| `{name}` | {agent} | {way} | {} | {} |", case.about, case.truth.len());
     }
     table
 }
 
 /// Whether a truth says that there is nothing.
-pub(crate) fn is_nothing(truth: &Value) -> bool {
+pub(crate) fn is_empty_truth(truth: &Value) -> bool {
     match truth {
         Value::Null | Value::Bool(false) => true,
         Value::Array(list) => list.is_empty(),
@@ -122,11 +123,11 @@ fn agent(case: &Case) -> &'static str {
     }
 }
 
-fn way(case: &Case) -> &'static str {
+fn calls(case: &Case) -> &'static str {
     match case.way {
-        Way::Exec => "exec, wait",
-        Way::Run => "run",
-        Way::CancelWhenThere(_) => "exec, cancel",
-        Way::Resume(_) => "exec, resume",
+        CallSequence::Exec => "exec, wait",
+        CallSequence::Run => "run",
+        CallSequence::CancelWhenThere(_) => "exec, cancel",
+        CallSequence::Resume(_) => "exec, resume",
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-use delegator_testkit::program::{finished, text_of};
-use delegator_testkit::stage::turn;
+use delegator_testkit::program::{read_text, wait_for_output};
+use delegator_testkit::stage::successful_turn;
 use serde_json::{Value, json};
 
 use crate::playing;
 
 #[test]
-fn f51_ids_and_options_are_refused_before_anything_is_written() {
-    let stage = playing(turn(&[]));
+fn f51_option_like_values_are_refused_before_anything_is_written() {
+    let stage = playing(successful_turn(&[]));
     let refused = |args: &[&str]| {
         let run = stage.world.run([&["local"], args].concat());
         let answer = run.json();
@@ -42,16 +42,16 @@ fn f51_ids_and_options_are_refused_before_anything_is_written() {
     stage.world.write("project/.mcp-delegator.toml", "max_mode = \"danger-full-access\"\n");
     assert_ne!(stage.world.run([&["local"], wide.as_slice()].concat()).exit, Some(0));
     std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
-    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["recently_completed"], 0);
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 0);
     let allowed = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
-    assert_eq!(allowed.answer(&["local", "exec", "x", "--mode", "danger-full-access"])["ok"], true);
+    assert_eq!(allowed.run_json(&["local", "exec", "x", "--mode", "danger-full-access"])["ok"], true);
 }
 
 #[test]
-fn f53_a_hostile_surrounding_reaches_no_agent() {
+fn f53_a_hostile_environment_does_not_reach_the_agent() {
     let stage = playing(json!([{"read_stdin": "all"}, {"record": {"file": "record.json"}}, {"exit": 0}]));
     // Planted where a careless search would look.
-    let planted = stage.program("project/codex", "#!/bin/sh\ntouch planted\n");
+    let planted = stage.write_program("project/codex", "#!/bin/sh\ntouch planted\n");
     let bin = stage.root().join("bin");
     let mut command = stage.world.command(["local", "run", "x"]);
     command
@@ -74,9 +74,9 @@ fn f53_a_hostile_surrounding_reaches_no_agent() {
             ("OPENAI_API_KEY", "sk-not-a-real-key"),
         ]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    assert_eq!(finished(child).exit, Some(80));
+    assert_eq!(wait_for_output(child).exit, Some(80));
     assert!(!stage.world.project().join("planted").exists(), "the planted program was run");
-    let record: Value = serde_json::from_str(&text_of(&stage.world.project().join("record.json"))).unwrap();
+    let record: Value = serde_json::from_str(&read_text(&stage.world.project().join("record.json"))).unwrap();
     let names: Vec<&str> = record["env"].as_object().unwrap().keys().map(String::as_str).collect();
     // The shell in front of the scripted agent adds PWD (and OLDPWD, SHLVL, _, where it likes).
     let of_the_shell = ["PWD", "OLDPWD", "SHLVL", "_"];
@@ -89,8 +89,8 @@ fn f53_a_hostile_surrounding_reaches_no_agent() {
 }
 
 #[test]
-fn f59_a_guessed_id_learns_nothing() {
-    let stage = playing(turn(&[]));
+fn f59_a_guessed_task_id_reveals_nothing() {
+    let stage = playing(successful_turn(&[]));
     let id = stage.exec(&[]);
     stage.wait(&id);
     let (place, random) = id.rsplit_once('-').unwrap();

@@ -4,15 +4,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
-mod cancels;
-mod clocks;
-mod endings;
+mod agent_exit;
+mod cancellation;
 mod inputs;
 mod output;
 mod processes;
-mod shortages;
+mod resource_limits;
 mod streams;
-mod workdirs;
+mod timeouts;
+mod working_dirs;
 
 use delegator_registry::{OpenOptions, Registry, StateDir};
 use delegator_testkit::stage::Stage;
@@ -21,7 +21,7 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 fn playing(steps: Value) -> Stage {
-    Stage::playing(PROGRAM, steps)
+    Stage::with_script(PROGRAM, steps)
 }
 
 fn registry(stage: &Stage) -> Registry {
@@ -30,16 +30,16 @@ fn registry(stage: &Stage) -> Registry {
 }
 
 /// The ends that were written down for a task: there is never more than one.
-fn ends_of(stage: &Stage, id: &str) -> Vec<String> {
+fn terminal_states(stage: &Stage, id: &str) -> Vec<String> {
     let history = registry(stage).history_of(&id.parse().unwrap()).unwrap();
     let ends = history.iter().filter(|entry| entry.to.is_terminal());
     ends.map(|entry| entry.to.name().to_owned()).collect()
 }
 
 /// A small generator: the same seed, the same choices.
-struct Choices(u64);
+struct Rng(u64);
 
-impl Choices {
+impl Rng {
     fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most

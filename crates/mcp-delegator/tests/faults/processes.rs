@@ -2,44 +2,47 @@
 
 use std::path::PathBuf;
 
-use delegator_testkit::stage::{Stage, is_alive, pids, processes_of, turn, until};
+use delegator_testkit::stage::{Stage, is_alive, pids, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{ends_of, playing};
+use crate::{playing, terminal_states};
 
 #[test]
-fn f14_a_tree_that_grows_too_big_is_put_out_and_the_others_live() {
-    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+fn f14_too_many_processes_fail_the_task_and_no_other() {
+    let stage = playing(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "2")
         .variable("MCP_DELEGATOR_MAX_PROCESSES", "20");
     let other = stage.exec(&[]);
-    stage.until_there("ready");
-    stage.play(turn(&[json!({"fork_tree": {"processes": 60, "width": 3, "seconds": 300}}), json!("silent")]));
+    stage.wait_for_project_file("ready");
+    stage.set_script(successful_turn(&[
+        json!({"fork_tree": {"processes": 60, "width": 3, "seconds": 300}}),
+        json!("silent"),
+    ]));
     let id = stage.exec(&[]);
-    assert_eq!(stage.answer(&["local", "status"])["ok"], true, "questions are answered meanwhile");
+    assert_eq!(stage.run_json(&["local", "status"])["ok"], true, "questions are answered meanwhile");
     let data = stage.wait(&id)["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "too_many_processes", "{data}");
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&other)["data"]["state"], "completed");
 }
 
 #[test]
-fn f14_a_cancelled_tree_is_gone() {
-    let stage = playing(turn(&[
+fn f14_cancel_kills_a_large_process_tree() {
+    let stage = playing(successful_turn(&[
         json!({"fork_tree": {"processes": 40, "width": 3, "seconds": 300}}),
         json!("silent"),
     ]));
     let id = stage.exec(&[]);
-    until("the tree has grown", || processes_of(&id).len() >= 40);
-    let answer = stage.answer(&["local", "cancel", &id]);
+    wait_until("the tree has grown", || task_processes(&id).len() >= 40);
+    let answer = stage.run_json(&["local", "cancel", &id]);
     assert_eq!((&answer["data"]["state"], &answer["data"]["survivors"]), (&json!("cancelled"), &json!([])));
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
 /// Processes of this world: supervisors carry its state directory, agents work in its project.
-fn alive_in(stage: &Stage) -> usize {
+fn live_processes(stage: &Stage) -> usize {
     let root = stage.root().display().to_string();
     let belongs = |pid: &i32| {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -50,25 +53,25 @@ fn alive_in(stage: &Stage) -> usize {
 
 #[test]
 fn f16_many_tasks_leave_nothing_behind() {
-    let stage = playing(turn(&[json!({"child": {"session": "own", "orphan": true}})]))
+    let stage = playing(successful_turn(&[json!({"child": {"session": "own", "orphan": true}})]))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
     let ids: Vec<String> = (0..24).map(|_| stage.exec(&[])).collect();
     for id in &ids {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
     // A supervisor writes the end down a moment before its own.
-    until("all supervisors have ended", || alive_in(&stage) == 0);
+    wait_until("all supervisors have ended", || live_processes(&stage) == 0);
     for id in &ids {
         let files = std::fs::read_dir(stage.task_dir(id)).unwrap().flatten();
         let names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
         assert!(!names.iter().any(|name| name == "launch" || name.contains("sock.")), "{names:?}");
     }
     assert_eq!(sockets(&stage, &ids), Vec::<String>::new());
-    assert_eq!(ids.iter().filter_map(|id| group_of(id)).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    assert_eq!(ids.iter().filter_map(|id| cgroup_of(id)).collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }
 
 /// The control group of a task, wherever it was made.
-fn group_of(id: &str) -> Option<PathBuf> {
+fn cgroup_of(id: &str) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
     let mut open = vec![PathBuf::from(mount.split(' ').nth(1)?)];
@@ -84,55 +87,58 @@ fn group_of(id: &str) -> Option<PathBuf> {
 
 /// What the doctor says tasks are held together by.
 fn best_containment(stage: &Stage) -> String {
-    let checks = stage.answer(&["doctor"])["data"]["checks"].clone();
+    let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
     let check = checks.as_array().unwrap().iter().find(|check| check["name"] == "containment").unwrap();
     let words = check["message"].as_str().unwrap();
     words.split([':', ',']).next().unwrap().to_owned()
 }
 
 #[test]
-fn f16_what_holds_a_task_together_is_told_and_ends_with_it() {
+fn f16_the_containment_is_reported_and_removed_with_the_task() {
     for wanted in ["auto", "subreaper"] {
-        let stage = playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
-            .variable("MCP_DELEGATOR_CONTAINMENT", wanted);
+        let stage =
+            playing(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+                .variable("MCP_DELEGATOR_CONTAINMENT", wanted);
         let expected = best_containment(&stage);
         assert!(wanted == "auto" || expected == "subreaper", "{expected}");
         let id = stage.exec(&[]);
-        stage.until_there("ready");
-        assert_eq!(stage.answer(&["local", "status"])["data"]["tasks"][0]["containment"], expected);
-        let supervisor = stage.supervisor_of(&id);
+        stage.wait_for_project_file("ready");
+        assert_eq!(stage.run_json(&["local", "status"])["data"]["tasks"][0]["containment"], expected);
+        let supervisor = stage.supervisor_pid(&id);
         if expected == "cgroup" {
-            let group = group_of(&id).unwrap().join("cgroup.procs");
+            let group = cgroup_of(&id).unwrap().join("cgroup.procs");
             let members = || -> Vec<i32> {
                 let list = std::fs::read_to_string(&group).unwrap();
                 list.lines().map(|line| line.parse().unwrap()).collect()
             };
-            until("all is in the group", || processes_of(&id).iter().all(|pid| members().contains(pid)));
+            wait_until("all is in the group", || {
+                task_processes(&id).iter().all(|pid| members().contains(pid))
+            });
             assert!(!members().is_empty() && !members().contains(&supervisor), "{:?}", members());
         }
         stage.world.write("project/go", "");
         assert_eq!(stage.wait(&id)["data"]["metadata"]["containment"], expected);
-        assert_eq!(group_of(&id), None);
+        assert_eq!(cgroup_of(&id), None);
     }
 }
 
 #[test]
-fn f16_every_end_takes_its_group_along() {
-    let stage = playing(turn(&[json!({"touch_file": "ready"}), json!("silent")]));
+fn f16_every_terminal_state_removes_the_cgroup() {
+    let stage = playing(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]));
     let cancelled = stage.exec(&[]);
-    stage.until_there("ready");
-    stage.answer(&["local", "cancel", &cancelled]);
-    stage.play(turn(&[json!("silent")]));
+    stage.wait_for_project_file("ready");
+    stage.run_json(&["local", "cancel", &cancelled]);
+    stage.set_script(successful_turn(&[json!("silent")]));
     let timed_out = stage.exec(&["--idle-timeout-sec", "1"]);
     stage.wait(&timed_out);
-    stage.program("scrap", "x");
+    stage.write_program("scrap", "x");
     let scrap = stage.root().join("scrap");
     let mut command = stage.world.command(["local", "run", "x"]);
     let output = command.env("MCP_DELEGATOR_CODEX_BIN", scrap).output().unwrap();
     let unstarted: Value = serde_json::from_slice(&output.stdout).unwrap();
     let unstarted = unstarted["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
     for id in [&cancelled, &timed_out, &unstarted] {
-        assert_eq!(group_of(id), None);
+        assert_eq!(cgroup_of(id), None);
     }
     // One that is left alone on purpose is put outside.
     let daemon = stage.root().join("builddaemon");
@@ -141,13 +147,13 @@ fn f16_every_end_takes_its_group_along() {
         "setsid {0} 300 >/dev/null 2>&1 & echo $! > daemon; until [ \"$(readlink /proc/$!/exe)\" = {0} ]; do :; done",
         daemon.canonicalize().unwrap().display()
     );
-    stage.play(turn(&[json!({"command": {"run": run}})]));
+    stage.set_script(successful_turn(&[json!({"command": {"run": run}})]));
     let stage = stage.variable("MCP_DELEGATOR_SWEEP_EXEMPT", "builddaemon");
     let id = stage.exec(&[]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
     let pid: i32 =
         std::fs::read_to_string(stage.world.project().join("daemon")).unwrap().trim().parse().unwrap();
-    assert_eq!((is_alive(pid), group_of(&id)), (true, None));
+    assert_eq!((is_alive(pid), cgroup_of(&id)), (true, None));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
@@ -160,8 +166,8 @@ fn sockets(stage: &Stage, ids: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn f17_a_killed_supervisor_is_a_visible_loss() {
-    let stage = playing(turn(&[
+fn f17_a_killed_supervisor_fails_its_task_and_its_tree_is_swept() {
+    let stage = playing(successful_turn(&[
         json!({"message": "so far"}),
         json!({"child": {"session": "own", "orphan": true, "ignore": ["TERM", "INT"]}}),
         // Without a single variable it carries no mark; only a group can tell whose it is.
@@ -174,22 +180,24 @@ fn f17_a_killed_supervisor_is_a_visible_loss() {
         text.trim().parse::<i32>().unwrap()
     };
     let id = stage.exec(&[]);
-    stage.until_there("ready");
-    if let Some(group) = group_of(&id) {
+    stage.wait_for_project_file("ready");
+    if let Some(group) = cgroup_of(&id) {
         let is_in = |list: &str| list.lines().any(|line| line == unmarked().to_string());
-        until("it is in the group", || is_in(&std::fs::read_to_string(group.join("cgroup.procs")).unwrap()));
+        wait_until("it is in the group", || {
+            is_in(&std::fs::read_to_string(group.join("cgroup.procs")).unwrap())
+        });
     }
-    kill_process(Pid::from_raw(stage.supervisor_of(&id)).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_raw(stage.supervisor_pid(&id)).unwrap(), Signal::KILL).unwrap();
     let data: Value = stage.wait(&id)["data"].clone();
     assert_eq!(data["state"], "failed", "{data}");
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost");
     let output = data["output"]["stdout"].as_str().unwrap();
     assert!(output.contains("so far"), "what it had done is kept: {data}");
-    assert_eq!(processes_of(&id), Vec::<i32>::new());
-    assert_eq!(ends_of(&stage, &id), ["failed"]);
+    assert_eq!(task_processes(&id), Vec::<i32>::new());
+    assert_eq!(terminal_states(&stage, &id), ["failed"]);
     if data["metadata"]["containment"] == "cgroup" {
         assert!(!is_alive(unmarked()), "found in the group");
-        assert_eq!(group_of(&id), None, "and the group is gone");
+        assert_eq!(cgroup_of(&id), None, "and the group is gone");
     } else {
         kill_process(Pid::from_raw(unmarked()).unwrap(), Signal::KILL).unwrap();
     }

@@ -1,14 +1,14 @@
 //! F21–F26: what agents print, and what they do not read.
 
-use delegator_testkit::program::text_of;
-use delegator_testkit::stage::{Stage, turn, until};
+use delegator_testkit::program::read_text;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::playing;
 
 /// The most memory a living process ever had, in KiB.
-fn peak(pid: i32) -> Option<u64> {
+fn peak_memory(pid: i32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let size = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -19,22 +19,22 @@ fn peak(pid: i32) -> Option<u64> {
 }
 
 fn results(stage: &Stage, id: &str) -> Value {
-    stage.answer(&["local", "results", id, "--include-events", "--include-output"])["data"].clone()
+    stage.run_json(&["local", "results", id, "--include-events", "--include-output"])["data"].clone()
 }
 
 #[test]
-fn f21_endless_output_is_bounded_on_disk_and_in_memory() {
+fn f21_endless_output_uses_bounded_disk_and_memory() {
     let most = 1 << 20;
     for stream in ["stdout", "stderr"] {
-        let stage = playing(turn(&[
+        let stage = playing(successful_turn(&[
             json!({"flood": {"stream": stream, "bytes": 8_000_000}}),
             json!({"touch_file": "ready"}),
             json!({"wait_for_file": "go"}),
         ]))
         .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", &most.to_string());
         let id = stage.exec(&[]);
-        stage.until_there("ready");
-        let memory = peak(stage.supervisor_of(&id)).unwrap();
+        stage.wait_for_project_file("ready");
+        let memory = peak_memory(stage.supervisor_pid(&id)).unwrap();
         stage.world.write("project/go", "");
         let data = stage.wait(&id)["data"].clone();
         assert_eq!(data["state"], "completed", "{stream}: {data}");
@@ -50,35 +50,35 @@ fn f21_endless_output_is_bounded_on_disk_and_in_memory() {
 }
 
 #[test]
-fn f21_a_flood_does_not_hold_up_the_others() {
+fn f21_endless_output_does_not_delay_other_tasks() {
     let stage = playing(json!([{"thread_started": {}}, "turn_started", {"flood": {"stream": "stderr"}}]))
         .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576")
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
     let flooding = stage.exec(&[]);
-    stage.play(turn(&[]));
+    stage.set_script(successful_turn(&[]));
     assert_eq!(stage.world.run(["local", "run", "beside it"]).exit, Some(0));
-    let summary = stage.answer(&["local", "status"])["data"]["summary"].clone();
+    let summary = stage.run_json(&["local", "status"])["data"]["summary"].clone();
     assert_eq!(summary["running"], 1, "{summary}");
-    assert_eq!(stage.answer(&["local", "cancel", &flooding])["data"]["survivors"], json!([]));
+    assert_eq!(stage.run_json(&["local", "cancel", &flooding])["data"]["survivors"], json!([]));
 }
 
 #[test]
-fn f22_a_million_events_are_counted_and_the_last_are_kept() {
+fn f22_a_million_events_are_counted_and_stored() {
     let count: u64 = 1_000_000;
-    let stage = playing(turn(&[
+    let stage = playing(successful_turn(&[
         json!({"events": {"count": count}}),
         json!({"touch_file": "ready"}),
         json!({"wait_for_file": "go"}),
     ]))
     .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "268435456");
     let id = stage.exec(&["--hard-timeout-sec", "300"]);
-    stage.until_there("ready");
-    let supervisor = stage.supervisor_of(&id);
+    stage.wait_for_project_file("ready");
+    let supervisor = stage.supervisor_pid(&id);
     // All of it is read by the time the agent has ended.
     stage.world.write("project/go", "");
     let mut memory = 0;
-    until("the supervisor has ended", || {
-        let now = peak(supervisor);
+    wait_until("the supervisor has ended", || {
+        let now = peak_memory(supervisor);
         memory = now.unwrap_or(memory);
         now.is_none()
     });
@@ -128,7 +128,7 @@ proptest! {
             steps.extend([hex(&all[from..cut]), json!({"delay_ms": 2})]);
             from = cut;
         }
-        let mut script = turn(&steps);
+        let mut script = successful_turn(&steps);
         script.as_array_mut().unwrap().push(hex(b"no newline at the end"));
         let stage = playing(script);
         let id = stage.exec(&[]);
@@ -161,7 +161,7 @@ fn f24_json_that_is_too_deep_too_big_or_unknown_is_tolerated() {
         "-".to_owned(),
     ];
     let steps: Vec<Value> = lines.iter().map(|line| json!({"line": line})).collect();
-    let stage = playing(turn(&steps));
+    let stage = playing(successful_turn(&steps));
     let run = stage.world.run(["local", "run", "x"]);
     assert_eq!(run.exit, Some(0), "{}", run.stdout);
     let data = run.json()["data"].clone();
@@ -173,9 +173,9 @@ fn f24_json_that_is_too_deep_too_big_or_unknown_is_tolerated() {
 }
 
 #[test]
-fn f25_only_the_end_of_a_turn_decides() {
+fn f25_only_the_end_of_the_turn_decides_the_state() {
     // An error on the way has no effect.
-    let stage = playing(turn(&[json!({"warning": "careful"}), json!({"error": "a hiccup"})]));
+    let stage = playing(successful_turn(&[json!({"warning": "careful"}), json!({"error": "a hiccup"})]));
     assert_eq!(stage.world.run(["local", "run", "x"]).exit, Some(0));
     for (steps, kind) in [
         (json!([{"thread_started": {}}, "turn_started", {"exit": 0}]), "no_terminal_event"),
@@ -184,28 +184,29 @@ fn f25_only_the_end_of_a_turn_decides() {
         (json!([{"raise": "KILL"}]), "killed"),
         (json!([{"thread_started": {}}, "turn_started", {"turn_failed": "it broke"}]), "agent_error"),
     ] {
-        stage.play(steps.clone());
+        stage.set_script(steps.clone());
         let run = stage.world.run(["local", "run", "x"]);
         assert_eq!(run.exit, Some(80), "{steps}: {run:?}");
         assert_eq!(run.json()["meta"]["error_context"]["failure_kind"], kind, "{steps}: {}", run.stdout);
     }
     // Ended by us it is our reason, whatever is missing.
-    stage.play(json!([{"thread_started": {}}, "turn_started", {"touch_file": "ready"}, "silent"]));
+    stage.set_script(json!([{"thread_started": {}}, "turn_started", {"touch_file": "ready"}, "silent"]));
     let id = stage.exec(&[]);
-    stage.until_there("ready");
-    assert_eq!(stage.answer(&["local", "cancel", &id])["data"]["state"], "cancelled");
+    stage.wait_for_project_file("ready");
+    assert_eq!(stage.run_json(&["local", "cancel", &id])["data"]["state"], "cancelled");
 }
 
 #[test]
-fn f26_input_arrives_whole_or_is_not_missed() {
+fn f26_the_task_text_arrives_whole_or_is_ignored() {
     let longest = "\u{1F980}".repeat(100_000);
     let run = |stage: &Stage| stage.world.run_with_input(["local", "run", "-"], longest.as_bytes());
-    let stage = playing(turn(&[json!({"record": {"file": "record.json", "stdin_file": "stdin"}})]));
+    let stage =
+        playing(successful_turn(&[json!({"record": {"file": "record.json", "stdin_file": "stdin"}})]));
     assert_eq!(run(&stage).exit, Some(0));
     assert_eq!(std::fs::metadata(stage.world.project().join("stdin")).unwrap().len(), 400_000);
-    assert_eq!(text_of(&stage.world.project().join("stdin")), longest);
+    assert_eq!(read_text(&stage.world.project().join("stdin")), longest);
     for read in ["never", "one_byte", "close"] {
-        stage.play(json!([
+        stage.set_script(json!([
             {"read_stdin": read}, {"thread_started": {}}, "turn_started", {"message": "done"}, {"turn_completed": {}}
         ]));
         let run = run(&stage);

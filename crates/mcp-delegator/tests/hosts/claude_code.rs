@@ -1,16 +1,16 @@
 //! Claude Code, which calls our tools `mcp__SERVER__TOOL`.
 
-use delegator_testkit::fake_model::{FakeModel, Protocol, Step, text_block, tool_use};
+use delegator_testkit::fake_model::{FakeModel, Protocol, Reply, text_block, tool_use};
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
-use super::{FOUND, events, installed, plan, played, stage};
+use super::{AGENT_ANSWER, events, installed, plan, run_host, stage};
 
-fn shown(tool: &str) -> String {
+fn shown_tool_name(tool: &str) -> String {
     format!("mcp__mcp-delegator___codex_{tool}")
 }
 
-fn prepared(model: &FakeModel) -> Stage {
+fn stage_with_model(model: &FakeModel) -> Stage {
     let stage = stage();
     stage.world.write("home/.claude/.claude.json", "{}");
     let claude_home = stage.world.home().join(".claude").display().to_string();
@@ -28,8 +28,8 @@ fn prepared(model: &FakeModel) -> Stage {
 }
 
 /// As its user would do it; the host's variables are the server's, too.
-fn configured(stage: &Stage) {
-    assert_eq!(stage.answer(&["setup", "claude-code"])["data"]["changed"], true);
+fn register_server(stage: &Stage) {
+    assert_eq!(stage.run_json(&["setup", "claude-code"])["data"]["changed"], true);
 }
 
 /// The content blocks of one kind in a conversation.
@@ -40,15 +40,17 @@ fn blocks<'a>(messages: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Va
 }
 
 #[test]
-fn it_finds_the_tools_and_brings_the_results_to_its_model() {
-    let mut steps: Vec<Step> =
-        plan().iter().map(|call| Step::Say(vec![tool_use(&shown(&call.tool), &call.input)])).collect();
-    steps.push(Step::Say(vec![text_block("Thank you.")]));
-    let model = FakeModel::speaking(Protocol::Messages, steps);
-    let stage = prepared(&model);
+fn claude_code_calls_the_tools_and_returns_results_to_its_model() {
+    let mut steps: Vec<Reply> = plan()
+        .iter()
+        .map(|call| Reply::Output(vec![tool_use(&shown_tool_name(&call.tool), &call.input)]))
+        .collect();
+    steps.push(Reply::Output(vec![text_block("Thank you.")]));
+    let model = FakeModel::start_with_protocol(Protocol::Messages, steps);
+    let stage = stage_with_model(&model);
     let claude = installed("claude-code-2.1.325/node_modules/.bin/claude");
-    configured(&stage);
-    let run = played(
+    register_server(&stage);
+    let run = run_host(
         &stage,
         &claude,
         &[
@@ -74,15 +76,22 @@ fn it_finds_the_tools_and_brings_the_results_to_its_model() {
         requests[0]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     let plan = plan();
     for call in &plan {
-        assert!(offered.contains(&shown(&call.tool).as_str()), "{} is missing in {offered:?}", call.tool);
+        assert!(
+            offered.contains(&shown_tool_name(&call.tool).as_str()),
+            "{} is missing in {offered:?}",
+            call.tool
+        );
     }
 
     let last = &requests.last().unwrap()["messages"];
     let called: Vec<&str> = blocks(last, "tool_use").filter_map(|block| block["name"].as_str()).collect();
-    assert_eq!(called, plan.iter().map(|call| shown(&call.tool)).collect::<Vec<_>>());
+    assert_eq!(called, plan.iter().map(|call| shown_tool_name(&call.tool)).collect::<Vec<_>>());
     let answers: Vec<&Value> = blocks(last, "tool_result").collect();
     assert_eq!(answers.len(), plan.len(), "{last}");
     assert!(answers.iter().all(|answer| answer["is_error"] != true), "{answers:?}");
-    assert!(!answers[0].to_string().contains(FOUND) && answers[2].to_string().contains(FOUND), "{answers:?}");
+    assert!(
+        !answers[0].to_string().contains(AGENT_ANSWER) && answers[2].to_string().contains(AGENT_ANSWER),
+        "{answers:?}"
+    );
     assert_eq!(events.last().unwrap()["result"], "Thank you.");
 }

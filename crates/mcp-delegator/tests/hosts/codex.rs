@@ -1,23 +1,23 @@
 //! Codex, which shows our tools to its model only when the model searches for them, under the namespace `mcp__SERVER`.
 
-use delegator_testkit::fake_model::{FakeModel, Step, mcp_call, message, tool_search};
-use delegator_testkit::program::text_of;
+use delegator_testkit::fake_model::{FakeModel, Reply, mcp_call, message, tool_search};
+use delegator_testkit::program::read_text;
 use delegator_testkit::stage::Stage;
 use serde_json::Value;
 
-use super::{FOUND, events, installed, plan, played, server_variables, stage};
+use super::{AGENT_ANSWER, events, installed, plan, run_host, server_variables, stage};
 
 /// Our name as its model sees it.
-const SHOWN: &str = "mcp_delegator";
+const SHOWN_SERVER_NAME: &str = "mcp_delegator";
 
-fn prepared(model: &FakeModel, prefix: &str) -> Stage {
+fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
     let stage = stage();
     let codex_home = stage.world.home().join(".codex");
     let stage = stage.variable("CODEX_HOME", &codex_home.display().to_string());
     // As its user would do it.
     stage.world.write("home/.codex/config.toml", &model.codex_config());
-    assert_eq!(stage.answer(&["setup", "codex"])["data"]["changed"], true);
-    let mut config = text_of(&codex_home.join("config.toml"));
+    assert_eq!(stage.run_json(&["setup", "codex"])["data"]["changed"], true);
+    let mut config = read_text(&codex_home.join("config.toml"));
     // Nobody is there to be asked; without this line a call that changes something is refused.
     config.push_str("default_tools_approval_mode = \"approve\"\n[mcp_servers.mcp-delegator.env]\n");
     // Of its own variables Codex gives a server only a few.
@@ -30,21 +30,23 @@ fn prepared(model: &FakeModel, prefix: &str) -> Stage {
 }
 
 /// What the model was told in answer to its calls.
-fn answers<'a>(request: &'a Value, kind: &'a str) -> Vec<&'a Value> {
+fn input_items<'a>(request: &'a Value, kind: &'a str) -> Vec<&'a Value> {
     request["input"].as_array().unwrap().iter().filter(|item| item["type"] == kind).collect()
 }
 
-fn finds_and_uses_tools_named(prefix: &str) {
+fn assert_tools_are_used_with_prefix(prefix: &str) {
     let plan = plan();
     let names: Vec<String> = plan.iter().map(|call| format!("{prefix}{}", call.tool)).collect();
-    let mut steps = vec![Step::Say(vec![tool_search("delegate a coding task, wait for it, results")])];
+    let mut steps = vec![Reply::Output(vec![tool_search("delegate a coding task, wait for it, results")])];
     let calls = plan.iter().zip(&names);
-    steps.extend(calls.map(|(call, name)| Step::Say(vec![mcp_call(SHOWN, name, &call.input)])));
-    steps.push(Step::Say(vec![message("Thank you.")]));
+    steps.extend(
+        calls.map(|(call, name)| Reply::Output(vec![mcp_call(SHOWN_SERVER_NAME, name, &call.input)])),
+    );
+    steps.push(Reply::Output(vec![message("Thank you.")]));
     let model = FakeModel::start(steps);
-    let stage = prepared(&model, prefix);
+    let stage = configured_stage(&model, prefix);
     let codex = installed("codex-0.166.0/node_modules/.bin/codex");
-    let run = played(
+    let run = run_host(
         &stage,
         &codex,
         &["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "How deep is the well?"],
@@ -62,22 +64,25 @@ fn finds_and_uses_tools_named(prefix: &str) {
 
     let requests = model.requests();
     let last = requests.last().unwrap();
-    let found = answers(last, "tool_search_output")[0].to_string();
-    assert!(found.contains(&format!("\"mcp__{SHOWN}\"")), "{found}");
+    let found = input_items(last, "tool_search_output")[0].to_string();
+    assert!(found.contains(&format!("\"mcp__{SHOWN_SERVER_NAME}\"")), "{found}");
     for name in &names {
         assert!(found.contains(&format!("\"{name}\"")), "{name} is missing in {found}");
     }
-    let told = answers(last, "function_call_output");
+    let told = input_items(last, "function_call_output");
     assert_eq!(told.len(), plan.len(), "{last}");
-    assert!(!told[0].to_string().contains(FOUND) && told[2].to_string().contains(FOUND), "{told:?}");
+    assert!(
+        !told[0].to_string().contains(AGENT_ANSWER) && told[2].to_string().contains(AGENT_ANSWER),
+        "{told:?}"
+    );
 }
 
 #[test]
-fn it_finds_the_tools_and_brings_the_results_to_its_model() {
-    finds_and_uses_tools_named("_codex_");
+fn codex_calls_the_tools_and_returns_results_to_its_model() {
+    assert_tools_are_used_with_prefix("_codex_");
 }
 
 #[test]
-fn it_uses_them_under_names_without_the_underscore() {
-    finds_and_uses_tools_named("codex_");
+fn codex_calls_tools_without_a_leading_underscore() {
+    assert_tools_are_used_with_prefix("codex_");
 }

@@ -12,13 +12,13 @@ mod codex;
 use std::path::{Path, PathBuf};
 
 use delegator_testkit::generated::workspace;
-use delegator_testkit::program::Run;
+use delegator_testkit::program::RunOutput;
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 /// What only the agent knows.
-const FOUND: &str = "The well is 42 metres deep.";
+const AGENT_ANSWER: &str = "The well is 42 metres deep.";
 
 /// One call of the plan.
 struct Call {
@@ -35,10 +35,10 @@ fn plan() -> Vec<Call> {
 /// A world with an agent that has found out, and nobody to call but the machine itself.
 fn stage() -> Stage {
     let steps = json!([
-        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": FOUND},
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": AGENT_ANSWER},
         {"turn_completed": {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7}},
     ]);
-    let stage = Stage::playing(PROGRAM, steps);
+    let stage = Stage::with_script(PROGRAM, steps);
     // Codex refuses its sandbox helper where its home lies below the temporary directory.
     stage.world.write("scratch/.keep", "");
     let scratch = stage.root().join("scratch").display().to_string();
@@ -65,7 +65,7 @@ fn installed(path: &str) -> PathBuf {
 }
 
 /// The host to its end, or to an end: one that hangs must not hang the tests.
-fn played(stage: &Stage, host: &Path, args: &[&str]) -> Run {
+fn run_host(stage: &Stage, host: &Path, args: &[&str]) -> RunOutput {
     let words = [&["50", host.to_str().unwrap()], args].concat();
     let run = stage.world.run_as(Path::new("/usr/bin/timeout"), words);
     assert_eq!(run.exit, Some(0), "{run:?}");
@@ -73,6 +73,6 @@ fn played(stage: &Stage, host: &Path, args: &[&str]) -> Run {
 }
 
 /// The events a host tells, one a line.
-fn events(run: &Run) -> Vec<Value> {
+fn events(run: &RunOutput) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{run:?}"))).collect()
 }

@@ -1,35 +1,37 @@
 //! `codex` and `codex-reply`, called as hosts call them that were set up for Codex's own former server.
 
-use delegator_testkit::codex::world_with;
-use delegator_testkit::fake_model::{FakeModel, Step, message, patch};
-use delegator_testkit::program::text_of;
-use delegator_testkit::stage::{Stage, turn, until};
+use delegator_testkit::codex::world_with_codex;
+use delegator_testkit::fake_model::{FakeModel, Reply, message, patch};
+use delegator_testkit::program::read_text;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
-use crate::host::{ERAS, Host, NEW, OLD, go, quick, result, text, waiting};
+use crate::client::{
+    Client, ERAS, V2025_06, V2026_07, quick_stage, release_agents, result, text, waiting_stage,
+};
 
-const COMPAT: [&str; 2] = ["--toolsets", "codex-compat"];
+const COMPAT_ARGS: [&str; 2] = ["--toolsets", "codex-compat"];
 
-fn host(stage: &Stage) -> Host {
-    Host::with(stage, OLD, &COMPAT, json!({}))
+fn compat_client(stage: &Stage) -> Client {
+    Client::connect_with(stage, V2025_06, &COMPAT_ARGS, json!({}))
 }
 
 /// Agents that write down what they were started with.
-fn recording() -> Stage {
-    Stage::playing(PROGRAM, turn(&[json!({"record": {"file": "record.json"}})]))
+fn recording_stage() -> Stage {
+    Stage::with_script(PROGRAM, successful_turn(&[json!({"record": {"file": "record.json"}})]))
 }
 
-fn recorded(stage: &Stage) -> Value {
+fn agent_record(stage: &Stage) -> Value {
     let record = std::fs::read_to_string(stage.world.project().join("record.json")).unwrap();
     serde_json::from_str(&record).unwrap()
 }
 
 #[test]
 fn the_two_tools_are_listed_as_codex_listed_them() {
-    let stage = quick();
+    let stage = quick_stage();
     for era in ERAS {
-        let mut host = Host::with(&stage, era, &COMPAT, json!({}));
+        let mut host = Client::connect_with(&stage, era, &COMPAT_ARGS, json!({}));
         let tools = result(host.request("tools/list", json!({})))["tools"].clone();
         let [codex, reply] = tools.as_array().unwrap().as_slice() else { panic!("{tools}") };
         assert_eq!((&codex["name"], &reply["name"]), (&json!("codex"), &json!("codex-reply")));
@@ -42,7 +44,7 @@ fn the_two_tools_are_listed_as_codex_listed_them() {
         }
     }
     let with_ours = ["--toolsets", "local,codex-compat", "--exclude-tools", "codex-reply"];
-    let mut host = Host::with(&stage, NEW, &with_ours, json!({}));
+    let mut host = Client::connect_with(&stage, V2026_07, &with_ours, json!({}));
     let tools = result(host.request("tools/list", json!({})))["tools"].clone();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
@@ -53,40 +55,40 @@ fn the_two_tools_are_listed_as_codex_listed_them() {
 }
 
 #[test]
-fn a_session_is_begun_and_gone_on_with() {
-    let stage = recording();
-    let mut host = host(&stage);
+fn a_session_can_be_started_and_continued() {
+    let stage = recording_stage();
+    let mut host = compat_client(&stage);
     let arguments = json!({"prompt": "look", "sandbox": "workspace-write", "model": "m-1", "developer-instructions": "gently",
         "approval-policy": "on-request", "config": {"model_reasoning_effort": "high"}});
     let first = host.call("codex", arguments);
     assert_eq!(text(&first), "All done.", "{first}");
-    assert_eq!(recorded(&stage)["stdin"], "gently\n\nlook");
+    assert_eq!(agent_record(&stage)["stdin"], "gently\n\nlook");
     let thread = first["structuredContent"]["threadId"].as_str().unwrap_or_else(|| panic!("{first}"));
     assert_eq!(first["structuredContent"]["content"], "All done.");
     for key in ["threadId", "conversationId"] {
         let next = host.call("codex-reply", json!({key: thread, "prompt": "and then"}));
         assert_eq!(next["structuredContent"]["threadId"], thread, "{next}");
-        let record = recorded(&stage);
+        let record = agent_record(&stage);
         assert_eq!(record["stdin"], "and then");
         for word in [thread, "workspace-write", "m-1"] {
             assert!(record["argv"].to_string().contains(word), "{word}: {record}");
         }
     }
-    let unread = stage.answer(&["local", "status"]);
+    let unread = stage.run_json(&["local", "status"]);
     assert!(unread["data"].get("unread").is_none(), "what was answered is read: {unread}");
 }
 
 /// The real Codex, outside of any repository, as its own server would have worked there.
 #[test]
-fn the_real_codex_answers_through_them() {
+fn the_real_codex_works_through_both_tools() {
     let add = "*** Begin Patch\n*** Add File: added.txt\n+hello\n*** End Patch\n";
     let steps = [patch(add), message("Added a file."), message("Nothing more.")];
-    let model = FakeModel::start(steps.map(|step| Step::Say(vec![step])).to_vec());
-    let stage = Stage { world: world_with(PROGRAM, &model.codex_config()) };
-    let mut host = host(&stage);
+    let model = FakeModel::start(steps.map(|step| Reply::Output(vec![step])).to_vec());
+    let stage = Stage { world: world_with_codex(PROGRAM, &model.codex_config()) };
+    let mut host = compat_client(&stage);
     let first = host.call("codex", json!({"prompt": "add a file", "sandbox": "workspace-write", "cwd": "."}));
     assert_eq!(text(&first), "Added a file.", "{first}");
-    assert_eq!(text_of(&stage.world.project().join("added.txt")), "hello\n");
+    assert_eq!(read_text(&stage.world.project().join("added.txt")), "hello\n");
     let thread = &first["structuredContent"]["threadId"];
     let next = host.call("codex-reply", json!({"threadId": thread, "prompt": "what else?"}));
     assert_eq!((text(&next), &next["structuredContent"]["threadId"]), ("Nothing more.", thread), "{next}");
@@ -95,22 +97,22 @@ fn the_real_codex_answers_through_them() {
 }
 
 #[test]
-fn it_stays_however_long_it_takes_and_tells_how_far_it_is() {
-    let stage = waiting().variable("MCP_DELEGATOR_CALL_BUDGET_SEC", "1");
-    let mut host = host(&stage);
+fn a_call_waits_beyond_the_budget_and_reports_progress() {
+    let stage = waiting_stage().variable("MCP_DELEGATOR_CALL_BUDGET_SEC", "1");
+    let mut host = compat_client(&stage);
     let call = json!({"name": "codex", "arguments": {"prompt": "x"}, "_meta": {"progressToken": "p"}});
-    let id = host.ask("tools/call", call);
+    let id = host.send_request("tools/call", call);
     let mut last = -1.0;
     // The third comes seconds after the call budget.
     for _ in 0..3 {
-        let told = host.until("progress", |message| message["params"]["progressToken"] == "p");
+        let told = host.wait_for("progress", |message| message["params"]["progressToken"] == "p");
         let progress = told["params"]["progress"].as_f64().unwrap();
         assert!(progress > last, "{told}");
         last = progress;
     }
-    assert!(!host.unread().iter().any(|message| message["id"] == id), "answered too early");
-    go(&stage);
-    let reply = host.reply(id);
+    assert!(!host.pending().iter().any(|message| message["id"] == id), "answered too early");
+    release_agents(&stage);
+    let reply = host.response(id);
     assert_eq!(text(&reply["result"]), "All done.", "{reply}");
 }
 
@@ -119,8 +121,8 @@ fn a_task_that_fails_is_an_error_with_its_thread() {
     let steps = json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"turn_failed": "the model went away"},
     ]);
-    let stage = Stage::playing(PROGRAM, steps);
-    let failed = host(&stage).call("codex", json!({"prompt": "x"}));
+    let stage = Stage::with_script(PROGRAM, steps);
+    let failed = compat_client(&stage).call("codex", json!({"prompt": "x"}));
     assert_eq!(failed["isError"], true, "{failed}");
     assert!(text(&failed).contains("the model went away"), "{failed}");
     assert!(failed["structuredContent"]["threadId"].is_string(), "{failed}");
@@ -128,9 +130,9 @@ fn a_task_that_fails_is_an_error_with_its_thread() {
 }
 
 #[test]
-fn what_is_wrong_with_a_call_is_told_in_its_own_words_and_starts_nothing() {
-    let stage = quick();
-    let mut host = host(&stage);
+fn an_invalid_call_names_its_own_inputs_and_starts_nothing() {
+    let stage = quick_stage();
+    let mut host = compat_client(&stage);
     for (tool, arguments, named) in [
         ("codex", json!({}), &["prompt"][..]),
         ("codex", json!({"prompt": " "}), &["prompt"]),
@@ -152,28 +154,33 @@ fn what_is_wrong_with_a_call_is_told_in_its_own_words_and_starts_nothing() {
             assert!(text(&refused).contains(words), "{words}: {refused}");
         }
     }
-    let status = stage.answer(&["local", "status"]);
+    let status = stage.run_json(&["local", "status"]);
     assert_eq!(status["data"]["summary"]["recently_completed"], 0, "{status}");
 }
 
 #[test]
-fn a_cancelled_call_leaves_the_task_alone() {
-    let stage = waiting();
-    let mut host = host(&stage);
-    let id = host.begin("codex", json!({"prompt": "x"}));
-    let running = || stage.answer(&["local", "status"])["data"]["summary"]["running"] == 1;
-    until("it runs", running);
+fn cancelling_a_call_does_not_cancel_the_task() {
+    let stage = waiting_stage();
+    let mut host = compat_client(&stage);
+    let id = host.start_call("codex", json!({"prompt": "x"}));
+    let running = || stage.run_json(&["local", "status"])["data"]["summary"]["running"] == 1;
+    wait_until("it runs", running);
     host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     result(host.request("ping", json!({})));
     assert!(running());
-    go(&stage);
-    until("it has ended", || stage.answer(&["local", "status"])["data"]["unread"]["count"] == 1);
+    release_agents(&stage);
+    wait_until("it has ended", || stage.run_json(&["local", "status"])["data"]["unread"]["count"] == 1);
 }
 
 #[test]
-fn a_server_that_only_reads_has_neither() {
-    let stage = quick();
-    let mut host = Host::with(&stage, OLD, &["--toolsets", "local,codex-compat", "--read-only"], json!({}));
+fn a_read_only_server_has_neither_tool() {
+    let stage = quick_stage();
+    let mut host = Client::connect_with(
+        &stage,
+        V2025_06,
+        &["--toolsets", "local,codex-compat", "--read-only"],
+        json!({}),
+    );
     let tools = result(host.request("tools/list", json!({})))["tools"].to_string();
     assert!(!tools.contains("\"codex"), "{tools}");
     let reply = host.request("tools/call", json!({"name": "codex", "arguments": {"prompt": "x"}}));
@@ -181,9 +188,9 @@ fn a_server_that_only_reads_has_neither() {
 }
 
 #[test]
-fn advice_names_only_inputs_these_tools_have() {
-    let stage = quick();
-    let mut host = host(&stage);
+fn suggestions_name_only_inputs_of_these_tools() {
+    let stage = quick_stage();
+    let mut host = compat_client(&stage);
     for (tool, arguments) in [
         ("codex", json!({})),
         ("codex", json!({"prompt": "git push --force", "sandbox": "workspace-write"})),

@@ -15,12 +15,12 @@ use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
-use crate::host::{Host, OLD, text};
-use crate::http_host::HttpServer;
+use crate::client::{Client, V2025_06, text};
+use crate::http_client::HttpServer;
 
 const SUITE: &str = ".tools/conformance-0.2.0-alpha.12/node_modules";
 /// `sleep 2 word`, `say word` or `fail`.
-const OBEDIENT: &str = r#"
+const COMMANDED_AGENT: &str = r#"
 read -r verb word rest
 echo '{"type":"thread.started","thread_id":"t"}'
 echo '{"type":"turn.started"}'
@@ -51,7 +51,7 @@ fn server_with_fixtures() -> PathBuf {
 }
 
 fn stage() -> Stage {
-    Stage::acting(&server_with_fixtures().display().to_string(), OBEDIENT)
+    Stage::with_shell_agent(&server_with_fixtures().display().to_string(), COMMANDED_AGENT)
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "16")
 }
 
@@ -60,7 +60,7 @@ fn findings(revision: &str) -> (Findings, usize) {
     let suite = workspace().join(SUITE);
     assert!(suite.is_dir(), "the suite is not there: run scripts/install-conformance");
     let stage = stage();
-    let server = HttpServer::of(&stage);
+    let server = HttpServer::start(&stage);
     let results = stage.root().join("results");
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/conformance");
     let ran = Command::new(suite.join(".bin/node"))
@@ -75,7 +75,7 @@ fn findings(revision: &str) -> (Findings, usize) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    stage.answer(&["cancel", "--all"]);
+    stage.run_json(&["cancel", "--all"]);
     let mut found = Findings::new();
     let mut passed = 0;
     for entry in std::fs::read_dir(&results).unwrap_or_else(|error| panic!("{error}: {ran:?}")).flatten() {
@@ -115,20 +115,20 @@ fn assert_passes(revision: &str, at_least: usize) {
 }
 
 #[test]
-fn revision_2025_11_25() {
+fn revision_2025_11_25_passes_the_suite() {
     assert_passes("2025-11-25", 83);
 }
 
 #[test]
-fn revision_2026_07_28() {
+fn revision_2026_07_28_passes_the_suite() {
     assert_passes("2026-07-28", 190);
 }
 
 /// F28: a handler that breaks down is an answer, stdout stays clean, and the server lives on.
 #[test]
-fn a_handler_that_breaks_down_takes_nobody_along() {
+fn a_panicking_handler_is_an_error_response_and_the_server_continues() {
     let stage = stage();
-    let mut host = Host::of(&stage, OLD);
+    let mut host = Client::connect(&stage, V2025_06);
     for _ in 0..3 {
         let broken = host.call("test_panic", json!({}));
         assert_eq!(broken["isError"], true, "{broken}");
@@ -136,5 +136,5 @@ fn a_handler_that_breaks_down_takes_nobody_along() {
         assert_eq!(host.envelope("_codex_local_status", json!({}))["status"], "ok");
     }
     // Every line that came is a message; the host checks that.
-    assert_eq!(host.hang_up().0, Some(0));
+    assert_eq!(host.close().0, Some(0));
 }

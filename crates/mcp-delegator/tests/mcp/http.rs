@@ -6,15 +6,15 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::host::{STATELESS, quick};
-use crate::http_host::{HttpServer, hello};
+use crate::client::{STATELESS_VERSION, quick_stage};
+use crate::http_client::{HttpServer, initialize_message};
 
 #[test]
-fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
-    let stage = quick();
-    let server = HttpServer::of(&stage);
+fn only_requests_with_our_host_and_token_reach_a_handler() {
+    let stage = quick_stage();
+    let server = HttpServer::start(&stage);
     let with = |changes: &[(&str, Option<&str>)]| {
-        let mut headers = server.usual();
+        let mut headers = server.default_headers();
         for (name, value) in changes {
             headers.retain(|(known, _)| known != name);
             headers.extend(value.map(|value| ((*name).to_owned(), value.to_owned())));
@@ -25,7 +25,7 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
     let swapped: String = token.chars().rev().collect();
     let (here, elsewhere) = (format!("http://127.0.0.1:{}/mcp", server.port), "http://evil.com/mcp");
     let twice = |token: &str| {
-        let mut headers = server.usual();
+        let mut headers = server.default_headers();
         headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         headers
     };
@@ -54,7 +54,7 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
         ("health without a token", "/healthz", with(&[("Authorization", None)]), 404),
     ];
     for (what, path, headers, status) in cases {
-        let reply = server.request("POST", path, &headers, &hello());
+        let reply = server.request("POST", path, &headers, &initialize_message());
         assert_eq!(reply.status, status, "{what}: {reply:?}");
         assert!(reply.header("Access-Control-Allow-Origin").is_none(), "{what}: {reply:?}");
         let is_answered = reply.body.contains("serverInfo");
@@ -71,24 +71,24 @@ fn only_who_means_us_and_knows_the_token_reaches_a_handler() {
 }
 
 #[test]
-fn another_address_of_this_machine_is_the_host_that_is_meant() {
-    let stage = quick();
+fn another_loopback_address_is_accepted_as_host() {
+    let stage = quick_stage();
     let mut command = stage.world.command(["serve", "--http", "127.0.0.5:0"]);
-    let server = HttpServer::started(command.stderr(Stdio::piped()), &stage);
-    let mut headers = server.usual();
+    let server = HttpServer::start_with(command.stderr(Stdio::piped()), &stage);
+    let mut headers = server.default_headers();
     headers[0].1 = format!("127.0.0.5:{}", server.port);
-    let reply = server.request("POST", "/mcp", &headers, &hello());
+    let reply = server.request("POST", "/mcp", &headers, &initialize_message());
     assert_eq!(reply.status, 200, "{reply:?}");
 }
 
 #[test]
-fn the_token_is_made_once_and_for_nobody_else_to_read() {
-    let stage = quick();
-    let first = HttpServer::of(&stage).token.clone();
+fn the_token_is_created_once_with_mode_0600() {
+    let stage = quick_stage();
+    let first = HttpServer::start(&stage).token.clone();
     let path = stage.world.home().join("state/http-token");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(first.len() >= 32, "{first}");
-    let server = HttpServer::of(&stage);
+    let server = HttpServer::start(&stage);
     assert_eq!(server.token, first);
     drop(server);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -97,8 +97,8 @@ fn the_token_is_made_once_and_for_nobody_else_to_read() {
 }
 
 #[test]
-fn a_token_file_that_leads_nowhere_is_told_like_any_other_bad_one() {
-    let stage = quick();
+fn a_dangling_token_file_is_a_configuration_error() {
+    let stage = quick_stage();
     let link = stage.world.home().join("link");
     std::os::unix::fs::symlink("/nowhere", &link).unwrap();
     std::fs::create_dir_all(stage.world.home().join("state")).unwrap();
@@ -113,8 +113,8 @@ fn a_token_file_that_leads_nowhere_is_told_like_any_other_bad_one() {
 }
 
 #[test]
-fn a_token_nobody_would_be_asked_for_is_refused() {
-    let stage = quick();
+fn a_token_file_without_http_is_refused() {
+    let stage = quick_stage();
     let run = stage.world.run(["serve", "--token-file", "token"]);
     assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
     let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
@@ -125,8 +125,8 @@ fn a_token_nobody_would_be_asked_for_is_refused() {
 
 /// Whoever reads logs as JSON finds nothing else among them.
 #[test]
-fn what_is_said_at_the_start_has_the_form_of_the_logs() {
-    let stage = quick();
+fn startup_messages_use_the_log_format() {
+    let stage = quick_stage();
     let words = ["serve", "--http", "127.0.0.1:0", "--log-format", "json"];
     let mut command = stage.world.command(words);
     command.env("MCP_DELEGATOR_LOG", "debug");
@@ -150,8 +150,8 @@ fn what_is_said_at_the_start_has_the_form_of_the_logs() {
 }
 
 #[test]
-fn other_machines_are_served_only_with_a_token_that_was_named() {
-    let stage = quick();
+fn a_non_loopback_address_needs_a_token_file() {
+    let stage = quick_stage();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let run = stage.world.run(["serve", "--http", address]);
         assert_eq!(run.stdout, "", "{run:?}");
@@ -165,26 +165,29 @@ fn other_machines_are_served_only_with_a_token_that_was_named() {
     assert_eq!(run.exit, Some(2), "{run:?}");
     let file = stage.world.home().join("state/http-token").display().to_string();
     let args = ["serve", "--http", "0.0.0.0:0", "--token-file", &file];
-    let server = HttpServer::started(stage.world.command(args).stderr(Stdio::piped()), &stage);
+    let server = HttpServer::start_with(stage.world.command(args).stderr(Stdio::piped()), &stage);
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
     // Whichever of its addresses a caller uses is meant; a name that leads to one of them is not.
     for (host, status) in
         [("192.0.2.7:7777", 200), ("[2001:db8::7]:7777", 200), ("192.0.2.7.nip.io:7777", 403)]
     {
-        let mut headers = server.usual();
+        let mut headers = server.default_headers();
         headers[0].1 = host.to_owned();
-        let reply = server.request("POST", "/mcp", &headers, &hello());
+        let reply = server.request("POST", "/mcp", &headers, &initialize_message());
         assert_eq!(reply.status, status, "{host}: {reply:?}");
     }
 }
 
 #[test]
 fn the_workflow_works_without_a_session() {
-    let stage = quick();
-    let server = HttpServer::of(&stage);
-    let discovered = server.ask("server/discover", json!({}));
-    assert!(discovered["result"]["supportedVersions"].to_string().contains(STATELESS), "{discovered}");
-    let tools = server.ask("tools/list", json!({}));
+    let stage = quick_stage();
+    let server = HttpServer::start(&stage);
+    let discovered = server.request_stateless("server/discover", json!({}));
+    assert!(
+        discovered["result"]["supportedVersions"].to_string().contains(STATELESS_VERSION),
+        "{discovered}"
+    );
+    let tools = server.request_stateless("tools/list", json!({}));
     assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(15), "{tools}");
     let accepted = server.call("_codex_local_exec", json!({"task": "mend it"}));
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
@@ -196,22 +199,22 @@ fn the_workflow_works_without_a_session() {
 
 #[test]
 fn the_workflow_works_in_a_session() {
-    let stage = quick();
-    let server = HttpServer::of(&stage);
+    let stage = quick_stage();
+    let server = HttpServer::start(&stage);
     let session = server.session();
     let accepted = session.call(2, "_codex_local_exec", json!({"task": "mend it"}));
     let waited = session.call(3, "_codex_local_wait", json!({"task_id": accepted["data"]["task_id"]}));
     assert_eq!(waited["data"]["state"], "completed", "{waited}");
     assert_eq!(server.request("DELETE", "/mcp", &session.headers, "").status / 100, 2);
-    let late = server.request("POST", "/mcp", &session.headers, &hello());
+    let late = server.request("POST", "/mcp", &session.headers, &initialize_message());
     assert_eq!(late.status, 404, "{late:?}");
     assert_eq!(server.request("DELETE", "/mcp", &session.headers, "").status, 404);
 }
 
 #[test]
-fn a_request_of_the_older_era_is_answered_only_in_a_session() {
-    let stage = quick();
-    let server = HttpServer::of(&stage);
+fn a_request_of_the_older_protocol_needs_a_session() {
+    let stage = quick_stage();
+    let server = HttpServer::start(&stage);
     let session = server.session();
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2025-11-25",
@@ -220,7 +223,7 @@ fn a_request_of_the_older_era_is_answered_only_in_a_session() {
     }}});
     let asked = |headers: &[(String, String)]| server.request("POST", "/mcp", headers, &body.to_string());
     let in_session = asked(&session.headers);
-    assert!(in_session.message()["result"]["tools"].is_array(), "{in_session:?}");
+    assert!(in_session.rpc_response()["result"]["tools"].is_array(), "{in_session:?}");
     let mut headers = session.headers.clone();
     let id = headers.iter().position(|(name, _)| name == "Mcp-Session-Id").unwrap();
     headers[id].1 = "unknown".to_owned();
@@ -230,9 +233,9 @@ fn a_request_of_the_older_era_is_answered_only_in_a_session() {
 }
 
 #[test]
-fn a_body_that_is_no_message_is_told_so_in_the_protocols_words() {
-    let stage = quick();
-    let server = HttpServer::of(&stage);
+fn an_invalid_body_gets_a_json_rpc_error() {
+    let stage = quick_stage();
+    let server = HttpServer::start(&stage);
     for (body, code) in [
         ("hello", -32700),
         ("", -32700),
@@ -240,7 +243,7 @@ fn a_body_that_is_no_message_is_told_so_in_the_protocols_words() {
         ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600),
         ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
     ] {
-        let reply = server.request("POST", "/mcp", &server.usual(), body);
+        let reply = server.request("POST", "/mcp", &server.default_headers(), body);
         assert_eq!(reply.status, 400, "{body}: {reply:?}");
         let error: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
         assert_eq!(error["error"]["code"], code, "{body}: {reply:?}");

@@ -3,27 +3,27 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
 
+mod blocking_calls;
+mod client;
 mod codex_compat;
 mod confirmation;
 mod conformance_suite;
-mod endings;
-mod failures;
-mod handles;
-mod host;
+mod failed_runs;
+mod hostile_clients;
 mod http;
-mod http_host;
-mod http_rude;
+mod http_client;
+mod http_hostile_clients;
 mod http_waits;
+mod idempotency;
+mod markdown;
 mod paths;
-mod reading;
-mod refusals;
-mod repeats;
-mod rude;
+mod resources_and_prompts;
 mod sdks;
-mod sizes;
-mod staying;
-mod telling;
+mod shutdown;
+mod size_limits;
+mod task_handles;
 mod tools;
+mod validation;
 mod workflow;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

@@ -4,7 +4,7 @@
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
-use crate::host::{Host, NEWER, OLD, quick};
+use crate::client::{Client, V2025_06, V2025_11, quick_stage};
 
 const NORMALIZE: &str = "_codex_events_normalize";
 const SUMMARIZE: &str = "_codex_events_summarize";
@@ -18,14 +18,14 @@ const TRANSCRIPT: &str = concat!(
 );
 
 /// A stage whose configuration allows the project alone.
-fn bounded() -> Stage {
-    let stage = quick();
+fn stage_with_allowed_root() -> Stage {
+    let stage = quick_stage();
     let project = stage.world.project().display().to_string();
     stage.variable("MCP_DELEGATOR_ALLOWED_ROOTS", &project)
 }
 
 /// The problem of the one input that was refused.
-fn refused(answer: &Value, field: &str) -> (String, String) {
+fn refused_problem(answer: &Value, field: &str) -> (String, String) {
     assert_eq!(answer["status"], "error", "{answer}");
     let problems = answer["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{answer}"));
     let problem = problems.iter().find(|problem| problem["field"] == field);
@@ -36,9 +36,9 @@ fn refused(answer: &Value, field: &str) -> (String, String) {
 
 #[test]
 fn no_tool_reads_the_servers_standard_input() {
-    let stage = quick();
+    let stage = quick_stage();
     for args in [&["--toolsets", "extra"][..], &["--toolsets", "extra", "--read-only"]] {
-        let mut host = Host::with(&stage, OLD, args, json!({}));
+        let mut host = Client::connect_with(&stage, V2025_06, args, json!({}));
         for tool in [NORMALIZE, SUMMARIZE] {
             for source in [
                 None,
@@ -53,7 +53,7 @@ fn no_tool_reads_the_servers_standard_input() {
                     input["source"] = source.into();
                 }
                 let answer = host.envelope(tool, input);
-                let (code, _) = refused(&answer, "source");
+                let (code, _) = refused_problem(&answer, "source");
                 let expected = if source.is_none() { "MISSING_ARGUMENT" } else { "INVALID_VALUE" };
                 assert_eq!(code, expected, "{source:?}: {answer}");
             }
@@ -65,8 +65,8 @@ fn no_tool_reads_the_servers_standard_input() {
 }
 
 #[test]
-fn a_standard_input_that_is_a_file_is_not_a_source_either() {
-    let stage = quick();
+fn a_standard_input_that_is_a_file_is_not_a_source() {
+    let stage = quick_stage();
     let script = stage.root().join("messages");
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": NORMALIZE, "arguments": {"source": "/dev/stdin", "keep_unknown": true, "format": "json"}}});
@@ -83,7 +83,7 @@ fn a_standard_input_that_is_a_file_is_not_a_source_either() {
 
 #[test]
 fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
-    let stage = bounded();
+    let stage = stage_with_allowed_root();
     let (inside, outside) = (stage.world.project().join("in.jsonl"), stage.root().join("out.jsonl"));
     std::fs::write(&inside, TRANSCRIPT).unwrap();
     std::fs::write(&outside, TRANSCRIPT).unwrap();
@@ -94,7 +94,7 @@ fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
     assert_eq!(made.exit, Some(0), "{made:?}");
     let task = stage.exec(&[]);
     stage.wait(&task);
-    let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra", "--read-only"], json!({}));
+    let mut host = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra", "--read-only"], json!({}));
     for tool in [NORMALIZE, SUMMARIZE] {
         for source in [inside.to_str().unwrap(), &task] {
             let answer = host.envelope(tool, json!({"source": source}));
@@ -109,56 +109,56 @@ fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
             ("in.jsonl", "INVALID_VALUE"),
         ] {
             let answer = host.envelope(tool, json!({"source": source, "options": {}}));
-            assert_eq!(refused(&answer, "source").0, code, "{source}: {answer}");
+            assert_eq!(refused_problem(&answer, "source").0, code, "{source}: {answer}");
             assert!(!answer.to_string().contains("words of a file"), "{answer}");
         }
     }
 }
 
 #[test]
-fn the_servers_own_state_is_no_source_without_roots_either() {
-    let stage = quick();
+fn the_state_directory_is_not_a_source() {
+    let stage = quick_stage();
     let task = stage.exec(&[]);
     stage.wait(&task);
-    let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra"], json!({}));
+    let mut host = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
     let events = stage.task_dir(&task).join("events.jsonl");
     for file in [events.clone(), stage.world.home().join("state/registry.db")] {
         let answer = host.envelope(NORMALIZE, json!({"source": file, "keep_unknown": true}));
-        assert_eq!(refused(&answer, "source").0, "POLICY_BLOCKED", "{answer}");
+        assert_eq!(refused_problem(&answer, "source").0, "POLICY_BLOCKED", "{answer}");
         let answer = host.envelope(IMPORT, json!({"rollout": file}));
-        assert_eq!(refused(&answer, "rollout").0, "POLICY_BLOCKED", "{answer}");
+        assert_eq!(refused_problem(&answer, "rollout").0, "POLICY_BLOCKED", "{answer}");
     }
 }
 
 #[test]
-fn a_session_to_import_lies_beneath_the_allowed_roots() {
-    let stage = bounded();
+fn an_imported_session_must_be_beneath_the_allowed_roots() {
+    let stage = stage_with_allowed_root();
     let outside = stage.root().join("out.jsonl");
     std::fs::write(&outside, TRANSCRIPT).unwrap();
-    let mut host = Host::with(&stage, NEWER, &["--toolsets", "extra"], json!({}));
+    let mut host = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
     for (rollout, code) in [
         (outside.to_str().unwrap(), "POLICY_BLOCKED"),
         ("/dev/stdin", "INVALID_VALUE"),
         ("-", "INVALID_VALUE"),
     ] {
         let answer = host.envelope(IMPORT, json!({"rollout": rollout}));
-        assert_eq!(refused(&answer, "rollout").0, code, "{rollout}: {answer}");
+        assert_eq!(refused_problem(&answer, "rollout").0, code, "{rollout}: {answer}");
     }
 }
 
 #[test]
-fn images_lie_beneath_the_allowed_roots() {
-    let stage = bounded();
+fn images_must_be_beneath_the_allowed_roots() {
+    let stage = stage_with_allowed_root();
     let (inside, outside) = (stage.world.project().join("in.png"), stage.root().join("out.png"));
     std::fs::write(&inside, "png").unwrap();
     std::fs::write(&outside, "png").unwrap();
     let link = stage.world.project().join("link.png");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
-    let mut host = Host::of(&stage, NEWER);
+    let mut host = Client::connect(&stage, V2025_11);
     for image in [&outside, &link] {
         let answer = host.envelope("_codex_local_exec", json!({"task": "look", "images": [image]}));
-        assert_eq!(refused(&answer, "images.0").0, "POLICY_BLOCKED", "{answer}");
-        let answer = stage.answer(&["local", "exec", "look", "--images", image.to_str().unwrap()]);
+        assert_eq!(refused_problem(&answer, "images.0").0, "POLICY_BLOCKED", "{answer}");
+        let answer = stage.run_json(&["local", "exec", "look", "--images", image.to_str().unwrap()]);
         assert!(answer.to_string().contains("POLICY_BLOCKED"), "{answer}");
     }
     let answer = host.envelope("_codex_local_exec", json!({"task": "look", "images": [inside]}));
@@ -167,8 +167,8 @@ fn images_lie_beneath_the_allowed_roots() {
 
 #[test]
 fn names_that_read_as_paths_or_options_are_refused() {
-    let stage = quick();
-    let mut host = Host::of(&stage, NEWER);
+    let stage = quick_stage();
+    let mut host = Client::connect(&stage, V2025_11);
     for (input, values) in [
         ("profile", &["../../x", "a/b", "-p", "..", ".hidden", "a..b", "a\nb", ""][..]),
         ("reasoning_effort", &["../../x", "--high", "a b", "a\u{0}b"]),
@@ -179,7 +179,7 @@ fn names_that_read_as_paths_or_options_are_refused() {
             let tool = if input == "thread_id" { "_codex_local_resume" } else { "_codex_local_exec" };
             let answer = host.envelope(tool, json!({"task": "x", input: value}));
             let expected = if input == "thread_id" { "INVALID_ID" } else { "INVALID_VALUE" };
-            assert_eq!(refused(&answer, input).0, expected, "{input} {value:?}: {answer}");
+            assert_eq!(refused_problem(&answer, input).0, expected, "{input} {value:?}: {answer}");
         }
     }
     for key in ["", "-x", "a=b", "a\nb", "a\u{1b}[0m"] {

@@ -7,9 +7,9 @@ use delegator_testkit::generated::workspace;
 use serde_json::Value;
 
 use crate::PROGRAM;
-use crate::host::quick;
+use crate::client::quick_stage;
 
-fn sdks() -> PathBuf {
+fn sdks_dir() -> PathBuf {
     let place = workspace().join(".tools/sdks-1");
     assert!(place.join("complete").exists(), "the SDKs are not there: run scripts/install-sdks");
     place
@@ -27,7 +27,7 @@ fn script(name: &str) -> String {
 }
 
 /// What the workflow came to, in the words of a client.
-fn assert_done(told: &Value, version: &str) {
+fn assert_workflow_done(told: &Value, version: &str) {
     assert_eq!(told["version"], version, "{told}");
     assert_eq!(told["tools"], 15, "{told}");
     assert!(told["waited"].as_str().unwrap().contains("completed"), "{told}");
@@ -40,31 +40,31 @@ fn assert_done(told: &Value, version: &str) {
 
 #[test]
 fn the_python_sdk_runs_the_workflow_in_both_eras() {
-    let python = sdks().join("python/bin/python");
+    let python = sdks_dir().join("python/bin/python");
     for (mode, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")] {
-        let stage = quick();
+        let stage = quick_stage();
         let run = stage.world.run_as(&python, [&script("workflow.py"), PROGRAM, mode]);
         assert_eq!(run.exit, Some(0), "{run:?}");
-        assert_done(&run.json(), version);
+        assert_workflow_done(&run.json(), version);
     }
 }
 
 #[test]
 fn the_typescript_sdks_run_the_workflow_in_both_eras() {
-    let sdks = sdks().display().to_string();
+    let sdks = sdks_dir().display().to_string();
     for (mode, version) in [("v1", "2025-11-25"), ("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")] {
-        let stage = quick();
+        let stage = quick_stage();
         let run = stage.world.run_as(&node(), [&script("workflow.mjs"), &sdks, PROGRAM, mode]);
         assert_eq!(run.exit, Some(0), "{run:?}");
-        assert_done(&run.json(), version);
+        assert_workflow_done(&run.json(), version);
     }
 }
 
 #[test]
-fn the_inspector_finds_nothing_strange_in_the_tools() {
-    let inspector = sdks().join("node_modules/.bin/inspector").display().to_string();
+fn the_inspector_reports_no_problem_with_the_tools() {
+    let inspector = sdks_dir().join("node_modules/.bin/inspector").display().to_string();
     for era in ["legacy", "modern"] {
-        let stage = quick();
+        let stage = quick_stage();
         let words = [
             &inspector,
             "--cli",

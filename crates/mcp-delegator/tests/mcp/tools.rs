@@ -1,12 +1,14 @@
 //! Which tools there are, and how they are described.
 
 use delegator_testkit::stage::Stage;
-use mcp_delegator::registry;
+use mcp_delegator::spec;
 use serde_json::{Value, json};
 
-use crate::host::{ERAS, Era, Host, NEW, NEWER, OLD, STATELESS, quick, result, text};
+use crate::client::{
+    Client, ERAS, Era, STATELESS_VERSION, V2025_06, V2025_11, V2026_07, quick_stage, result, text,
+};
 
-const FIFTEEN: [&str; 15] = [
+const DEFAULT_TOOLS: [&str; 15] = [
     "_codex_local_run",
     "_codex_local_exec",
     "_codex_local_resume",
@@ -24,12 +26,12 @@ const FIFTEEN: [&str; 15] = [
     "_codex_cleanup_registry",
 ];
 
-fn list(stage: &Stage, args: &[&str]) -> Vec<Value> {
-    let mut host = Host::with(stage, OLD, args, json!({}));
-    listed(&mut host)
+fn list_with_args(stage: &Stage, args: &[&str]) -> Vec<Value> {
+    let mut host = Client::connect_with(stage, V2025_06, args, json!({}));
+    list_tools(&mut host)
 }
 
-fn listed(host: &mut Host) -> Vec<Value> {
+fn list_tools(host: &mut Client) -> Vec<Value> {
     result(host.request("tools/list", json!({})))["tools"].as_array().unwrap().clone()
 }
 
@@ -38,16 +40,16 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn both_eras_are_greeted_and_taught_the_workflow() {
-    let stage = quick();
+fn both_protocol_eras_get_instructions_and_tools() {
+    let stage = quick_stage();
     for era in ERAS {
-        let mut host = Host::silent(&stage, &[]);
-        let greeting = result(host.greet(era));
+        let mut host = Client::start(&stage, &[]);
+        let greeting = result(host.initialize(era));
         match era {
             Era::Handshake(version) => assert_eq!(greeting["protocolVersion"], version, "{greeting}"),
             Era::Stateless => {
                 let versions = greeting["supportedVersions"].as_array().unwrap();
-                assert!(versions.contains(&json!(STATELESS)), "{greeting}");
+                assert!(versions.contains(&json!(STATELESS_VERSION)), "{greeting}");
                 assert!(versions.contains(&json!("2025-06-18")), "{greeting}");
             }
         }
@@ -56,26 +58,26 @@ fn both_eras_are_greeted_and_taught_the_workflow() {
         }
         let instructions = greeting["instructions"].as_str().unwrap();
         assert!(instructions.len() <= 2_048 && instructions.contains("_codex_local_wait"), "{instructions}");
-        assert_eq!(names(&listed(&mut host)), FIFTEEN);
+        assert_eq!(names(&list_tools(&mut host)), DEFAULT_TOOLS);
     }
 }
 
 #[test]
-fn a_version_nobody_knows_is_answered_with_one_we_know() {
-    let stage = quick();
-    let mut host = Host::silent(&stage, &[]);
-    let greeting = result(host.greet(Era::Handshake("2031-01-01")));
+fn an_unknown_protocol_version_is_answered_with_a_known_one() {
+    let stage = quick_stage();
+    let mut host = Client::start(&stage, &[]);
+    let greeting = result(host.initialize(Era::Handshake("2031-01-01")));
     assert_eq!(greeting["protocolVersion"], "2025-11-25", "{greeting}");
 }
 
 #[test]
-fn greeting_does_not_need_the_registry() {
+fn initialize_does_not_need_the_registry() {
     // What stands where the state directory should be makes every call fail, and no greeting.
-    let stage = quick();
+    let stage = quick_stage();
     std::fs::write(stage.world.home().join("state"), "not a directory").unwrap();
     for era in ERAS {
-        let mut host = Host::of(&stage, era);
-        assert_eq!(listed(&mut host).len(), 15);
+        let mut host = Client::connect(&stage, era);
+        assert_eq!(list_tools(&mut host).len(), 15);
         let failed = host.call("_codex_local_status", json!({}));
         assert_eq!(failed["isError"], true, "{failed}");
     }
@@ -83,10 +85,10 @@ fn greeting_does_not_need_the_registry() {
 
 #[test]
 fn fifteen_tools_fit_into_twelve_kilobytes() {
-    let stage = quick();
-    for era in [NEWER, NEW] {
-        let mut host = Host::of(&stage, era);
-        let tools = listed(&mut host);
+    let stage = quick_stage();
+    for era in [V2025_11, V2026_07] {
+        let mut host = Client::connect(&stage, era);
+        let tools = list_tools(&mut host);
         let size = json!(tools).to_string().len();
         assert!(size <= 12_000, "{size} bytes");
         for tool in &tools {
@@ -104,21 +106,21 @@ fn fifteen_tools_fit_into_twelve_kilobytes() {
 
 /// Some hosts strip what a schema says beyond types, so what holds has to stand in the text.
 #[test]
-fn defaults_and_ranges_stand_in_the_descriptions() {
-    let tools = list(&quick(), &[]);
+fn defaults_and_ranges_are_in_the_descriptions() {
+    let tools = list_with_args(&quick_stage(), &[]);
     let text = |name: &str, property: &str| {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
         let words = tool["inputSchema"]["properties"][property]["description"].as_str();
         words.unwrap_or_else(|| panic!("{name} {property} says nothing")).to_owned()
     };
-    for spec in registry::all() {
+    for spec in spec::all() {
         let name = spec.tool_name("_codex_");
-        if !FIFTEEN.contains(&name.as_str()) {
+        if !DEFAULT_TOOLS.contains(&name.as_str()) {
             continue;
         }
         assert_eq!(text(&name, "format"), "markdown (default)|json", "{name}");
         for input in
-            spec.inputs().properties.iter().filter(|input| !input.unbuilt && !input.command_line_only)
+            spec.inputs().properties.iter().filter(|input| !input.unavailable && !input.command_line_only)
         {
             let words = text(&name, if input.advanced { "options" } else { &input.name });
             // Among the options, only what follows the key is about it.
@@ -148,14 +150,14 @@ fn defaults_and_ranges_stand_in_the_descriptions() {
     {
         assert!(options.contains(words), "{words}: {options}");
     }
-    let turned = list(&quick(), &["--default-format", "json"]);
+    let turned = list_with_args(&quick_stage(), &["--default-format", "json"]);
     let format = &turned[0]["inputSchema"]["properties"]["format"]["description"];
     assert_eq!(format, "markdown|json (default)");
 }
 
 #[test]
-fn annotations_say_what_a_tool_does_to_the_world() {
-    let tools = list(&quick(), &[]);
+fn annotations_match_the_effects_of_each_tool() {
+    let tools = list_with_args(&quick_stage(), &[]);
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
         let hint = |key: &str| tool["annotations"][key].as_bool();
@@ -173,41 +175,41 @@ fn annotations_say_what_a_tool_does_to_the_world() {
 }
 
 #[test]
-fn the_user_chooses_what_is_served() {
-    let stage = quick();
-    let local: Vec<&str> = FIFTEEN.iter().copied().filter(|name| name.contains("_local_")).collect();
-    assert_eq!(names(&list(&stage, &["--toolsets", "local"])), local);
-    assert!(list(&stage, &["--toolsets", "local,cloud,registry,extra"]).len() > 15);
-    let two = list(&stage, &["--tools", "local_status,_codex_local_wait"]);
+fn options_select_the_served_tools() {
+    let stage = quick_stage();
+    let local: Vec<&str> = DEFAULT_TOOLS.iter().copied().filter(|name| name.contains("_local_")).collect();
+    assert_eq!(names(&list_with_args(&stage, &["--toolsets", "local"])), local);
+    assert!(list_with_args(&stage, &["--toolsets", "local,cloud,registry,extra"]).len() > 15);
+    let two = list_with_args(&stage, &["--tools", "local_status,_codex_local_wait"]);
     assert_eq!(names(&two), ["_codex_local_status", "_codex_local_wait"]);
-    let most = list(&stage, &["--exclude-tools", "local_run"]);
-    assert_eq!(names(&most), FIFTEEN[1..]);
-    let safe = list(&stage, &["--read-only"]);
+    let most = list_with_args(&stage, &["--exclude-tools", "local_run"]);
+    assert_eq!(names(&most), DEFAULT_TOOLS[1..]);
+    let safe = list_with_args(&stage, &["--read-only"]);
     assert!(safe.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true), "{safe:?}");
     assert!(names(&safe).contains(&"_codex_local_results"));
-    let mut host = Host::with(&stage, OLD, &["--read-only"], json!({}));
+    let mut host = Client::connect_with(&stage, V2025_06, &["--read-only"], json!({}));
     let refused =
         host.request("tools/call", json!({"name": "_codex_local_exec", "arguments": {"task": "x"}}));
     assert_eq!(refused["error"]["code"], -32602, "what is not served cannot be called: {refused}");
 }
 
 #[test]
-fn the_choice_can_stand_in_the_environment() {
-    let stage = quick()
+fn environment_variables_select_the_served_tools() {
+    let stage = quick_stage()
         .variable("MCP_DELEGATOR_TOOL_PREFIX", "codex_")
         .variable("MCP_DELEGATOR_TOOLSETS", "registry")
         .variable("MCP_DELEGATOR_DEFAULT_FORMAT", "json");
-    let mut host = Host::of(&stage, OLD);
-    assert_eq!(names(&listed(&mut host)), ["codex_cleanup_registry"]);
+    let mut host = Client::connect(&stage, V2025_06);
+    assert_eq!(names(&list_tools(&mut host)), ["codex_cleanup_registry"]);
     let answer = host.call("codex_cleanup_registry", json!({"dry_run": true}));
     assert_eq!(answer["structuredContent"]["tool"], "codex_cleanup_registry", "{answer}");
-    let stage = quick().variable("MCP_DELEGATOR_READ_ONLY", "true");
-    assert!(list(&stage, &[]).len() < 15);
+    let stage = quick_stage().variable("MCP_DELEGATOR_READ_ONLY", "true");
+    assert!(list_with_args(&stage, &[]).len() < 15);
 }
 
 #[test]
-fn a_wrong_choice_is_refused_before_a_word_on_stdout() {
-    let stage = quick();
+fn an_invalid_tool_selection_is_refused_with_empty_stdout() {
+    let stage = quick_stage();
     for (args, words) in [
         (vec!["--toolsets", "locl,nonsense"], vec!["locl", "nonsense", "local"]),
         (vec!["--tools", "local_stats"], vec!["local_status"]),
@@ -232,9 +234,9 @@ fn a_wrong_choice_is_refused_before_a_word_on_stdout() {
 
 #[test]
 fn a_prefix_renames_the_tools_everywhere() {
-    let stage = quick();
-    let mut host = Host::with(&stage, OLD, &["--tool-prefix", "codex_"], json!({}));
-    let tools = listed(&mut host);
+    let stage = quick_stage();
+    let mut host = Client::connect_with(&stage, V2025_06, &["--tool-prefix", "codex_"], json!({}));
+    let tools = list_tools(&mut host);
     assert!(names(&tools).iter().all(|name| name.starts_with("codex_")), "{tools:?}");
     let answer = host.call("codex_local_exec", json!({"task": "do it"}));
     assert!(text(&answer).contains("codex_local_wait") && !text(&answer).contains("_codex_"), "{answer}");
@@ -243,10 +245,11 @@ fn a_prefix_renames_the_tools_everywhere() {
 }
 
 #[test]
-fn json_may_be_the_default_and_its_schemas_declared() {
-    let stage = quick();
-    let mut host = Host::with(&stage, NEWER, &["--default-format", "json", "--output-schemas"], json!({}));
-    let tools = listed(&mut host);
+fn json_can_be_the_default_with_output_schemas() {
+    let stage = quick_stage();
+    let mut host =
+        Client::connect_with(&stage, V2025_11, &["--default-format", "json", "--output-schemas"], json!({}));
+    let tools = list_tools(&mut host);
     let status = tools.iter().find(|tool| tool["name"] == "_codex_local_status").unwrap();
     let schema = &status["outputSchema"];
     assert_eq!(schema["type"], "object", "{status}");
@@ -265,10 +268,10 @@ fn json_may_be_the_default_and_its_schemas_declared() {
 }
 
 #[test]
-fn parameters_nobody_could_mean_are_told_as_such() {
-    let stage = quick();
-    for era in [OLD, NEW] {
-        let mut host = Host::of(&stage, era);
+fn malformed_params_are_invalid_params_errors() {
+    let stage = quick_stage();
+    for era in [V2025_06, V2026_07] {
+        let mut host = Client::connect(&stage, era);
         for (method, params) in [
             ("tools/call", json!({})),
             ("tools/call", json!({"name": 5})),

@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{ERAS, Host, NEW, NEWER, OLD, go, quick, result, text, waiting};
+use crate::client::{
+    Client, ERAS, V2025_06, V2025_11, V2026_07, quick_stage, release_agents, result, text, waiting_stage,
+};
 
 #[test]
 fn a_task_is_delegated_awaited_and_read_in_four_kilobytes() {
-    let stage = quick();
+    let stage = quick_stage();
     for era in ERAS {
-        let mut host = Host::of(&stage, era);
+        let mut host = Client::connect(&stage, era);
         let accepted = host.call("_codex_local_exec", json!({"task": "mend it"}));
         let id = text(&accepted)
             .split(|c: char| !(c.is_alphanumeric() || c == '-'))
@@ -30,9 +32,9 @@ fn a_task_is_delegated_awaited_and_read_in_four_kilobytes() {
 }
 
 #[test]
-fn json_is_the_envelope_twice() {
-    let stage = quick();
-    let mut host = Host::of(&stage, NEW);
+fn json_format_returns_the_envelope_as_text_and_structured_content() {
+    let stage = quick_stage();
+    let mut host = Client::connect(&stage, V2026_07);
     let id = host.exec();
     for tool in ["_codex_local_wait", "_codex_local_results"] {
         let answer = host.call(tool, json!({"task_id": id, "format": "json"}));
@@ -45,23 +47,23 @@ fn json_is_the_envelope_twice() {
 
 #[test]
 fn the_status_of_one_task_is_short() {
-    let stage = waiting();
-    let mut host = Host::of(&stage, OLD);
+    let stage = waiting_stage();
+    let mut host = Client::connect(&stage, V2025_06);
     let id = host.exec();
     let running = host.call("_codex_local_status", json!({"task_id": id}));
     assert!(text(&running).len() <= 600 && text(&running).contains(&id), "{running}");
-    crate::host::go(&stage);
+    crate::client::release_agents(&stage);
     host.call("_codex_local_wait", json!({"task_id": id}));
     let ended = host.call("_codex_local_status", json!({"task_id": id}));
     assert!(text(&ended).len() <= 600 && text(&ended).contains("completed"), "{ended}");
 }
 
 #[test]
-fn results_that_nobody_read_are_named_until_they_are() {
-    let stage = quick();
+fn unread_results_are_listed_until_read() {
+    let stage = quick_stage();
     let id = stage.exec(&[]);
-    let mut host = Host::of(&stage, OLD);
-    delegator_testkit::stage::until("it has ended", || {
+    let mut host = Client::connect(&stage, V2025_06);
+    delegator_testkit::stage::wait_until("it has ended", || {
         let status = host.envelope("_codex_local_status", json!({}));
         status["data"]["summary"]["recently_completed"] == 1
     });
@@ -73,9 +75,9 @@ fn results_that_nobody_read_are_named_until_they_are() {
 }
 
 #[test]
-fn run_does_all_of_it_in_one_call() {
-    let stage = quick();
-    let mut host = Host::of(&stage, NEWER);
+fn run_submits_waits_and_returns_the_result() {
+    let stage = quick_stage();
+    let mut host = Client::connect(&stage, V2025_11);
     let answer = host.envelope("_codex_local_run", json!({"task": "look", "mode": "preview"}));
     assert_eq!(
         (&answer["data"]["state"], &answer["data"]["final_message"]),
@@ -85,9 +87,9 @@ fn run_does_all_of_it_in_one_call() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_in_either_format() {
-    let stage = quick();
-    let mut host = Host::of(&stage, NEW);
+fn all_problems_are_reported_together_in_both_formats() {
+    let stage = quick_stage();
+    let mut host = Client::connect(&stage, V2026_07);
     let wrong =
         json!({"tsk": "x", "mode": "wild", "working_dir": "/nowhere/at/all", "options": {"images": 5}});
     let answer = host.envelope("_codex_local_exec", wrong.clone());
@@ -105,13 +107,13 @@ fn all_problems_are_told_at_once_in_either_format() {
     assert_eq!(markdown["isError"], true, "{markdown}");
     assert!(text(&markdown).contains("mode") && text(&markdown).contains("task"), "{markdown}");
     assert!(markdown.get("structuredContent").is_none(), "{markdown}");
-    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["running"], 0);
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["running"], 0);
 }
 
 #[test]
-fn the_other_spelling_and_the_other_place_are_taken_too() {
-    let stage = quick();
-    let mut host = Host::of(&stage, NEWER);
+fn camel_case_and_options_are_accepted() {
+    let stage = quick_stage();
+    let mut host = Client::connect(&stage, V2025_11);
     let project = stage.world.project().display().to_string();
     let first = host.envelope(
         "_codex_local_exec",
@@ -128,10 +130,10 @@ fn the_other_spelling_and_the_other_place_are_taken_too() {
 }
 
 #[test]
-fn only_an_unknown_tool_or_a_malformed_request_is_an_error_of_the_protocol() {
-    let stage = quick();
+fn only_unknown_tools_and_malformed_requests_are_protocol_errors() {
+    let stage = quick_stage();
     for era in ERAS {
-        let mut host = Host::of(&stage, era);
+        let mut host = Client::connect(&stage, era);
         let unknown = host.request("tools/call", json!({"name": "_codex_local_stats", "arguments": {}}));
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
         assert!(unknown["error"]["message"].as_str().unwrap().contains("_codex_local_status"), "{unknown}");
@@ -148,9 +150,9 @@ fn only_an_unknown_tool_or_a_malformed_request_is_an_error_of_the_protocol() {
 }
 
 #[test]
-fn a_wait_whose_time_is_over_says_so_and_what_to_do() {
-    let stage = waiting();
-    let mut host = Host::of(&stage, NEW);
+fn an_expired_wait_reports_it_and_names_the_next_call() {
+    let stage = waiting_stage();
+    let mut host = Client::connect(&stage, V2026_07);
     let id = host.exec();
     let expired = host.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
     assert_eq!(
@@ -172,22 +174,24 @@ fn a_wait_whose_time_is_over_says_so_and_what_to_do() {
 }
 
 #[test]
-fn a_run_over_its_budget_answers_and_the_task_goes_on() {
-    let stage = waiting();
-    let mut host = Host::of(&stage, OLD);
+fn a_run_over_its_budget_returns_while_the_task_continues() {
+    let stage = waiting_stage();
+    let mut host = Client::connect(&stage, V2025_06);
     let answer = host.envelope("_codex_local_run", json!({"task": "x", "options": {"call_budget_sec": 1}}));
     assert_eq!((&answer["status"], &answer["data"]["state"]), (&json!("ok"), &json!("working")), "{answer}");
-    crate::host::go(&stage);
+    crate::client::release_agents(&stage);
     let id = answer["data"]["task_id"].as_str().unwrap();
     assert_eq!(host.envelope("_codex_local_wait", json!({"task_id": id}))["data"]["state"], "completed");
 }
 
 #[test]
-fn output_is_cut_to_what_hosts_take() {
+fn output_is_truncated_to_the_client_limit() {
     let long = json!({"command": {"run": "head -c 200000 /dev/zero | tr '\\0' x"}});
-    let stage =
-        delegator_testkit::stage::Stage::playing(crate::PROGRAM, delegator_testkit::stage::turn(&[long]));
-    let mut host = Host::of(&stage, OLD);
+    let stage = delegator_testkit::stage::Stage::with_script(
+        crate::PROGRAM,
+        delegator_testkit::stage::successful_turn(&[long]),
+    );
+    let mut host = Client::connect(&stage, V2025_06);
     let id = host.exec();
     host.call("_codex_local_wait", json!({"task_id": id}));
     for format in ["markdown", "json"] {
@@ -201,9 +205,9 @@ fn output_is_cut_to_what_hosts_take() {
 }
 
 #[test]
-fn advice_names_tools() {
-    let stage = waiting();
-    let mut host = Host::with(&stage, NEW, &["--tool-prefix", "c_"], json!({}));
+fn suggestions_name_tools() {
+    let stage = waiting_stage();
+    let mut host = Client::connect_with(&stage, V2026_07, &["--tool-prefix", "c_"], json!({}));
     let id =
         host.envelope("c_local_exec", json!({"task": "x"}))["data"]["task_id"].as_str().unwrap().to_owned();
     let early = host.envelope("c_local_results", json!({"task_id": id}));
@@ -212,16 +216,16 @@ fn advice_names_tools() {
     let unknown =
         host.call("c_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
     assert!(text(&unknown).contains("c_local_status lists the tasks"), "{unknown}");
-    go(&stage);
+    release_agents(&stage);
     stage.wait(&id);
 }
 
 /// A server keeps its connections; what they lead to may be taken away under it.
 #[test]
-fn a_state_directory_that_was_replaced_is_noticed() {
-    let stage = quick();
-    let mut host = Host::of(&stage, NEW);
-    let ended = |host: &mut Host| {
+fn a_replaced_state_directory_is_noticed() {
+    let stage = quick_stage();
+    let mut host = Client::connect(&stage, V2026_07);
+    let ended = |host: &mut Client| {
         let status = host.envelope("_codex_local_status", json!({}));
         status["data"]["summary"]["recently_completed"].as_u64().unwrap()
     };

@@ -29,7 +29,7 @@ pub(crate) fn world(steps: &Value) -> (World, PathBuf) {
 }
 
 /// How often an agent was started, by task.
-pub(crate) fn starts(root: &Path) -> BTreeMap<String, usize> {
+pub(crate) fn agent_starts(root: &Path) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     for line in std::fs::read_to_string(root.join("starts")).unwrap_or_default().lines() {
         *counted.entry(line.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
@@ -38,7 +38,7 @@ pub(crate) fn starts(root: &Path) -> BTreeMap<String, usize> {
 }
 
 /// Processes that carry a text in their environment.
-pub(crate) fn processes_with(mark: &str) -> Vec<i32> {
+pub(crate) fn processes_with_environment(mark: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
     let is_marked = |pid: &i32| {
@@ -50,7 +50,8 @@ pub(crate) fn processes_with(mark: &str) -> Vec<i32> {
 
 /// The supervisors that run in a world now.
 pub(crate) fn supervisors(root: &Path) -> Vec<i32> {
-    let ours = processes_with(&format!("MCP_DELEGATOR_HOME={}", root.join("home/state").display()));
+    let ours =
+        processes_with_environment(&format!("MCP_DELEGATOR_HOME={}", root.join("home/state").display()));
     let is_supervisor = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains("\0supervise\0T-local-")
@@ -59,7 +60,7 @@ pub(crate) fn supervisors(root: &Path) -> Vec<i32> {
 }
 
 /// Waits for a condition that only a defect keeps from coming.
-pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
         assert!(begun.elapsed().as_secs() < 60, "it never came to this: {what}");

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use delegator_registry::TaskFile;
 use serde_json::{Value, json};
 
-use crate::past::{self, HOUR_MS, now_ms};
-use crate::stage::{Stage, turn, until};
+use crate::old_tasks::{self, HOUR_MS, now_ms};
+use crate::stage::{Stage, successful_turn, wait_until};
 
 /// A state directory with one of each kind.
-struct Mess {
+struct MixedRegistry {
     stage: Stage,
     stuck: String,
     old: String,
@@ -24,14 +24,14 @@ fn make_old(path: &std::path::Path) {
     std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
 }
 
-fn mess() -> Mess {
-    let stage = Stage::playing(turn(&[]));
+fn mixed_registry() -> MixedRegistry {
+    let stage = Stage::with_script(successful_turn(&[]));
     let mut registry = stage.registry();
-    let old = past::ended(&mut registry, now_ms() - 30 * HOUR_MS).as_str().to_owned();
-    let recent = past::ended(&mut registry, now_ms() - HOUR_MS).as_str().to_owned();
-    let stuck = past::abandoned(&mut registry, now_ms() - 2 * HOUR_MS).task.id.as_str().to_owned();
+    let old = old_tasks::ended_task(&mut registry, now_ms() - 30 * HOUR_MS).as_str().to_owned();
+    let recent = old_tasks::ended_task(&mut registry, now_ms() - HOUR_MS).as_str().to_owned();
+    let stuck = old_tasks::abandoned_task(&mut registry, now_ms() - 2 * HOUR_MS).task.id.as_str().to_owned();
     let folder = |file: TaskFile| {
-        let id = past::fresh_id().as_str().to_owned();
+        let id = old_tasks::fresh_id().as_str().to_owned();
         let dir = stage.task_dir(&id);
         std::fs::create_dir(&dir).unwrap();
         std::fs::write(dir.join(file.name()), "x").unwrap();
@@ -39,23 +39,23 @@ fn mess() -> Mess {
         id
     };
     let (unclaimed, never_submitted) = (folder(TaskFile::Report), folder(TaskFile::Launch));
-    Mess { stage, stuck, old, recent, unclaimed, never_submitted }
+    MixedRegistry { stage, stuck, old, recent, unclaimed, never_submitted }
 }
 
-impl Mess {
-    fn is_there(&self, id: &str) -> bool {
+impl MixedRegistry {
+    fn has_directory(&self, id: &str) -> bool {
         self.stage.task_dir(id).exists()
     }
 
-    fn is_known(&self, id: &str) -> bool {
+    fn is_registered(&self, id: &str) -> bool {
         self.stage.registry().get(&id.parse().unwrap()).unwrap().is_some()
     }
 }
 
 #[test]
-fn a_dry_run_tells_and_changes_nothing() {
-    let mess = mess();
-    let answer = mess.stage.answer(&["cleanup-registry", "--dry-run"]);
+fn a_dry_run_reports_and_changes_nothing() {
+    let mess = mixed_registry();
+    let answer = mess.stage.run_json(&["cleanup-registry", "--dry-run"]);
     let data = &answer["data"];
     assert_eq!(data["stuck_tasks"], json!({"found": 1, "cleaned": 0, "task_ids": [mess.stuck]}), "{answer}");
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(0)));
@@ -66,27 +66,27 @@ fn a_dry_run_tells_and_changes_nothing() {
     let working = mess.stage.registry().get(&mess.stuck.parse().unwrap()).unwrap().unwrap();
     assert_eq!(working.state.name(), "working");
     for id in [&mess.stuck, &mess.old, &mess.recent, &mess.unclaimed, &mess.never_submitted] {
-        assert!(mess.is_there(id), "{id}");
+        assert!(mess.has_directory(id), "{id}");
     }
 }
 
 #[test]
-fn what_is_stuck_old_or_left_over_goes_and_the_rest_stays() {
-    let mess = mess();
-    let answer = mess.stage.answer(&["cleanup-registry"]);
+fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
+    let mess = mixed_registry();
+    let answer = mess.stage.run_json(&["cleanup-registry"]);
     let data = &answer["data"];
     assert_eq!(data["stuck_tasks"], json!({"found": 1, "cleaned": 1, "task_ids": [mess.stuck]}), "{answer}");
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(1)));
     assert_eq!(data["leftovers"], json!({"found": 1, "removed": 1}));
     assert_eq!(data["summary"], "Cleaned 1 stuck task, deleted 1 old task");
     assert!(answer["warnings"].to_string().contains("not in the registry; they are kept"), "{answer}");
-    assert!(!mess.is_there(&mess.old) && !mess.is_known(&mess.old));
-    assert!(!mess.is_there(&mess.never_submitted));
-    assert!(mess.is_there(&mess.recent) && mess.is_known(&mess.recent));
-    assert!(mess.is_there(&mess.unclaimed), "results nobody can account for were thrown away");
-    let lost = mess.stage.end_of(&mess.stuck);
+    assert!(!mess.has_directory(&mess.old) && !mess.is_registered(&mess.old));
+    assert!(!mess.has_directory(&mess.never_submitted));
+    assert!(mess.has_directory(&mess.recent) && mess.is_registered(&mess.recent));
+    assert!(mess.has_directory(&mess.unclaimed), "results nobody can account for were thrown away");
+    let lost = mess.stage.wait_for_end(&mess.stuck);
     assert_eq!(lost["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{lost}");
-    let again = mess.stage.answer(&["cleanup-registry"]);
+    let again = mess.stage.run_json(&["cleanup-registry"]);
     assert_eq!(again["data"]["summary"], "Cleaned 0 stuck tasks, deleted 0 old tasks");
     assert_eq!(again["data"]["unclaimed"], json!([mess.unclaimed]), "the warning does not go away by itself");
     let gone = mess.stage.run(&["local", "results", &mess.old]);
@@ -96,43 +96,43 @@ fn what_is_stuck_old_or_left_over_goes_and_the_rest_stays() {
 /// After a power cut a launch file may have neither a row nor an entry; a running task's supervisor removes it in the end.
 #[test]
 fn an_orphaned_launch_file_is_removed_without_cleaning() {
-    let mess = mess();
+    let mess = mixed_registry();
     std::fs::write(mess.stage.task_dir(&mess.old).join("launch"), "a prompt").unwrap();
-    mess.stage.answer(&["local", "run", "x"]);
-    until(|| !mess.is_there(&mess.never_submitted));
-    until(|| !mess.stage.task_dir(&mess.old).join("launch").exists());
-    assert!(mess.is_there(&mess.unclaimed), "results are kept");
+    mess.stage.run_json(&["local", "run", "x"]);
+    wait_until(|| !mess.has_directory(&mess.never_submitted));
+    wait_until(|| !mess.stage.task_dir(&mess.old).join("launch").exists());
+    assert!(mess.has_directory(&mess.unclaimed), "results are kept");
 }
 
 #[test]
-fn thresholds_are_the_callers() {
-    let mess = mess();
+fn cleanup_uses_the_thresholds_of_the_caller() {
+    let mess = mixed_registry();
     let patient =
         ["cleanup-registry", "--stuck-task-max-age-seconds", "86400", "--old-task-max-age-hours", "100"];
-    let data = mess.stage.answer(&patient)["data"].clone();
+    let data = mess.stage.run_json(&patient)["data"].clone();
     assert_eq!(
         (&data["stuck_tasks"]["found"], &data["old_tasks"]["found"]),
         (&json!(0), &json!(0)),
         "{data}"
     );
     let eager = ["cleanup-registry", "--old-task-max-age-hours", "1"];
-    assert_eq!(mess.stage.answer(&eager)["data"]["old_tasks"]["deleted"], 2);
+    assert_eq!(mess.stage.run_json(&eager)["data"]["old_tasks"]["deleted"], 2);
 }
 
 #[test]
-fn on_a_fresh_machine_there_is_nothing_to_clean_and_nothing_is_made() {
-    let stage = Stage::playing(turn(&[]));
-    let answer = stage.answer(&["cleanup-registry"]);
+fn cleanup_without_a_registry_creates_nothing() {
+    let stage = Stage::with_script(successful_turn(&[]));
+    let answer = stage.run_json(&["cleanup-registry"]);
     assert_eq!(answer["data"]["summary"], "Cleaned 0 stuck tasks, deleted 0 old tasks");
-    assert!(!stage.state().exists());
+    assert!(!stage.state_dir().exists());
 }
 
 /// Each command in each wrapper. A debug build stops at an envelope that breaks its schema, so an answer is proof.
 #[test]
-fn what_is_said_about_many_tasks_fits_every_contract() {
-    let stage = Stage::playing(turn(&[])).with("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+fn batch_commands_match_every_envelope_schema() {
+    let stage = Stage::with_script(successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let id = stage.exec(&[]);
-    stage.end_of(&id);
+    stage.wait_for_end(&id);
     let said: &[&[&str]] = &[
         &["queue", "pause"],
         &["local", "exec", "do it"],
@@ -174,27 +174,27 @@ fn files_of(stage: &Stage, id: &str) -> Vec<String> {
 }
 
 /// Says that it is over, also when a test fails before it could.
-struct OnDrop<'a>(&'a AtomicBool);
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for OnDrop<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
 #[test]
-fn f39_cleaning_without_pause_loses_nothing_of_what_lives() {
+fn f39_continuous_cleanup_leaves_live_tasks_intact() {
     const LIVING: usize = 4;
     let said = json!({"events": {"count": 200, "per_second": 400}});
-    let stage = Stage::playing(turn(&[said, json!({"wait_for_file": "go"})]))
-        .with("MCP_DELEGATOR_MAX_CONCURRENT", &LIVING.to_string());
+    let stage = Stage::with_script(successful_turn(&[said, json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", &LIVING.to_string());
     let done = AtomicBool::new(false);
     let clean = || {
         let mut deleted = 0;
         while !done.load(Ordering::SeqCst) {
             let eager =
                 ["cleanup-registry", "--stuck-task-max-age-seconds", "1", "--old-task-max-age-hours", "1"];
-            let data = stage.answer(&eager)["data"].clone();
+            let data = stage.run_json(&eager)["data"].clone();
             assert_eq!(data["stuck_tasks"]["found"], 0, "a living task was called stuck: {data}");
             deleted += data["old_tasks"]["deleted"].as_u64().unwrap();
         }
@@ -202,18 +202,18 @@ fn f39_cleaning_without_pause_loses_nothing_of_what_lives() {
     };
     let (deleted, ids) = std::thread::scope(|scope| {
         let cleaners = [scope.spawn(clean), scope.spawn(clean)];
-        let stop = OnDrop(&done);
-        let ids = live_through_it(&stage, LIVING);
+        let stop = SetOnDrop(&done);
+        let ids = run_tasks_during_cleanup(&stage, LIVING);
         drop(stop);
         (cleaners.map(|cleaner| cleaner.join().unwrap()).iter().sum::<u64>(), ids)
     });
     assert_eq!(deleted, 200, "not everything old was forgotten once");
-    assert_eq!(std::fs::read_dir(stage.state().join("tasks")).unwrap().count(), ids.len());
+    assert_eq!(std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(), ids.len());
     stage.registry().check().unwrap();
 }
 
 /// Tasks that run while old ones are made and cleaned away; gives those that must be left.
-fn live_through_it(stage: &Stage, living: usize) -> Vec<String> {
+fn run_tasks_during_cleanup(stage: &Stage, living: usize) -> Vec<String> {
     let ids: Vec<String> = (0..=living).map(|_| stage.exec(&[])).collect();
     let (running, queued) = ids.split_at(living);
     let all_said = |id: &String| {
@@ -222,10 +222,10 @@ fn live_through_it(stage: &Stage, living: usize) -> Vec<String> {
     };
     let mut registry = stage.registry();
     for _ in 0..200 {
-        past::ended(&mut registry, now_ms() - 5 * HOUR_MS);
+        old_tasks::ended_task(&mut registry, now_ms() - 5 * HOUR_MS);
     }
-    crate::stage::until(|| {
-        running.iter().all(all_said) && registry.old(now_ms() - HOUR_MS, 1).unwrap().is_empty()
+    crate::stage::wait_until(|| {
+        running.iter().all(all_said) && registry.ended_before(now_ms() - HOUR_MS, 1).unwrap().is_empty()
     });
     for id in running {
         let files = files_of(stage, id);
@@ -236,9 +236,9 @@ fn live_through_it(stage: &Stage, living: usize) -> Vec<String> {
     assert!(stage.task_dir(&queued[0]).join("launch").exists(), "the queued task lost its launch file");
     stage.touch("go");
     for id in &ids {
-        let end = stage.end_of(id);
+        let end = stage.wait_for_end(id);
         assert_eq!((&end["state"], &end["final_message"]), (&json!("completed"), &json!("All done.")));
-        let results: Value = stage.answer(&["local", "results", id, "--include-events"]);
+        let results: Value = stage.run_json(&["local", "results", id, "--include-events"]);
         assert_eq!(results["data"]["events"]["count"], 204, "{results}");
     }
     ids

@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use mcp_delegator::registry::{CommandSpec, all};
+use mcp_delegator::spec::{CommandSpec, all};
 use rusqlite::Connection;
 
-use crate::stage::{Stage, turn};
+use crate::stage::{Stage, successful_turn};
 
 const ID: &str = "T-local-0123456789abcdef0123456789abcdef";
 
 /// How a command is called, if it is about tasks. Every command there is has its line here.
-fn call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
+fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
     let words = match spec.path {
         ["local", "run" | "exec"] => vec!["do it"],
         ["local", "resume"] => vec!["go on", "--task-id", ID],
@@ -43,21 +43,23 @@ const SESSION: &str = concat!(
     "/../delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl"
 );
 
-fn filled() -> Stage {
-    let stage = Stage::playing(turn(&[]));
+fn stage_with_task() -> Stage {
+    let stage = Stage::with_script(successful_turn(&[]));
     let id = stage.exec(&[]);
-    stage.end_of(&id);
-    assert!(!stage.state().join("registry.db-wal").exists() || Connection::open(stage.database()).is_ok());
+    stage.wait_for_end(&id);
+    assert!(
+        !stage.state_dir().join("registry.db-wal").exists() || Connection::open(stage.database()).is_ok()
+    );
     stage
 }
 
 #[track_caller]
-fn every_command_refuses(stage: &Stage, next_step: &str) {
+fn assert_every_command_refuses(stage: &Stage, next_step: &str) {
     let file = stage.database();
     let before = std::fs::read(&file).ok();
     let mut asked = 0;
     for spec in all().iter().filter(|spec| spec.is_available()) {
-        let Some(words) = call(spec) else { continue };
+        let Some(words) = task_call(spec) else { continue };
         asked += 1;
         for envelope in ["agent", "tool"] {
             let run = stage.run(&[words.as_slice(), &["--envelope", envelope]].concat());
@@ -69,54 +71,58 @@ fn every_command_refuses(stage: &Stage, next_step: &str) {
         }
     }
     assert!(asked >= 15, "only {asked} commands were asked");
-    let doctor = stage.answer(&["doctor"])["data"].clone();
+    let doctor = stage.run_json(&["doctor"])["data"].clone();
     assert_eq!(doctor["is_healthy"], false, "{doctor}");
     assert!(doctor.to_string().contains(file.to_str().unwrap()), "{doctor}");
     assert!(std::fs::read(&file).ok() == before, "the file was changed");
-    assert_eq!(aside(stage.state()), Vec::<String>::new());
+    assert_eq!(set_aside_files(stage.state_dir()), Vec::<String>::new());
 }
 
-fn aside(state: &Path) -> Vec<String> {
+fn set_aside_files(state: &Path) -> Vec<String> {
     let names = std::fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.contains("damaged")).collect()
 }
 
 #[test]
 fn f37_every_command_refuses_a_damaged_registry() {
-    let stage = filled();
+    let stage = stage_with_task();
     let whole = std::fs::read(stage.database()).unwrap();
     let mut flipped = whole.clone();
     flipped[100] ^= 0x5a;
     for damaged in [flipped, whole[..whole.len() / 2].to_vec(), Vec::new(), vec![7; 8192]] {
         std::fs::write(stage.database(), &damaged).unwrap();
-        every_command_refuses(&stage, "doctor --set-aside-damaged");
+        assert_every_command_refuses(&stage, "doctor --set-aside-damaged");
     }
     std::fs::remove_file(stage.database()).unwrap();
-    every_command_refuses(&stage, "doctor --set-aside-damaged");
+    assert_every_command_refuses(&stage, "doctor --set-aside-damaged");
     std::fs::write(stage.database(), &whole).unwrap();
-    assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["recently_completed"], 1);
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 1);
 }
 
 #[test]
-fn f37_every_command_refuses_a_registry_for_newer_programs() {
-    let stage = filled();
+fn f37_every_command_refuses_a_registry_of_a_newer_program() {
+    let stage = stage_with_task();
     Connection::open(stage.database()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    every_command_refuses(&stage, "newer program");
+    assert_every_command_refuses(&stage, "newer program");
     // It is not damaged, so it is not set aside either.
     let run = stage.run(&["doctor", "--set-aside-damaged"]);
     assert_eq!(run.exit, Some(4), "{run:?}");
-    assert_eq!(aside(stage.state()), Vec::<String>::new());
+    assert_eq!(set_aside_files(stage.state_dir()), Vec::<String>::new());
 }
 
 #[test]
-fn f37_what_is_set_aside_is_kept_whole() {
-    let stage = filled();
+fn f37_a_registry_that_is_set_aside_is_preserved() {
+    let stage = stage_with_task();
     std::fs::write(stage.database(), vec![7; 8192]).unwrap();
-    stage.answer(&["doctor", "--set-aside-damaged"]);
-    let kept = aside(stage.state());
+    stage.run_json(&["doctor", "--set-aside-damaged"]);
+    let kept = set_aside_files(stage.state_dir());
     assert_eq!(kept.len(), 1, "{kept:?}");
-    assert_eq!(std::fs::read(stage.state().join(&kept[0])).unwrap(), vec![7; 8192]);
-    assert_eq!(std::fs::read_dir(stage.state().join("tasks")).unwrap().count(), 1, "results were touched");
+    assert_eq!(std::fs::read(stage.state_dir().join(&kept[0])).unwrap(), vec![7; 8192]);
+    assert_eq!(
+        std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(),
+        1,
+        "results were touched"
+    );
     assert_eq!(stage.run(&["local", "run", "next"]).exit, Some(0));
     let again = stage.run(&["doctor", "--set-aside-damaged"]);
     assert_ne!(again.exit, Some(0), "a registry that is in order was set aside: {again:?}");

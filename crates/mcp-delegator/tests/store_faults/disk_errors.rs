@@ -5,22 +5,22 @@
 
 use std::path::Path;
 
-use delegator_testkit::program::{Run, text_of};
+use delegator_testkit::program::{RunOutput, read_text};
 
-use crate::stage::{Stage, turn};
+use crate::stage::{Stage, successful_turn};
 
-const SYNCS: u32 = 50;
+const MAX_SYNCS: u32 = 50;
 
 /// One run with faults, and what `strace` saw of them.
-struct Faulty {
-    run: Run,
+struct FaultyRun {
+    run: RunOutput,
     /// The calls that were made to fail, each with its process, and the file they were about.
     injected: Vec<String>,
     /// All calls of that kind.
-    seen: Vec<String>,
+    traced: Vec<String>,
 }
 
-fn with_faults(stage: &Stage, calls: &str, when: &str, only: Option<&Path>, args: &[&str]) -> Faulty {
+fn run_with_faults(stage: &Stage, calls: &str, when: &str, only: Option<&Path>, args: &[&str]) -> FaultyRun {
     let log = stage.world.home().join("strace.log");
     let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error=EIO:when={when}"));
     let mut words = vec!["-f", "-qq", "-y", "--seccomp-bpf", "-o", log.to_str().unwrap()];
@@ -29,17 +29,17 @@ fn with_faults(stage: &Stage, calls: &str, when: &str, only: Option<&Path>, args
     words.push(env!("CARGO_BIN_EXE_mcp-delegator"));
     words.extend(args);
     let run = stage.world.run_as(Path::new("strace"), words);
-    let seen: Vec<String> = text_of(&log).lines().map(str::to_owned).collect();
+    let seen: Vec<String> = read_text(&log).lines().map(str::to_owned).collect();
     let injected = seen.iter().filter(|line| line.ends_with("(INJECTED)")).cloned().collect();
-    Faulty { run, injected, seen }
+    FaultyRun { run, injected, traced: seen }
 }
 
 /// What was promised is there, and what comes next works.
-fn assert_sound(stage: &Stage, faulty: &Faulty, round: &str) {
+fn assert_consistent(stage: &Stage, faulty: &FaultyRun, round: &str) {
     let answer = faulty.run.json();
     match answer["data"]["task_id"].as_str() {
         Some(id) => {
-            let state = stage.end_of(id)["state"].as_str().unwrap().to_owned();
+            let state = stage.wait_for_end(id)["state"].as_str().unwrap().to_owned();
             assert!(matches!(state.as_str(), "completed" | "failed"), "{round}: {state}");
         }
         None => {
@@ -48,7 +48,7 @@ fn assert_sound(stage: &Stage, faulty: &Faulty, round: &str) {
             let clear = [(Some(1), "IO_ERROR"), (Some(4), "CONFIG_INVALID")].contains(&told);
             assert!(clear, "{round}: {answer}");
             let message = answer["error"]["message"].as_str().unwrap();
-            assert!(message.contains(stage.state().to_str().unwrap()), "{round}: {message}");
+            assert!(message.contains(stage.state_dir().to_str().unwrap()), "{round}: {message}");
         }
     }
     let next = stage.run(&["local", "run", "next"]);
@@ -57,14 +57,14 @@ fn assert_sound(stage: &Stage, faulty: &Faulty, round: &str) {
 }
 
 /// The caller's own calls: those of the process that made the first one.
-fn own(lines: &[String]) -> impl Iterator<Item = &String> {
+fn first_process_lines(lines: &[String]) -> impl Iterator<Item = &String> {
     let process = lines.first().and_then(|line| line.split(' ').next()).unwrap_or_default().to_owned();
     lines.iter().filter(move |line| line.split(' ').next() == Some(process.as_str()))
 }
 
 /// A failed sync of what an acknowledgement rests on: the launch file, its directories, the registry's log.
 fn must_fail(stage: &Stage, line: &str) -> bool {
-    let state = stage.state().display();
+    let state = stage.state_dir().display();
     let of_task = line.contains(&format!("<{state}/tasks"));
     of_task || line.contains(&format!("<{state}/registry.db.new>"))
 }
@@ -72,59 +72,60 @@ fn must_fail(stage: &Stage, line: &str) -> bool {
 #[test]
 fn f35_a_failed_sync_is_never_an_acknowledgement() {
     let (mut faults, mut refused, mut acknowledged, mut last) = (0, 0, 0, 0);
-    for n in 1..=SYNCS {
+    for n in 1..=MAX_SYNCS {
         if n > last + 3 {
             // Nobody makes so many: there is nothing left to fail.
             break;
         }
         // On a fresh machine the registry is made, too; the second submission finds it there.
-        let stage = Stage::playing(turn(&[]));
+        let stage = Stage::with_script(successful_turn(&[]));
         for what in ["fresh", "again"] {
             let round = format!("sync {n}, {what}");
             let faulty =
-                with_faults(&stage, "fsync,fdatasync", &n.to_string(), None, &["local", "exec", "do it"]);
+                run_with_faults(&stage, "fsync,fdatasync", &n.to_string(), None, &["local", "exec", "do it"]);
             faults += faulty.injected.len();
             last = if faulty.injected.is_empty() { last } else { n };
             let failed = faulty.run.exit != Some(0);
             *(if failed { &mut refused } else { &mut acknowledged }) += 1;
-            let first = own(&faulty.seen).find(|line| line.ends_with("(INJECTED)"));
+            let first = first_process_lines(&faulty.traced).find(|line| line.ends_with("(INJECTED)"));
             if let Some(line) = first.filter(|line| must_fail(&stage, line)) {
                 assert!(failed, "{round}: acknowledged although {line}");
             }
-            assert_sound(&stage, &faulty, &round);
+            assert_consistent(&stage, &faulty, &round);
         }
     }
     eprintln!(
         "{faults} syncs failed, up to the {last}. of a process; {refused} submissions refused, {acknowledged} acknowledged, 0 absent"
     );
     assert!(
-        faults > 20 && refused > 3 && last < SYNCS,
+        faults > 20 && refused > 3 && last < MAX_SYNCS,
         "{faults} faults, {refused} refused: nothing was shown"
     );
 }
 
 /// Every sync of a task's submission fails from the first on: nothing may ever be acknowledged.
 #[test]
-fn f35_with_a_dead_disk_nothing_is_acknowledged() {
-    let stage = Stage::playing(turn(&[]));
+fn f35_a_dead_disk_acknowledges_nothing() {
+    let stage = Stage::with_script(successful_turn(&[]));
     stage.run(&["local", "run", "first"]);
     for _ in 0..3 {
-        let faulty = with_faults(&stage, "fsync,fdatasync", "1+", None, &["local", "exec", "do it"]);
+        let faulty = run_with_faults(&stage, "fsync,fdatasync", "1+", None, &["local", "exec", "do it"]);
         assert_eq!(faulty.run.exit, Some(1), "{:?}", faulty.run);
-        let launch = own(&faulty.injected).filter(|line| line.contains("/launch")).count();
+        let launch = first_process_lines(&faulty.injected).filter(|line| line.contains("/launch")).count();
         assert!(launch <= 1, "a failed sync was tried again: {:?}", faulty.injected);
-        assert_sound(&stage, &faulty, "every sync");
+        assert_consistent(&stage, &faulty, "every sync");
     }
 }
 
 #[test]
 fn f35_a_failed_read_names_the_file_and_changes_nothing() {
-    let stage = Stage::playing(turn(&[]));
+    let stage = Stage::with_script(successful_turn(&[]));
     let id = stage.exec(&[]);
-    stage.end_of(&id);
+    stage.wait_for_end(&id);
     let (file, mut told) = (stage.database(), 0);
     for n in 1..=10 {
-        let faulty = with_faults(&stage, "pread64,read", &n.to_string(), Some(&file), &["local", "status"]);
+        let faulty =
+            run_with_faults(&stage, "pread64,read", &n.to_string(), Some(&file), &["local", "status"]);
         if faulty.injected.is_empty() {
             assert_eq!(faulty.run.exit, Some(0), "read {n}: {:?}", faulty.run);
             continue;
@@ -134,7 +135,7 @@ fn f35_a_failed_read_names_the_file_and_changes_nothing() {
         assert_ne!(faulty.run.exit, Some(0), "read {n}: {answer}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(file.to_str().unwrap()), "read {n}: {message}");
-        assert_eq!(stage.answer(&["local", "status"])["data"]["summary"]["recently_completed"], 1);
+        assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 1);
     }
     assert!(told > 0, "no read of the registry was made to fail");
 }

@@ -1,12 +1,12 @@
 //! F39: an id is the only part of a path that comes from outside. What is not one is refused before anything is looked
 //! at, by every command that takes one, in words and as JSON.
 
-use mcp_delegator::registry::{CommandSpec, Property, all};
+use mcp_delegator::spec::{CommandSpec, Property, all};
 use serde_json::{Map, Value, json};
 
-use crate::stage::{Stage, turn};
+use crate::stage::{Stage, successful_turn};
 
-fn hostile() -> Vec<String> {
+fn hostile_ids() -> Vec<String> {
     let digits = "0123456789abcdef0123456789abcdef";
     [
         "../../x",
@@ -38,7 +38,7 @@ fn names_tasks(property: &Property) -> bool {
 }
 
 /// The least a command takes beside its id.
-fn beside(spec: &CommandSpec) -> Map<String, Value> {
+fn minimal_input(spec: &CommandSpec) -> Map<String, Value> {
     let least = |one: Property| match one.name.as_str() {
         "confirm_destructive" => Some((one.name, json!(true))),
         _ if one.required && !names_tasks(&one) => {
@@ -51,16 +51,16 @@ fn beside(spec: &CommandSpec) -> Map<String, Value> {
 }
 
 #[test]
-fn f39_what_is_no_id_is_refused_by_every_command() {
-    let stage = Stage::playing(turn(&[]));
+fn f39_an_invalid_id_is_refused_by_every_command() {
+    let stage = Stage::with_script(successful_turn(&[]));
     let known = stage.exec(&[]);
-    stage.end_of(&known);
+    stage.wait_for_end(&known);
     let mut commands = 0;
     for spec in all().iter().filter(|spec| spec.is_available()) {
         for property in spec.inputs().properties.iter().filter(|one| names_tasks(one)) {
             commands += 1;
-            for (number, id) in hostile().into_iter().enumerate() {
-                let mut input = beside(spec);
+            for (number, id) in hostile_ids().into_iter().enumerate() {
+                let mut input = minimal_input(spec);
                 let value = if property.name == "task_ids" { json!([id]) } else { json!(id) };
                 input.insert(property.name.clone(), value);
                 let input = Value::Object(input).to_string();
@@ -75,15 +75,15 @@ fn f39_what_is_no_id_is_refused_by_every_command() {
         }
     }
     assert!(commands >= 8, "only {commands} commands take an id");
-    assert_eq!(std::fs::read_dir(stage.state().join("tasks")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(), 1);
 }
 
 /// Commands that read transcripts take a file's name as well; what looks like an id and is none leads to no file of ours.
 #[test]
 fn f39_no_id_leads_out_of_the_state_directory() {
-    let stage = Stage::playing(turn(&[]));
+    let stage = Stage::with_script(successful_turn(&[]));
     let known = stage.exec(&[]);
-    stage.end_of(&known);
+    stage.wait_for_end(&known);
     stage.world.write("home/state/secret/events.jsonl", "{\"type\":\"turn.started\"}\n");
     for id in ["T-local-../secret", "T-local-0123456789abcdef/../../secret"] {
         for command in ["summarize", "normalize", "follow"] {

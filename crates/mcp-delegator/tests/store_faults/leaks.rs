@@ -5,17 +5,17 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use delegator_domain::task::State;
-use delegator_testkit::program::finished;
+use delegator_testkit::program::wait_for_output;
 use serde_json::json;
 
-use crate::stage::{Stage, chosen, processes_of, turn, until};
+use crate::stage::{Stage, env_number, stage_processes, successful_turn, wait_until};
 
 fn entries(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
 /// Descriptors and threads of a process.
-fn held(child: &Child) -> (usize, usize) {
+fn open_handles(child: &Child) -> (usize, usize) {
     let process = Path::new("/proc").join(child.id().to_string());
     (entries(&process.join("fd")), entries(&process.join("task")))
 }
@@ -34,9 +34,9 @@ fn zombies_of(parents: &[i32]) -> Vec<i32> {
 }
 
 /// Files of these names anywhere in the state directory.
-fn left(stage: &Stage, names: &[&str]) -> Vec<String> {
+fn files_named(stage: &Stage, names: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
-    for task in std::fs::read_dir(stage.state().join("tasks")).unwrap() {
+    for task in std::fs::read_dir(stage.state_dir().join("tasks")).unwrap() {
         for file in std::fs::read_dir(task.unwrap().path()).unwrap() {
             let path = file.unwrap().path();
             if names.iter().any(|name| path.ends_with(name)) {
@@ -48,38 +48,41 @@ fn left(stage: &Stage, names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn f16_many_short_tasks_leave_nothing() {
-    let tasks = chosen("LEAK_TASKS", 200);
-    let stage = Stage::playing(turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
-        .with("MCP_DELEGATOR_MAX_CONCURRENT", "5");
+fn f16_many_short_tasks_leave_no_resources() {
+    let tasks = env_number("LEAK_TASKS", 200);
+    let stage = Stage::with_script(successful_turn(&[
+        json!({"touch_file": "ready"}),
+        json!({"wait_for_file": "go"}),
+    ]))
+    .variable("MCP_DELEGATOR_MAX_CONCURRENT", "5");
     // One that stays all the time, and somebody who waits for it: that process starts and buries supervisors, too.
     let long = stage.exec(&[]);
-    stage.wait_for("ready");
-    stage.world.write("script.json", &json!({"steps": turn(&[])}).to_string());
+    stage.wait_for_project_file("ready");
+    stage.world.write("script.json", &json!({"steps": successful_turn(&[])}).to_string());
     let mut command = stage.world.command(["local", "wait", &long]);
     let resident =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    stage.answer(&["local", "run", "warm up"]);
-    until(|| held(&resident).0 > 5);
-    let (descriptors, threads) = held(&resident);
+    stage.run_json(&["local", "run", "warm up"]);
+    wait_until(|| open_handles(&resident).0 > 5);
+    let (descriptors, threads) = open_handles(&resident);
     for _ in 0..tasks {
         stage.exec(&[]);
     }
     let mut registry = stage.registry();
-    until(|| registry.counts().unwrap().of(State::Completed) == tasks + 1);
-    let (now, threads_now) = held(&resident);
+    wait_until(|| registry.counts().unwrap().of(State::Completed) == tasks + 1);
+    let (now, threads_now) = open_handles(&resident);
     assert!(now.abs_diff(descriptors) <= 5, "descriptors: {descriptors} before, {now} now");
     assert!(threads_now.abs_diff(threads) <= 2, "threads: {threads} before, {threads_now} now");
     stage.touch("go");
-    assert_eq!(stage.end_of(&long)["state"], "completed");
+    assert_eq!(stage.wait_for_end(&long)["state"], "completed");
     let waiter = i32::try_from(resident.id()).unwrap();
     assert_eq!(zombies_of(&[waiter]), Vec::<i32>::new());
-    assert_eq!(finished(resident).exit, Some(0));
+    assert_eq!(wait_for_output(resident).exit, Some(0));
     // Supervisors leave a moment after their task's end.
-    until(|| processes_of(&stage).is_empty());
-    assert_eq!(left(&stage, &["launch", "control.sock"]), Vec::<String>::new());
-    let all: Vec<_> = registry.old(i64::MAX, u32::MAX).unwrap();
+    wait_until(|| stage_processes(&stage).is_empty());
+    assert_eq!(files_named(&stage, &["launch", "control.sock"]), Vec::<String>::new());
+    let all: Vec<_> = registry.ended_before(i64::MAX, u32::MAX).unwrap();
     assert_eq!(all.len() as u64, tasks + 2);
-    assert_eq!(registry.forget(&all).unwrap().forgotten.len(), all.len());
-    assert_eq!(entries(&stage.state().join("tasks")), 0, "directories were left");
+    assert_eq!(registry.prune(&all).unwrap().pruned.len(), all.len());
+    assert_eq!(entries(&stage.state_dir().join("tasks")), 0, "directories were left");
 }

@@ -9,13 +9,13 @@
 
 mod cleanup;
 mod damage;
+mod database_locks;
 mod disk_errors;
 mod hostile_ids;
-mod kept_points;
 mod leaks;
-mod long_reader;
-mod past;
+mod old_tasks;
+mod permissions;
 mod power_cut;
-mod privacy;
+mod restore_point_retention;
 mod retention;
 mod stage;

@@ -11,22 +11,22 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use delegator_registry::{Check, LockAttempt, OpenOptions, Registry, StateDir, TaskFile};
-use delegator_testkit::program::{finished, text_of};
+use delegator_registry::{IntegrityCheck, LockAttempt, OpenOptions, Registry, StateDir, TaskFile};
+use delegator_testkit::program::{read_text, wait_for_output};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::past;
-use crate::stage::{Stage, chosen, processes_of, turn, until};
+use crate::old_tasks;
+use crate::stage::{Stage, env_number, stage_processes, successful_turn, wait_until};
 
-const INNER: &str = "STORE_TEST_OWN_MOUNTS";
+const INNER_RUN_VARIABLE: &str = "STORE_TEST_OWN_MOUNTS";
 const IMAGE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Mounts are made in a namespace of their own: whatever becomes of the test, they go with it.
 #[test]
 fn f33_a_power_cut_loses_nothing_that_was_acknowledged() {
-    let (cuts, seed) = (chosen("CUTS", 4), chosen("CUT_SEED", 1));
-    if std::env::var_os(INNER).is_some() {
+    let (cuts, seed) = (env_number("CUTS", 4), env_number("CUT_SEED", 1));
+    if std::env::var_os(INNER_RUN_VARIABLE).is_some() {
         for round in 0..cuts {
             let told = cut_once(seed.wrapping_mul(1_000).wrapping_add(round));
             eprintln!("cut {round}: {told}");
@@ -42,7 +42,7 @@ fn f33_a_power_cut_loses_nothing_that_was_acknowledged() {
         .arg("--mount")
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
-        .env(INNER, "1")
+        .env(INNER_RUN_VARIABLE, "1")
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -52,7 +52,7 @@ fn f33_a_power_cut_loses_nothing_that_was_acknowledged() {
 
 fn may_mount() -> bool {
     let folder = tempfile::tempdir().unwrap();
-    let image = image(&folder.path().join("image"));
+    let image = create_image(&folder.path().join("image"));
     let script = "mount -o loop \"$1\" \"$2\"";
     let tried = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh"])
@@ -61,14 +61,14 @@ fn may_mount() -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-fn succeed(command: &mut Command) {
+fn run_successfully(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn image(path: &Path) -> PathBuf {
+fn create_image(path: &Path) -> PathBuf {
     std::fs::File::create(path).unwrap().set_len(IMAGE_BYTES).unwrap();
-    succeed(Command::new("mkfs.ext4").args(["-q", "-J", "size=4"]).arg(path));
+    run_successfully(Command::new("mkfs.ext4").args(["-q", "-J", "size=4"]).arg(path));
     path.to_owned()
 }
 
@@ -80,7 +80,7 @@ struct Disk {
 impl Disk {
     fn mount(image: &Path, at: &Path) -> Disk {
         std::fs::create_dir_all(at).unwrap();
-        succeed(Command::new("mount").args(["-o", "loop"]).args([image, at]));
+        run_successfully(Command::new("mount").args(["-o", "loop"]).args([image, at]));
         Disk { at: at.to_owned() }
     }
 }
@@ -93,47 +93,47 @@ impl Drop for Disk {
 
 /// What was promised before the cut.
 #[derive(Default)]
-struct Promised {
+struct Acknowledged {
     submitted: Vec<String>,
     completed: Vec<String>,
 }
 
 fn cut_once(seed: u64) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let original = image(&folder.path().join("image"));
+    let original = create_image(&folder.path().join("image"));
     let disk = Disk::mount(&original, &folder.path().join("disk"));
     let state = disk.at.join("state");
     // Words in several writes, so that there is a line to be torn.
-    let steps = turn(&[json!({"events": {"count": 40, "per_second": 400}})]);
-    let stage = Stage::at(steps, Some(&state), "").with("MCP_DELEGATOR_MAX_CONCURRENT", "3");
-    let promised = Mutex::new(Promised::default());
+    let steps = successful_turn(&[json!({"events": {"count": 40, "per_second": 400}})]);
+    let stage = Stage::with_state_dir(steps, Some(&state), "").variable("MCP_DELEGATOR_MAX_CONCURRENT", "3");
+    let promised = Mutex::new(Acknowledged::default());
     let (over, cut) = (Mutex::new(false), folder.path().join("cut"));
-    let moment = Duration::from_millis(300 + mixed(seed) % 1_500);
+    let moment = Duration::from_millis(300 + mix_seed(seed) % 1_500);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| submit_until(&stage, &over, &promised));
+            scope.spawn(|| submit_until_cut(&stage, &over, &promised));
         }
         let begun = Instant::now();
         // The moment is the point; and there must be something to lose.
-        until(|| begun.elapsed() >= moment && promised.lock().unwrap().submitted.len() >= 3);
+        wait_until(|| begun.elapsed() >= moment && promised.lock().unwrap().submitted.len() >= 3);
         *over.lock().unwrap() = true;
         kill_everything(&stage);
         std::fs::write(disk.at.join("unsynced"), "x".repeat(10_000)).unwrap();
-        std::fs::write(&cut, held_by(&original)).unwrap();
+        std::fs::write(&cut, image_content(&original)).unwrap();
     });
     // A caller that had its answer in the pipe when it was killed was given it before the cut, too.
     let promised = promised.into_inner().unwrap();
     drop(disk);
-    recovered(&stage, &cut, &folder.path().join("disk"), &promised)
+    check_recovery(&stage, &cut, &folder.path().join("disk"), &promised)
 }
 
 /// Spreads seeds that follow each other.
-fn mixed(seed: u64) -> u64 {
+fn mix_seed(seed: u64) -> u64 {
     (seed ^ (seed >> 3)).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 33
 }
 
 /// Submits and waits until it is over; notes what was answered.
-fn submit_until(stage: &Stage, over: &Mutex<bool>, promised: &Mutex<Promised>) {
+fn submit_until_cut(stage: &Stage, over: &Mutex<bool>, promised: &Mutex<Acknowledged>) {
     // Whoever is started has become the program when this returns, and can be found by whoever says that it is over.
     let call = |args: &[&str]| {
         let over = over.lock().unwrap();
@@ -141,7 +141,7 @@ fn submit_until(stage: &Stage, over: &Mutex<bool>, promised: &Mutex<Promised>) {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = (!*over).then(|| command.spawn().unwrap());
         drop(over);
-        let told: Value = serde_json::from_str(&finished(child?).stdout).ok()?;
+        let told: Value = serde_json::from_str(&wait_for_output(child?).stdout).ok()?;
         Some(told["data"].clone())
     };
     while let Some(told) = call(&["local", "exec", "do it"]) {
@@ -156,8 +156,8 @@ fn submit_until(stage: &Stage, over: &Mutex<bool>, promised: &Mutex<Promised>) {
 /// All at once, as far as that goes: until nobody is found twice. One that is dead has no environment to be found by.
 fn kill_everything(stage: &Stage) {
     let mut found_nobody = 0;
-    until(|| {
-        let alive = processes_of(stage);
+    wait_until(|| {
+        let alive = stage_processes(stage);
         for pid in &alive {
             let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
         }
@@ -167,7 +167,7 @@ fn kill_everything(stage: &Stage) {
 }
 
 /// What the image holds at one moment: read until two readings agree, because the kernel may be writing.
-fn held_by(image: &Path) -> Vec<u8> {
+fn image_content(image: &Path) -> Vec<u8> {
     let read = || {
         let mut bytes = Vec::new();
         std::fs::File::open(image).unwrap().read_to_end(&mut bytes).unwrap();
@@ -184,11 +184,14 @@ fn held_by(image: &Path) -> Vec<u8> {
 }
 
 /// Looks at what the cut left with the program, and holds it to what was promised.
-fn recovered(stage: &Stage, cut: &Path, at: &Path, promised: &Promised) -> String {
+fn check_recovery(stage: &Stage, cut: &Path, at: &Path, promised: &Acknowledged) -> String {
     let disk = Disk::mount(cut, at);
     let unsynced = std::fs::read(disk.at.join("unsynced")).unwrap_or_default();
     assert!(unsynced.is_empty(), "what was only in memory is in the image: this is no power cut");
-    let found = StateDir::find(stage.state(), &OpenOptions { check: Check::Full, ..OpenOptions::default() });
+    let found = StateDir::find(
+        stage.state_dir(),
+        &OpenOptions { check: IntegrityCheck::Full, ..OpenOptions::default() },
+    );
     let registry = Registry::find(&found.unwrap().unwrap()).unwrap().unwrap();
     registry.check().unwrap();
     for id in &promised.completed {
@@ -199,7 +202,7 @@ fn recovered(stage: &Stage, cut: &Path, at: &Path, promised: &Promised) -> Strin
     drop(registry);
     let mut lost = 0;
     for id in &promised.submitted {
-        let end = stage.end_of(id);
+        let end = stage.wait_for_end(id);
         match (end["state"].as_str(), end["metadata"]["error_context"]["failure_kind"].as_str()) {
             (Some("completed"), _) => {}
             (Some("failed"), Some("supervisor_lost")) => lost += 1,
@@ -215,25 +218,25 @@ fn recovered(stage: &Stage, cut: &Path, at: &Path, promised: &Promised) -> Strin
 
 /// Half a line at the end of the events: whoever ends the lost task cuts it, and every reader copes before and after.
 #[test]
-fn f33_a_torn_last_line_is_cut_when_somebody_looks() {
-    let stage = Stage::playing(turn(&[]));
+fn f33_a_torn_last_event_is_truncated_on_rescue() {
+    let stage = Stage::with_script(successful_turn(&[]));
     let mut registry = stage.registry();
-    let claimed = past::abandoned(&mut registry, past::now_ms());
+    let claimed = old_tasks::abandoned_task(&mut registry, old_tasks::now_ms());
     let id = claimed.task.id.as_str().to_owned();
     let dir = registry.dir().task(&claimed.task.id);
     let whole = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n";
     dir.write(TaskFile::Events, format!("{whole}{{\"type\":\"item.comp").as_bytes()).unwrap();
     // While somebody holds its lock it lives, and nobody touches its files.
     let LockAttempt::Locked(life) = dir.try_lock().unwrap() else { panic!("its lock is free") };
-    let before = stage.answer(&["events", "summarize", &id]);
+    let before = stage.run_json(&["events", "summarize", &id]);
     assert_eq!(before["ok"], true, "{before}");
-    assert!(stage.answer(&["logs", &id])["data"]["stdout"].as_str().unwrap().contains("turn.started"));
-    assert!(text_of(&dir.file(TaskFile::Events)).ends_with("item.comp"), "a living task was touched");
+    assert!(stage.run_json(&["logs", &id])["data"]["stdout"].as_str().unwrap().contains("turn.started"));
+    assert!(read_text(&dir.file(TaskFile::Events)).ends_with("item.comp"), "a living task was touched");
     drop(life);
     let followed = stage.run(&["events", "follow", &id]);
     assert_eq!(followed.exit, Some(0), "{followed:?}");
-    assert_eq!(text_of(&dir.file(TaskFile::Events)), whole);
-    let results = stage.answer(&["local", "results", &id, "--include-events", "--include-output"]);
+    assert_eq!(read_text(&dir.file(TaskFile::Events)), whole);
+    let results = stage.run_json(&["local", "results", &id, "--include-events", "--include-output"]);
     assert_eq!(results["data"]["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{results}");
     assert_eq!(results["data"]["events"]["items"].as_array().unwrap().len(), 2, "{results}");
 }

@@ -1,114 +1,118 @@
 //! What is older than `retention_hours` is forgotten by itself: by whoever waits, and by every supervisor at its end.
 
-use crate::past::{self, HOUR_MS, now_ms};
-use crate::stage::{Stage, processes_of, turn, until};
+use crate::old_tasks::{self, HOUR_MS, now_ms};
+use crate::stage::{Stage, stage_processes, successful_turn, wait_until};
 
 #[test]
-fn old_tasks_are_forgotten_by_themselves() {
-    let stage = Stage::at(turn(&[]), None, "retention_hours = 48\n");
+fn old_tasks_are_removed_automatically() {
+    let stage = Stage::with_state_dir(successful_turn(&[]), None, "retention_hours = 48\n");
     let mut registry = stage.registry();
     trust_the_clock(&stage);
-    let old = past::ended(&mut registry, now_ms() - 50 * HOUR_MS);
-    let kept = past::ended(&mut registry, now_ms() - 46 * HOUR_MS);
+    let old = old_tasks::ended_task(&mut registry, now_ms() - 50 * HOUR_MS);
+    let kept = old_tasks::ended_task(&mut registry, now_ms() - 46 * HOUR_MS);
     let id = stage.exec(&[]);
-    stage.end_of(&id);
+    stage.wait_for_end(&id);
     // The supervisor does it after its task's end, when nobody waits any more.
-    crate::stage::until(|| registry.get(&old).unwrap().is_none());
-    crate::stage::until(|| !stage.task_dir(old.as_str()).exists());
+    crate::stage::wait_until(|| registry.get(&old).unwrap().is_none());
+    crate::stage::wait_until(|| !stage.task_dir(old.as_str()).exists());
     assert!(registry.get(&kept).unwrap().is_some() && stage.task_dir(kept.as_str()).exists());
     // Once an hour is enough: what has become old meanwhile waits for its turn.
-    let next = past::ended(&mut registry, now_ms() - 50 * HOUR_MS);
+    let next = old_tasks::ended_task(&mut registry, now_ms() - 50 * HOUR_MS);
     assert_eq!(stage.run(&["local", "run", "another"]).exit, Some(0));
     assert!(registry.get(&next).unwrap().is_some());
     assert_eq!(
-        stage.answer(&["cleanup-registry", "--old-task-max-age-hours", "48"])["data"]["old_tasks"]["deleted"],
+        stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "48"])["data"]["old_tasks"]["deleted"],
         1
     );
 }
 
 /// As two passes in a row would; the first one deletes nothing.
 pub(crate) fn trust_the_clock(stage: &Stage) {
-    stage.answer(&["cleanup-registry", "--trust-clock", "--old-task-max-age-hours", "87600"]);
+    stage.run_json(&["cleanup-registry", "--trust-clock", "--old-task-max-age-hours", "87600"]);
 }
 
 #[test]
 fn the_first_pass_notes_the_clock_and_deletes_nothing() {
-    let stage = Stage::at(turn(&[]), None, "retention_hours = 48\n");
+    let stage = Stage::with_state_dir(successful_turn(&[]), None, "retention_hours = 48\n");
     let mut registry = stage.registry();
-    let old = past::ended(&mut registry, now_ms() - 50 * HOUR_MS);
-    stage.answer(&["local", "run", "anything"]);
-    until(|| registry.retention_clock().unwrap().is_some());
-    until(|| processes_of(&stage).is_empty());
+    let old = old_tasks::ended_task(&mut registry, now_ms() - 50 * HOUR_MS);
+    stage.run_json(&["local", "run", "anything"]);
+    wait_until(|| registry.retention_clock().unwrap().is_some());
+    wait_until(|| stage_processes(&stage).is_empty());
     assert!(registry.get(&old).unwrap().is_some());
 }
 
 /// The process that deletes, if it is there.
-fn pruning(stage: &Stage) -> Option<i32> {
+fn prune_process(stage: &Stage) -> Option<i32> {
     let is_prune = |pid: &i32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(b"prune")
     };
-    processes_of(stage).into_iter().find(is_prune)
+    stage_processes(stage).into_iter().find(is_prune)
 }
 
 #[test]
-fn repositories_whose_git_hangs_delay_neither_waits_nor_supervisors() {
-    let stage = Stage::at(turn(&[]), None, "retention_hours = 48\n");
+fn hanging_repositories_delay_neither_waits_nor_supervisors() {
+    let stage = Stage::with_state_dir(successful_turn(&[]), None, "retention_hours = 48\n");
     let mut registry = stage.registry();
     trust_the_clock(&stage);
     let mut old = Vec::new();
     for name in ["one", "two", "three"] {
-        let repository = stage.state().join(name);
+        let repository = stage.state_dir().join(name);
         std::fs::create_dir_all(repository.join("objects")).unwrap();
         std::fs::create_dir_all(repository.join("refs")).unwrap();
         // It has no writer, so git waits in open().
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, repository.join("HEAD"), fifo, 0o600.into(), 0).unwrap();
-        old.push(past::ended_with_restore_point(&mut registry, now_ms() - 50 * HOUR_MS, &repository));
+        old.push(old_tasks::ended_task_with_restore_point(
+            &mut registry,
+            now_ms() - 50 * HOUR_MS,
+            &repository,
+        ));
     }
     let id = stage.exec(&[]);
-    assert_eq!(stage.end_of(&id)["state"], "completed");
-    until(|| old.iter().all(|id| registry.get(id).unwrap().is_none()));
-    let pruning_process = pruning(&stage);
+    assert_eq!(stage.wait_for_end(&id)["state"], "completed");
+    wait_until(|| old.iter().all(|id| registry.get(id).unwrap().is_none()));
+    let pruning_process = prune_process(&stage);
     assert!(pruning_process.is_some(), "git hangs in a process of its own");
-    assert_eq!(stage.answer(&["local", "run", "another"])["data"]["state"], "completed");
-    assert_eq!(pruning(&stage), pruning_process, "it still waits for git");
+    assert_eq!(stage.run_json(&["local", "run", "another"])["data"]["state"], "completed");
+    assert_eq!(prune_process(&stage), pruning_process, "it still waits for git");
     assert_eq!(registry.count_restore_points().unwrap(), 3, "what could not be examined is kept");
     let pid = rustix::process::Pid::from_raw(pruning_process.unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    until(|| pruning(&stage).is_none());
+    wait_until(|| prune_process(&stage).is_none());
     // The git that hung continues once its file has had a writer.
     for name in ["one", "two", "three"] {
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
-        let _ = rustix::fs::open(stage.state().join(name).join("HEAD"), flags, rustix::fs::Mode::empty());
+        let _ = rustix::fs::open(stage.state_dir().join(name).join("HEAD"), flags, rustix::fs::Mode::empty());
     }
 }
 
 #[test]
-fn a_question_forgets_nothing() {
-    let stage = Stage::at(turn(&[]), None, "retention_hours = 1\n");
+fn a_read_only_command_removes_nothing() {
+    let stage = Stage::with_state_dir(successful_turn(&[]), None, "retention_hours = 1\n");
     let mut registry = stage.registry();
-    let old = past::ended(&mut registry, now_ms() - 50 * HOUR_MS);
-    stage.answer(&["local", "status"]);
-    stage.answer(&["local", "results", old.as_str()]);
+    let old = old_tasks::ended_task(&mut registry, now_ms() - 50 * HOUR_MS);
+    stage.run_json(&["local", "status"]);
+    stage.run_json(&["local", "results", old.as_str()]);
     assert!(registry.get(&old).unwrap().is_some());
 }
 
 /// A session of Codex that ended long before it is imported.
 #[test]
 fn retention_of_an_imported_session_counts_from_its_import() {
-    let stage = Stage::at(turn(&[]), None, "retention_hours = 1\n");
+    let stage = Stage::with_state_dir(successful_turn(&[]), None, "retention_hours = 1\n");
     let session = delegator_testkit::generated::workspace()
         .join("crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl");
-    let imported = stage.answer(&["import", session.to_str().unwrap()]);
+    let imported = stage.run_json(&["import", session.to_str().unwrap()]);
     let id: delegator_domain::task::TaskId = imported["data"]["task_id"].as_str().unwrap().parse().unwrap();
     let registry = stage.registry();
     let ended_at_ms = registry.get(&id).unwrap().unwrap().ended.unwrap().at_ms;
     assert!(ended_at_ms < now_ms() - 2 * HOUR_MS, "the session's own end is shown: {ended_at_ms}");
-    let dry_run = stage.answer(&["cleanup-registry", "--dry-run", "--old-task-max-age-hours", "1"]);
+    let dry_run = stage.run_json(&["cleanup-registry", "--dry-run", "--old-task-max-age-hours", "1"]);
     assert_eq!(dry_run["data"]["old_tasks"]["found"], 0, "{dry_run}");
-    let cleaned = stage.answer(&["cleanup-registry", "--old-task-max-age-hours", "1"]);
+    let cleaned = stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "1"]);
     assert_eq!(cleaned["data"]["old_tasks"]["deleted"], 0, "{cleaned}");
     assert!(registry.get(&id).unwrap().is_some());
-    assert_eq!(stage.answer(&["local", "results", id.as_str()])["ok"], true);
+    assert_eq!(stage.run_json(&["local", "results", id.as_str()])["ok"], true);
 }

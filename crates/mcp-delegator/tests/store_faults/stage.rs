@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use delegator_registry::{OpenOptions, Registry, StateDir};
-use delegator_testkit::program::{Run, World};
+use delegator_testkit::program::{RunOutput, World};
 use serde_json::{Value, json};
 
 pub(crate) struct Stage {
@@ -13,14 +13,14 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn playing(steps: Value) -> Stage {
-        let stage = Stage::at(steps, None, "");
+    pub(crate) fn with_script(steps: Value) -> Stage {
+        let stage = Stage::with_state_dir(steps, None, "");
         std::fs::create_dir_all(stage.state.parent().unwrap()).unwrap();
         stage
     }
 
     /// The same with another state directory, or with more in the user's configuration.
-    pub(crate) fn at(steps: Value, state: Option<&Path>, config: &str) -> Stage {
+    pub(crate) fn with_state_dir(steps: Value, state: Option<&Path>, config: &str) -> Stage {
         let program = env!("CARGO_BIN_EXE_mcp-delegator");
         let world = World::new(program).config(config);
         let root = world.home().parent().unwrap().to_owned();
@@ -28,7 +28,7 @@ impl Stage {
         let script = root.join("script.json");
         let wrapper =
             format!("#!/bin/sh\nexec {program} scripted-agent --script {} \"$@\"\n", script.display());
-        let codex = executable(&world, "bin/codex", &wrapper);
+        let codex = write_program(&world, "bin/codex", &wrapper);
         let state = state.map_or_else(|| root.join("home/state"), Path::to_owned);
         let world = world
             .variable("MCP_DELEGATOR_CODEX_BIN", codex.to_str().unwrap())
@@ -38,11 +38,11 @@ impl Stage {
         Stage { world, state }
     }
 
-    pub(crate) fn with(self, name: &str, value: &str) -> Stage {
+    pub(crate) fn variable(self, name: &str, value: &str) -> Stage {
         Stage { world: self.world.variable(name, value), ..self }
     }
 
-    pub(crate) fn state(&self) -> &Path {
+    pub(crate) fn state_dir(&self) -> &Path {
         &self.state
     }
 
@@ -58,13 +58,13 @@ impl Stage {
         Registry::open(&StateDir::open(&self.state, &OpenOptions::default()).unwrap()).unwrap()
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> RunOutput {
         self.world.run(args)
     }
 
     /// The answer to a call that goes well.
     #[track_caller]
-    pub(crate) fn answer(&self, args: &[&str]) -> Value {
+    pub(crate) fn run_json(&self, args: &[&str]) -> Value {
         let run = self.run(args);
         assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
         run.json()
@@ -72,20 +72,20 @@ impl Stage {
 
     #[track_caller]
     pub(crate) fn exec(&self, more: &[&str]) -> String {
-        let answer = self.answer(&[&["local", "exec", "do it"], more].concat());
+        let answer = self.run_json(&[&["local", "exec", "do it"], more].concat());
         answer["data"]["task_id"].as_str().unwrap().to_owned()
     }
 
     /// How a task ended; it must have ended within a minute.
     #[track_caller]
-    pub(crate) fn end_of(&self, id: &str) -> Value {
+    pub(crate) fn wait_for_end(&self, id: &str) -> Value {
         let run = self.run(&["local", "wait", id, "--timeout-sec", "60"]);
         assert_eq!(run.exit, Some(0), "{run:?}");
         run.json()["data"].clone()
     }
 
-    pub(crate) fn wait_for(&self, file: &str) {
-        until(|| self.world.project().join(file).exists());
+    pub(crate) fn wait_for_project_file(&self, file: &str) {
+        wait_until(|| self.world.project().join(file).exists());
     }
 
     /// Lets agents go on that wait for a file.
@@ -95,7 +95,7 @@ impl Stage {
 }
 
 /// Writes a program into the world.
-pub(crate) fn executable(world: &World, name: &str, text: &str) -> PathBuf {
+pub(crate) fn write_program(world: &World, name: &str, text: &str) -> PathBuf {
     world.write(name, text);
     let path = world.home().parent().unwrap().join(name);
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -104,7 +104,7 @@ pub(crate) fn executable(world: &World, name: &str, text: &str) -> PathBuf {
 
 /// Waits for a condition. That it never comes is a failure, and must not be a wait without end.
 #[track_caller]
-pub(crate) fn until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(100), "what was waited for never came");
@@ -113,7 +113,7 @@ pub(crate) fn until(mut holds: impl FnMut() -> bool) {
 }
 
 /// A turn that goes well, around some steps.
-pub(crate) fn turn(steps: &[Value]) -> Value {
+pub(crate) fn successful_turn(steps: &[Value]) -> Value {
     let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
     all.extend_from_slice(steps);
     all.push(json!({"message": "All done."}));
@@ -122,14 +122,15 @@ pub(crate) fn turn(steps: &[Value]) -> Value {
 }
 
 /// A number a developer may choose.
-pub(crate) fn chosen(name: &str, default: u64) -> u64 {
+pub(crate) fn env_number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// The processes that were started in this world: supervisors, which carry its state directory, and what they have
 /// started, which carries its home.
-pub(crate) fn processes_of(stage: &Stage) -> Vec<i32> {
-    let marks = [stage.world.home().parent().unwrap(), stage.state()].map(|path| path.display().to_string());
+pub(crate) fn stage_processes(stage: &Stage) -> Vec<i32> {
+    let marks =
+        [stage.world.home().parent().unwrap(), stage.state_dir()].map(|path| path.display().to_string());
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::clock::pause;
+use crate::clock::sleep;
 use crate::error::LoadError;
-use crate::stage::Stage;
+use crate::testbed::Testbed;
 
-const CALL_MAY_TAKE: Duration = Duration::from_secs(20);
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A call under way.
 #[derive(Debug)]
@@ -23,43 +23,43 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn start(
-        stage: &Stage,
+        testbed: &Testbed,
         agent: &Path,
-        words: &[&str],
+        args: &[&str],
         key: Option<&str>,
     ) -> Result<Call, LoadError> {
-        let child = stage.call(agent, words).spawn().map_err(LoadError::io("call the program"))?;
+        let child = testbed.cli_call(agent, args).spawn().map_err(LoadError::io("call the program"))?;
         Ok(Call { child, key: key.map(str::to_owned) })
     }
 
     /// The submission of a task under a key.
-    pub(super) fn submit(stage: &Stage, agent: &Path, key: &str) -> Result<Call, LoadError> {
-        Call::start(stage, agent, &["local", "exec", key, "--idempotency-key", key], Some(key))
+    pub(super) fn submit(testbed: &Testbed, agent: &Path, key: &str) -> Result<Call, LoadError> {
+        Call::start(testbed, agent, &["local", "exec", key, "--idempotency-key", key], Some(key))
     }
 
     /// False if it had ended before.
     pub(super) fn kill(&mut self) -> bool {
-        let lives = matches!(self.child.try_wait(), Ok(None));
-        lives && self.child.kill().is_ok()
+        let is_running = matches!(self.child.try_wait(), Ok(None));
+        is_running && self.child.kill().is_ok()
     }
 
     /// Waits for its end; gives the task it acknowledged, if it got to say so.
     pub(super) fn finish(mut self) -> Result<Option<String>, LoadError> {
-        let deadline = Instant::now() + CALL_MAY_TAKE;
+        let deadline = Instant::now() + CALL_TIMEOUT;
         while self.child.try_wait().map_err(LoadError::io("wait for a call"))?.is_none() {
             if Instant::now() >= deadline {
                 return Err(LoadError::OutOfTime { doing: "waiting for a call".to_owned() });
             }
-            pause(Duration::from_millis(2));
+            sleep(Duration::from_millis(2));
         }
-        let mut said = Vec::new();
+        let mut stdout = Vec::new();
         if let Some(mut output) = self.child.stdout.take() {
-            output.read_to_end(&mut said).map_err(LoadError::io("hear a call"))?;
+            output.read_to_end(&mut stdout).map_err(LoadError::io("hear a call"))?;
         }
         // A call that died in the middle has said nothing, or not a whole line.
-        let answer: Value = serde_json::from_slice(&said).unwrap_or_default();
-        let accepted = answer["data"]["accepted"] == true;
-        Ok(answer["data"]["task_id"].as_str().filter(|_| accepted).map(str::to_owned))
+        let response: Value = serde_json::from_slice(&stdout).unwrap_or_default();
+        let accepted = response["data"]["accepted"] == true;
+        Ok(response["data"]["task_id"].as_str().filter(|_| accepted).map(str::to_owned))
     }
 }
 

@@ -6,68 +6,68 @@
 //! tasks' files when the dust has settled.
 
 mod calls;
-mod judgement;
 mod rounds;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use delegator_domain::task::{End, TaskId};
+use delegator_domain::task::{TaskEnd, TaskId};
 use delegator_registry::{Filter, LeftoverKind, Registry};
 use serde_json::json;
 
-use self::judgement::{Life, Tally};
-use self::rounds::{Deeds, Rounds};
+use self::rounds::{KillLog, KillLoop};
+use self::tally::{Tally, TaskFacts};
+use crate::deadline::Deadline;
 use crate::engine_calls::leftovers;
 use crate::error::LoadError;
+use crate::event_numbers::read_event_numbers;
 use crate::figures::{Figure, Report, percentile};
 use crate::machine;
-use crate::numbered::read_numbered;
-use crate::patience::Patience;
 use crate::programs::Programs;
-use crate::stage::{Plan, Stage};
+use crate::testbed::{Testbed, TestbedOptions};
 
 /// What every agent says, unless it is stopped.
 const EVENTS: u64 = 30;
 const EVENTS_PER_SECOND: f64 = 200.0;
 const SLOTS: usize = 4;
-const RECOVERY_MAY_TAKE: Duration = Duration::from_secs(120);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy)]
-pub struct Order {
+pub struct KillOptions {
     pub rounds: u32,
     pub seed: u64,
     pub keep: bool,
 }
 
-pub fn run(programs: &Programs, order: Order, patience: &Patience) -> Result<Report, LoadError> {
+pub fn run(programs: &Programs, options: KillOptions, deadline: &Deadline) -> Result<Report, LoadError> {
     let load1_before = machine::load1();
-    let plan = Plan {
+    let testbed_options = TestbedOptions {
         name: "kills",
         slots: SLOTS,
         interrupt_grace_sec: 1,
         terminate_grace_sec: 1,
-        keep: order.keep,
+        keep: options.keep,
     };
-    let stage = Stage::new(programs, plan)?;
-    let agent = stage.recorded_agent(
+    let testbed = Testbed::new(programs, testbed_options)?;
+    let agent = testbed.start_recording_agent(
         "counting",
         &json!([
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
             {"events": {"count": EVENTS, "per_second": EVENTS_PER_SECOND}}, {"turn_completed": {}}
         ]),
     )?;
-    let mut rounds = Rounds::new(&stage, &agent, order.seed, patience);
-    for _ in 0..order.rounds {
-        rounds.play_one()?;
+    let mut rounds = KillLoop::new(&testbed, &agent, options.seed, deadline);
+    for _ in 0..options.rounds {
+        rounds.run_round()?;
     }
-    let deeds = rounds.end()?;
-    let figures = settle(&stage, patience, &deeds)?;
+    let log = rounds.finish()?;
+    let figures = collect_figures(&testbed, deadline, &log)?;
     Ok(Report {
-        title: format!("kills: {} rounds", order.rounds),
+        title: format!("kills: {} rounds", options.rounds),
         scale: 1.0,
         runs: 1,
-        seed: order.seed,
+        seed: options.seed,
         cores: machine::cores(),
         load1_before,
         load1_after: machine::load1(),
@@ -77,80 +77,84 @@ pub fn run(programs: &Programs, order: Order, patience: &Patience) -> Result<Rep
 }
 
 /// Lets everything that is there come to its end, then counts.
-fn settle(stage: &Stage, patience: &Patience, deeds: &Deeds) -> Result<Vec<Figure>, LoadError> {
-    let door = stage.door();
-    patience.until("the last recovery", RECOVERY_MAY_TAKE, || {
-        if let Some(id) = deeds.acknowledged.first().and_then(|id| id.parse::<TaskId>().ok()) {
+fn collect_figures(testbed: &Testbed, deadline: &Deadline, log: &KillLog) -> Result<Vec<Figure>, LoadError> {
+    let engine = testbed.engine();
+    deadline.wait_until("the last recovery", RECOVERY_TIMEOUT, || {
+        if let Some(id) = log.acknowledged.first().and_then(|id| id.parse::<TaskId>().ok()) {
             // Whoever looks, looks after all of them.
-            door.look_after(&id)?;
+            engine.run_upkeep(&id)?;
         }
-        Ok(door.open_tasks()? == 0)
+        Ok(engine.open_tasks()? == 0)
     })?;
     // A supervisor records the end, then leaves.
     let mut alive = 0;
-    let gone = patience.until("the last processes", Duration::from_secs(10), || {
-        alive = stage.processes().len();
+    let ended = deadline.wait_until("the last processes", Duration::from_secs(10), || {
+        alive = testbed.processes().len();
         Ok(alive == 0)
     });
-    match gone {
+    match ended {
         Err(LoadError::OutOfTime { .. }) | Ok(()) => {}
         Err(error) => return Err(error),
     }
-    let registry = door.registry()?;
-    let lives = lives(stage, &registry, deeds)?;
-    let tally = Tally::of(&lives, EVENTS);
+    let registry = engine.registry()?;
+    let tasks = task_facts(testbed, &registry, log)?;
+    let tally = Tally::of(&tasks, EVENTS);
     let damage = usize::from(registry.check().is_err());
-    let (unsubmitted, launches) = crash_leftovers(&registry)?;
-    let mut recoveries = recoveries(&registry, deeds)?;
+    let (unsubmitted, launches) = count_crash_leftovers(&registry)?;
+    let mut recoveries = recovery_seconds(&registry, log)?;
     Ok(vec![
-        Figure::count("servers killed", deeds.servers_killed),
-        Figure::count("supervisors killed", deeds.supervisors_killed.len()),
-        Figure::count("command-line calls killed", deeds.calls_killed),
-        Figure::count("submissions", deeds.submissions),
-        Figure::count("  submitted again with the same key, for want of an answer", deeds.again),
-        Figure::count("  acknowledged", deeds.acknowledged.len()),
+        Figure::count("servers killed", log.servers_killed),
+        Figure::count("supervisors killed", log.supervisors_killed.len()),
+        Figure::count("command-line calls killed", log.calls_killed),
+        Figure::count("submissions", log.submissions),
+        Figure::count("  submitted again with the same key, for want of an answer", log.resubmitted),
+        Figure::count("  acknowledged", log.acknowledged.len()),
         Figure::count("tasks completed", tally.completed),
         Figure::count("tasks cancelled", tally.cancelled),
         Figure::count("tasks lost visibly with their supervisor", tally.lost_visibly),
-        Figure::none_of("acknowledged, but lost", tally.acknowledged_but_lost),
-        Figure::none_of("started twice", tally.started_twice),
-        Figure::none_of("two tasks for one key", tally.two_for_one_key),
-        Figure::none_of("never started, and nothing says so", tally.never_started),
-        Figure::none_of("called lost although nobody killed its supervisor", tally.lost_without_a_kill),
-        Figure::none_of("ended in any other way", tally.ended_otherwise),
-        Figure::none_of("events missing", tally.events_missing),
-        Figure::none_of("events doubled", tally.events_doubled),
-        Figure::told("supervisor killed → loss recorded, longest", percentile(&mut recoveries, 100.0), "s"),
-        Figure::none_of("processes left", alive),
-        Figure::none_of("registry damaged", damage),
+        Figure::must_be_zero("acknowledged, but lost", tally.acknowledged_but_lost),
+        Figure::must_be_zero("started twice", tally.started_twice),
+        Figure::must_be_zero("two tasks for one key", tally.two_for_one_key),
+        Figure::must_be_zero("never started, and nothing says so", tally.never_started),
+        Figure::must_be_zero("called lost although nobody killed its supervisor", tally.lost_without_a_kill),
+        Figure::must_be_zero("ended in any other way", tally.ended_otherwise),
+        Figure::must_be_zero("events missing", tally.events_missing),
+        Figure::must_be_zero("events doubled", tally.events_duplicated),
+        Figure::unbounded(
+            "supervisor killed → loss recorded, longest",
+            percentile(&mut recoveries, 100.0),
+            "s",
+        ),
+        Figure::must_be_zero("processes left", alive),
+        Figure::must_be_zero("registry damaged", damage),
         Figure::count("directories of submits that died before their row", unsubmitted),
         Figure::count("launch files of tasks lost with their supervisor", launches),
     ])
 }
 
-fn crash_leftovers(registry: &Registry) -> Result<(usize, usize), LoadError> {
-    let left = leftovers(registry)?;
-    let of = |kind| left.iter().filter(|leftover| leftover.kind == kind).count();
+fn count_crash_leftovers(registry: &Registry) -> Result<(usize, usize), LoadError> {
+    let leftovers_found = leftovers(registry)?;
+    let of = |kind| leftovers_found.iter().filter(|leftover| leftover.kind == kind).count();
     Ok((of(LeftoverKind::NeverSubmitted), of(LeftoverKind::LaunchOfEnded)))
 }
 
 /// Every task the registry knows, and those it ought to know.
-fn lives(stage: &Stage, registry: &Registry, deeds: &Deeds) -> Result<Vec<Life>, LoadError> {
+fn task_facts(testbed: &Testbed, registry: &Registry, log: &KillLog) -> Result<Vec<TaskFacts>, LoadError> {
     let mut starts: BTreeMap<String, usize> = BTreeMap::new();
-    for line in std::fs::read_to_string(stage.starts_file()).unwrap_or_default().lines() {
+    for line in std::fs::read_to_string(testbed.starts_file()).unwrap_or_default().lines() {
         let task = line.split_once(' ').and_then(|(_, mark)| mark.split(':').next()).unwrap_or_default();
         *starts.entry(task.to_owned()).or_default() += 1;
     }
-    let (mut lives, mut from) = (Vec::new(), None);
+    let (mut tasks, mut from) = (Vec::new(), None);
     loop {
         let page = registry.list(&Filter::default(), 500, from)?;
         for task in page.tasks {
             let id = task.id.to_string();
-            lives.push(Life {
+            tasks.push(TaskFacts {
                 starts: starts.get(&id).copied().unwrap_or(0),
                 end: task.ended.map(|ended| ended.end),
-                supervisor_killed: deeds.supervisors_killed.contains_key(&id),
-                stored: read_numbered(&stage.events_file(&id))?,
+                supervisor_killed: log.supervisors_killed.contains_key(&id),
+                stored: read_event_numbers(&testbed.events_file(&id))?,
                 key: task.title,
                 known: true,
                 id,
@@ -161,22 +165,22 @@ fn lives(stage: &Stage, registry: &Registry, deeds: &Deeds) -> Result<Vec<Life>,
             None => break,
         }
     }
-    for id in &deeds.acknowledged {
-        if !lives.iter().any(|life| life.id == *id) {
-            lives.push(Life::unknown(id));
+    for id in &log.acknowledged {
+        if !tasks.iter().any(|life| life.id == *id) {
+            tasks.push(TaskFacts::unknown(id));
         }
     }
-    Ok(lives)
+    Ok(tasks)
 }
 
 /// Seconds from the kill of a supervisor to the recorded end of its task, if that was the end of it.
-fn recoveries(registry: &Registry, deeds: &Deeds) -> Result<Vec<f64>, LoadError> {
-    let mut took = Vec::new();
-    for (id, killed_at_ms) in &deeds.supervisors_killed {
+fn recovery_seconds(registry: &Registry, log: &KillLog) -> Result<Vec<f64>, LoadError> {
+    let mut seconds = Vec::new();
+    for (id, killed_at_ms) in &log.supervisors_killed {
         let Ok(id) = id.parse::<TaskId>() else { continue };
         let ended = registry.get(&id)?.and_then(|task| task.ended);
-        let ended = ended.filter(|ended| matches!(ended.end, End::Failed { .. }));
-        took.extend(ended.map(|ended| (ended.at_ms - killed_at_ms).max(0) as f64 / 1000.0));
+        let ended = ended.filter(|ended| matches!(ended.end, TaskEnd::Failed { .. }));
+        seconds.extend(ended.map(|ended| (ended.at_ms - killed_at_ms).max(0) as f64 / 1000.0));
     }
-    Ok(took)
+    Ok(seconds)
 }

@@ -5,33 +5,33 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::calls::Call;
-use crate::clock::{pause, wall_ms};
+use crate::clock::{sleep, wall_ms};
+use crate::deadline::Deadline;
 use crate::error::LoadError;
-use crate::patience::Patience;
-use crate::processes::Held;
+use crate::processes::ProcessHandle;
 use crate::server::handle::Server;
-use crate::stage::Stage;
+use crate::testbed::Testbed;
 
 const SERVERS: usize = 2;
 const SUBMISSIONS: usize = 3;
 /// How long after the last thing somebody dies: within a submission, within a start, within the work.
-const MOMENTS_US: [u64; 3] = [8_000, 30_000, 150_000];
-const MOST_KILLS: usize = 3;
+const KILL_DELAYS_US: [u64; 3] = [8_000, 30_000, 150_000];
+const MAX_KILLS: usize = 3;
 /// More open tasks than this are worked off before the next round.
-const OPEN_AT_MOST: u64 = 24;
+const MAX_OPEN_TASKS: u64 = 24;
 
 /// By whom a task is submitted. Who is not answered tries again the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum SubmitPath {
     Server,
     Call,
 }
 
 /// What was done, and what was promised.
 #[derive(Debug, Default)]
-pub(super) struct Deeds {
+pub(super) struct KillLog {
     pub(super) submissions: usize,
-    pub(super) again: usize,
+    pub(super) resubmitted: usize,
     pub(super) acknowledged: Vec<String>,
     pub(super) servers_killed: usize,
     pub(super) calls_killed: usize,
@@ -39,69 +39,74 @@ pub(super) struct Deeds {
     pub(super) supervisors_killed: BTreeMap<String, i64>,
 }
 
-pub(super) struct Rounds<'a> {
-    stage: &'a Stage,
+pub(super) struct KillLoop<'a> {
+    testbed: &'a Testbed,
     agent: &'a Path,
     random: fastrand::Rng,
-    patience: &'a Patience,
+    deadline: &'a Deadline,
     servers: Vec<Server>,
     /// Submitted, and nobody has answered.
-    unanswered: Vec<(String, By)>,
-    deeds: Deeds,
+    unanswered: Vec<(String, SubmitPath)>,
+    log: KillLog,
 }
 
-impl<'a> Rounds<'a> {
-    pub(super) fn new(stage: &'a Stage, agent: &'a Path, seed: u64, patience: &'a Patience) -> Rounds<'a> {
+impl<'a> KillLoop<'a> {
+    pub(super) fn new(
+        testbed: &'a Testbed,
+        agent: &'a Path,
+        seed: u64,
+        deadline: &'a Deadline,
+    ) -> KillLoop<'a> {
         let random = fastrand::Rng::with_seed(seed);
-        let (servers, unanswered, deeds) = (Vec::new(), Vec::new(), Deeds::default());
-        Rounds { stage, agent, random, patience, servers, unanswered, deeds }
+        let (servers, unanswered, deeds) = (Vec::new(), Vec::new(), KillLog::default());
+        KillLoop { testbed, agent, random, deadline, servers, unanswered, log: deeds }
     }
 
-    pub(super) fn play_one(&mut self) -> Result<(), LoadError> {
-        self.patience.check("killing")?;
-        self.keep_up()?;
+    pub(super) fn run_round(&mut self) -> Result<(), LoadError> {
+        self.deadline.check("killing")?;
+        self.drain_queue()?;
         while self.servers.len() < SERVERS {
-            self.servers.push(self.stage.server()?);
+            self.servers.push(self.testbed.server()?);
         }
-        let mut wanted = std::mem::take(&mut self.unanswered);
-        self.deeds.again += wanted.len();
+        let mut submissions = std::mem::take(&mut self.unanswered);
+        self.log.resubmitted += submissions.len();
         for _ in 0..SUBMISSIONS {
-            let by = if self.random.bool() { By::Server } else { By::Call };
-            wanted.push((format!("task {}", self.deeds.submissions), by));
-            self.deeds.submissions += 1;
+            let path = if self.random.bool() { SubmitPath::Server } else { SubmitPath::Call };
+            submissions.push((format!("task {}", self.log.submissions), path));
+            self.log.submissions += 1;
         }
         let mut calls = self.other_calls()?;
         let mut through_servers = Vec::new();
-        for (key, by) in wanted {
-            match by {
-                By::Call => calls.push(Call::submit(self.stage, self.agent, &key)?),
-                By::Server => through_servers.push(key),
+        for (key, path) in submissions {
+            match path {
+                SubmitPath::Call => calls.push(Call::submit(self.testbed, self.agent, &key)?),
+                SubmitPath::Server => through_servers.push(key),
             }
         }
-        let answers = self.kill_amid(&through_servers, &mut calls)?;
+        let answers = self.submit_and_kill(&through_servers, &mut calls)?;
         for (key, answer) in through_servers.into_iter().zip(answers) {
-            self.note(key, By::Server, answer);
+            self.record_response(key, SubmitPath::Server, answer);
         }
         for call in calls {
             let key = call.key.clone();
             let answer = call.finish()?;
             if let Some(key) = key {
-                self.note(key, By::Call, answer);
+                self.record_response(key, SubmitPath::Call, answer);
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, key: String, by: By, answer: Option<String>) {
-        match answer {
-            Some(id) => self.deeds.acknowledged.push(id),
-            None => self.unanswered.push((key, by)),
+    fn record_response(&mut self, key: String, path: SubmitPath, task_id: Option<String>) {
+        match task_id {
+            Some(id) => self.log.acknowledged.push(id),
+            None => self.unanswered.push((key, path)),
         }
     }
 
     /// Calls about tasks that were acknowledged earlier, some of them.
     fn other_calls(&mut self) -> Result<Vec<Call>, LoadError> {
-        let known = &self.deeds.acknowledged;
+        let known = &self.log.acknowledged;
         let mut calls = Vec::new();
         if known.is_empty() {
             return Ok(calls);
@@ -113,88 +118,93 @@ impl<'a> Rounds<'a> {
             &["local", "cancel", &recent],
             &["local", "wait", &recent, "--timeout-sec", "1"],
         ];
-        for words in choices {
+        for args in choices {
             if self.random.u8(..3) == 0 {
-                calls.push(Call::start(self.stage, self.agent, words, None)?);
+                calls.push(Call::start(self.testbed, self.agent, args, None)?);
             }
         }
         Ok(calls)
     }
 
     /// Submits through the servers and, while that goes on, kills. The answers, in the order of the keys.
-    fn kill_amid(&mut self, keys: &[String], calls: &mut [Call]) -> Result<Vec<Option<String>>, LoadError> {
+    fn submit_and_kill(
+        &mut self,
+        keys: &[String],
+        calls: &mut [Call],
+    ) -> Result<Vec<Option<String>>, LoadError> {
         let (agent, servers) = (self.agent, &self.servers);
-        let mut gone = vec![false; servers.len()];
-        let (random, deeds, stage) = (&mut self.random, &mut self.deeds, self.stage);
-        let answers = std::thread::scope(|scope| {
-            let asked: Vec<_> = keys
+        let mut killed = vec![false; servers.len()];
+        let (random, deeds, stage) = (&mut self.random, &mut self.log, self.testbed);
+        let responses = std::thread::scope(|scope| {
+            let submits: Vec<_> = keys
                 .iter()
                 .map(|key| {
                     let server = &servers[random.usize(..servers.len())];
                     scope.spawn(move || server.submit(agent, key, Some(key)))
                 })
                 .collect();
-            for _ in 0..random.usize(1..=MOST_KILLS) {
-                let within = MOMENTS_US[random.usize(..MOMENTS_US.len())];
-                pause(Duration::from_micros(random.u64(..within)));
+            for _ in 0..random.usize(1..=MAX_KILLS) {
+                let within = KILL_DELAYS_US[random.usize(..KILL_DELAYS_US.len())];
+                sleep(Duration::from_micros(random.u64(..within)));
                 match random.u8(..3) {
                     0 => {
                         let victim = random.usize(..servers.len());
                         servers[victim].kill();
-                        gone[victim] = true;
+                        killed[victim] = true;
                     }
-                    1 => kill_a_supervisor(stage, random, deeds),
+                    1 => kill_random_supervisor(stage, random, deeds),
                     _ if !calls.is_empty() => {
                         deeds.calls_killed += usize::from(calls[random.usize(..calls.len())].kill());
                     }
                     _ => {}
                 }
             }
-            let heard = |answer: std::thread::Result<Result<String, LoadError>>| match answer {
+            let task_id = |answer: std::thread::Result<Result<String, LoadError>>| match answer {
                 Ok(Ok(id)) => Ok(Some(id)),
                 Ok(Err(LoadError::ServerGone)) => Ok(None),
                 Ok(Err(error)) => Err(error),
                 Err(_) => Err(LoadError::ServerGone),
             };
-            asked.into_iter().map(|asked| heard(asked.join())).collect::<Result<Vec<_>, _>>()
+            submits.into_iter().map(|asked| task_id(asked.join())).collect::<Result<Vec<_>, _>>()
         })?;
-        self.deeds.servers_killed += gone.iter().filter(|gone| **gone).count();
-        let mut gone = gone.into_iter();
-        self.servers.retain(|_| gone.next() != Some(true));
-        Ok(answers)
+        self.log.servers_killed += killed.iter().filter(|gone| **gone).count();
+        let mut killed = killed.into_iter();
+        self.servers.retain(|_| killed.next() != Some(true));
+        Ok(responses)
     }
 
     /// Does not let the queue grow without end.
-    fn keep_up(&self) -> Result<(), LoadError> {
-        let door = self.stage.door();
-        if door.open_tasks()? <= OPEN_AT_MOST {
+    fn drain_queue(&self) -> Result<(), LoadError> {
+        let engine = self.testbed.engine();
+        if engine.open_tasks()? <= MAX_OPEN_TASKS {
             return Ok(());
         }
-        self.patience.until("working the queue off", Duration::from_secs(60), || {
-            door.status()?;
-            Ok(door.open_tasks()? <= OPEN_AT_MOST / 2)
+        self.deadline.wait_until("working the queue off", Duration::from_secs(60), || {
+            engine.status()?;
+            Ok(engine.open_tasks()? <= MAX_OPEN_TASKS / 2)
         })
     }
 
     /// Nobody is asked any more.
-    pub(super) fn end(mut self) -> Result<Deeds, LoadError> {
+    pub(super) fn finish(mut self) -> Result<KillLog, LoadError> {
         self.servers.clear();
-        self.patience.check("ending the last round")?;
-        Ok(self.deeds)
+        self.deadline.check("ending the last round")?;
+        Ok(self.log)
     }
 }
 
-fn kill_a_supervisor(stage: &Stage, random: &mut fastrand::Rng, deeds: &mut Deeds) {
-    let task_of = |process: Held| {
-        let words = process.words();
-        let task = words.get(2).filter(|_| words.get(1).is_some_and(|word| word == "supervise")).cloned();
+fn kill_random_supervisor(testbed: &Testbed, random: &mut fastrand::Rng, log: &mut KillLog) {
+    let task_of = |process: ProcessHandle| {
+        let args = process.args();
+        let task = args.get(2).filter(|_| args.get(1).is_some_and(|word| word == "supervise")).cloned();
         task.map(|task| (task, process))
     };
-    let mut supervisors: Vec<(String, Held)> = stage.processes().into_iter().filter_map(task_of).collect();
+    let mut supervisors: Vec<(String, ProcessHandle)> =
+        testbed.processes().into_iter().filter_map(task_of).collect();
     if supervisors.is_empty() {
         return;
     }
     let (task, victim) = supervisors.swap_remove(random.usize(..supervisors.len()));
     victim.kill();
-    deeds.supervisors_killed.insert(task, wall_ms());
+    log.supervisors_killed.insert(task, wall_ms());
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// The first line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Setting {
+pub(crate) struct ServerConfig {
     pub(crate) state_dir: PathBuf,
     /// What supervisors are started from.
     pub(crate) program: PathBuf,
@@ -25,12 +25,12 @@ pub(crate) struct Setting {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Request {
     n: u64,
-    act: Act,
+    act: Action,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Act {
+pub(crate) enum Action {
     Submit { agent: PathBuf, text: String, key: Option<String> },
     Wait { task: String, at_most_ms: u64 },
     Cancel { task: String, at_most_ms: u64 },
@@ -38,14 +38,14 @@ pub(crate) enum Act {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     n: u64,
-    said: Said,
+    said: Reply,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum Reply {
     Submitted { task: String, queue_position: u64 },
     State(String),
     Status { running: u64, queued: u64 },

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 
-use super::{Act, Answer, Request, Said, Setting};
-use crate::engine_calls::Door;
+use super::{Action, Reply, Request, Response, ServerConfig};
+use crate::engine_calls::EngineClient;
 use crate::error::LoadError;
 
 /// The word by which a program becomes a server.
@@ -22,47 +22,48 @@ const STACK_BYTES: usize = 512 << 10;
 /// Serves until nobody asks any more.
 pub fn serve() -> ExitCode {
     let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
-    let setting = lines.next().and_then(|line| serde_json::from_str::<Setting>(&line).ok());
-    let Some(setting) = setting else { return ExitCode::FAILURE };
-    let door = Arc::new(Door::new(setting));
+    let config = lines.next().and_then(|line| serde_json::from_str::<ServerConfig>(&line).ok());
+    let Some(setting) = config else { return ExitCode::FAILURE };
+    let engine = Arc::new(EngineClient::new(setting));
     let out = Arc::new(Mutex::new(std::io::stdout()));
     for line in lines {
         let Ok(request) = serde_json::from_str::<Request>(&line) else { return ExitCode::FAILURE };
-        let (door, out) = (Arc::clone(&door), Arc::clone(&out));
-        let answer = move || {
-            let said = act(&door, request.act).unwrap_or_else(|error| Said::Failed(error.to_string()));
-            let mut text = serde_json::to_vec(&Answer { n: request.n, said }).unwrap_or_default();
+        let (engine, out) = (Arc::clone(&engine), Arc::clone(&out));
+        let handle = move || {
+            let reply =
+                perform(&engine, request.act).unwrap_or_else(|error| Reply::Failed(error.to_string()));
+            let mut text = serde_json::to_vec(&Response { n: request.n, said: reply }).unwrap_or_default();
             text.push(b'\n');
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
             // Nobody listens any more: the loop ends by itself.
             let _ = out.write_all(&text).and_then(|()| out.flush());
         };
-        if std::thread::Builder::new().stack_size(STACK_BYTES).spawn(answer).is_err() {
+        if std::thread::Builder::new().stack_size(STACK_BYTES).spawn(handle).is_err() {
             return ExitCode::FAILURE;
         }
     }
     ExitCode::SUCCESS
 }
 
-fn act(door: &Door, act: Act) -> Result<Said, LoadError> {
+fn perform(engine: &EngineClient, act: Action) -> Result<Reply, LoadError> {
     Ok(match act {
-        Act::Submit { agent, text, key } => {
-            let (id, queue_position) = door.submit(&agent, &text, key.as_deref())?;
-            Said::Submitted { task: id.to_string(), queue_position }
+        Action::Submit { agent, text, key } => {
+            let (id, queue_position) = engine.submit(&agent, &text, key.as_deref())?;
+            Reply::Submitted { task: id.to_string(), queue_position }
         }
-        Act::Wait { task, at_most_ms } => {
-            Said::State(door.wait(&id(&task)?, Duration::from_millis(at_most_ms))?.name().to_owned())
+        Action::Wait { task, at_most_ms } => {
+            Reply::State(engine.wait(&parse_id(&task)?, Duration::from_millis(at_most_ms))?.name().to_owned())
         }
-        Act::Cancel { task, at_most_ms } => {
-            Said::State(door.cancel(&id(&task)?, Duration::from_millis(at_most_ms))?.name().to_owned())
-        }
-        Act::Status => {
-            let (running, queued) = door.status()?;
-            Said::Status { running, queued }
+        Action::Cancel { task, at_most_ms } => Reply::State(
+            engine.cancel(&parse_id(&task)?, Duration::from_millis(at_most_ms))?.name().to_owned(),
+        ),
+        Action::Status => {
+            let (running, queued) = engine.status()?;
+            Reply::Status { running, queued }
         }
     })
 }
 
-fn id(text: &str) -> Result<TaskId, LoadError> {
+fn parse_id(text: &str) -> Result<TaskId, LoadError> {
     text.parse().map_err(|_| LoadError::Refused { answer: format!("{text} is no task") })
 }

@@ -9,78 +9,83 @@ use delegator_registry::Registry;
 use serde_json::{Value, json};
 
 use super::Trial;
-use super::crowd::{all_have_ended, all_have_spoken, side_by_side, submit_all};
-use crate::clock::{milliseconds, pause_until};
+use super::bulk::{run_parallel, submit_all, wait_all_ended, wait_all_started};
+use crate::clock::{milliseconds, sleep_until};
 use crate::error::LoadError;
 use crate::figures::{Figure, percentile};
-use crate::stage::Stage;
+use crate::testbed::Testbed;
 
 const SUBMITS: usize = 2_000;
-const WITHIN: Duration = Duration::from_secs(10);
-const AT_ONCE: usize = 50;
+const BURST_DURATION: Duration = Duration::from_secs(10);
+const PARALLEL_SUBMITS: usize = 50;
 const SLOTS: usize = 4;
 /// A command line is a process: a core starts far fewer of them.
 const COLD_CALLS: usize = 200;
 
 /// One acknowledged submission, by one clock.
-struct Acknowledged {
+struct Acknowledgement {
     task: String,
-    sent: Instant,
-    heard: Instant,
+    sent_at: Instant,
+    acknowledged_at: Instant,
 }
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let submits = trial.scaled(SUBMITS, 50);
-    let stage = trial.stage(SLOTS)?;
-    let go = stage.root().join("go");
-    let holder = stage.agent(
+    let testbed = trial.testbed(SLOTS)?;
+    let go_file = testbed.root().join("go");
+    let holder = testbed.agent(
         "holder",
-        &json!([{"read_stdin": "all"}, {"thread_started": {}}, {"wait_for_file": go}, {"turn_completed": {}}]),
+        &json!([{"read_stdin": "all"}, {"thread_started": {}}, {"wait_for_file": go_file}, {"turn_completed": {}}]),
     )?;
-    let quick = stage
+    let quick = testbed
         .agent("quick", &json!([{"read_stdin": "all"}, {"thread_started": {}}, {"turn_completed": {}}]))?;
-    let server = stage.server()?;
+    let server = testbed.server()?;
     let holders = submit_all(&server, &[holder.as_path(); SLOTS])?;
-    all_have_spoken(trial, &stage, &holders)?;
-    let every = WITHIN.div_f64(SUBMITS as f64);
-    let begun = Instant::now();
+    wait_all_started(trial, &testbed, &holders)?;
+    let interval = BURST_DURATION.div_f64(SUBMITS as f64);
+    let started = Instant::now();
     let numbers: Vec<u32> = (0..).take(submits).collect();
-    let acknowledged = side_by_side(&numbers, AT_ONCE, |number| {
-        trial.patience.check("submitting")?;
-        pause_until(begun + every * *number);
-        let sent = Instant::now();
+    let acks = run_parallel(&numbers, PARALLEL_SUBMITS, |number| {
+        trial.deadline.check("submitting")?;
+        sleep_until(started + interval * *number);
+        let sent_at = Instant::now();
         let task = server.submit(&quick, "do it", None)?;
-        Ok(Acknowledged { task, sent, heard: Instant::now() })
+        Ok(Acknowledgement { task, sent_at, acknowledged_at: Instant::now() })
     })?;
-    let took = begun.elapsed();
+    let elapsed = started.elapsed();
     // Whatever it had not written down is gone now.
     server.kill();
-    let mut latencies: Vec<f64> = acknowledged.iter().map(|one| milliseconds(one.heard - one.sent)).collect();
-    let registry = stage.door().registry()?;
-    let lost = acknowledged.iter().filter(|one| !is_known(&registry, &one.task)).count();
-    let mut cold = cold_calls(trial, &stage, &quick)?;
-    std::fs::write(&go, "").map_err(LoadError::io("give the sign"))?;
-    let ran = all_have_ended(trial, &stage.door(), Duration::from_secs(400), || {})?;
+    let mut latencies: Vec<f64> =
+        acks.iter().map(|ack| milliseconds(ack.acknowledged_at - ack.sent_at)).collect();
+    let registry = testbed.engine().registry()?;
+    let lost = acks.iter().filter(|ack| !is_known(&registry, &ack.task)).count();
+    let mut cold_ms = cold_calls(trial, &testbed, &quick)?;
+    std::fs::write(&go_file, "").map_err(LoadError::io("give the sign"))?;
+    let run_time = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(400), || {})?;
     Ok(vec![
         Figure::count("submits", submits),
-        Figure::told("time for all of them", took.as_secs_f64(), "s"),
-        Figure::told("ack through a server, p50", percentile(&mut latencies, 50.0), "ms"),
+        Figure::unbounded("time for all of them", elapsed.as_secs_f64(), "s"),
+        Figure::unbounded("ack through a server, p50", percentile(&mut latencies, 50.0), "ms"),
         Figure::at_most(100.0, "ack through a server, p99", percentile(&mut latencies, 99.0), "ms"),
-        Figure::told("ack through a server, longest", percentile(&mut latencies, 100.0), "ms"),
-        Figure::told("ack of a cold command line (20 a second), p50", percentile(&mut cold, 50.0), "ms"),
+        Figure::unbounded("ack through a server, longest", percentile(&mut latencies, 100.0), "ms"),
+        Figure::unbounded(
+            "ack of a cold command line (20 a second), p50",
+            percentile(&mut cold_ms, 50.0),
+            "ms",
+        ),
         Figure::at_most(
             100.0,
             "ack of a cold command line (20 a second), p99",
-            percentile(&mut cold, 99.0),
+            percentile(&mut cold_ms, 99.0),
             "ms",
         ),
-        Figure::none_of("acknowledged, and unknown after the server was killed", lost),
-        Figure::none_of(
+        Figure::must_be_zero("acknowledged, and unknown after the server was killed", lost),
+        Figure::must_be_zero(
             "acknowledged before another was sent, but queued behind it",
-            out_of_turn(&registry, &acknowledged)?,
+            count_out_of_order(&registry, &acks)?,
         ),
-        Figure::none_of("started before an older one", started_early(&registry, &acknowledged)?),
-        Figure::told("all of them run, one after the other", ran.as_secs_f64(), "s"),
+        Figure::must_be_zero("started before an older one", count_started_early(&registry, &acks)?),
+        Figure::unbounded("all of them run, one after the other", run_time.as_secs_f64(), "s"),
     ])
 }
 
@@ -90,22 +95,22 @@ fn is_known(registry: &Registry, task: &str) -> bool {
 }
 
 /// `local exec` at a rate the machine keeps up with, and how long each took, process and all.
-fn cold_calls(trial: &Trial, stage: &Stage, agent: &Path) -> Result<Vec<f64>, LoadError> {
+fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>, LoadError> {
     let numbers: Vec<u32> = (0..).take(trial.scaled(COLD_CALLS, 20)).collect();
-    let begun = Instant::now();
-    side_by_side(&numbers, AT_ONCE, |number| {
-        trial.patience.check("calling")?;
-        pause_until(begun + Duration::from_millis(50) * *number);
+    let started = Instant::now();
+    run_parallel(&numbers, PARALLEL_SUBMITS, |number| {
+        trial.deadline.check("calling")?;
+        sleep_until(started + Duration::from_millis(50) * *number);
         let sent = Instant::now();
-        let output = stage
-            .call(agent, &["local", "exec", "do it"])
+        let output = testbed
+            .cli_call(agent, &["local", "exec", "do it"])
             .stderr(Stdio::piped())
             .output()
             .map_err(LoadError::io("call the program"))?;
-        let took = milliseconds(sent.elapsed());
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        match answer["data"]["task_id"].as_str() {
-            Some(_) => Ok(took),
+        let elapsed = milliseconds(sent.elapsed());
+        let response: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        match response["data"]["task_id"].as_str() {
+            Some(_) => Ok(elapsed),
             None => Err(LoadError::Program {
                 program: "local exec".to_owned(),
                 said: String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
@@ -115,10 +120,10 @@ fn cold_calls(trial: &Trial, stage: &Stage, agent: &Path) -> Result<Vec<f64>, Lo
 }
 
 /// Where each stands in the order of submissions, and where its start stands in the order of everything.
-fn places(registry: &Registry, acknowledged: &[Acknowledged]) -> Result<Vec<(i64, Option<i64>)>, LoadError> {
+fn positions(registry: &Registry, acks: &[Acknowledgement]) -> Result<Vec<(i64, Option<i64>)>, LoadError> {
     let mut found = Vec::new();
-    for one in acknowledged {
-        let id = one.task.parse::<TaskId>().ok();
+    for ack in acks {
+        let id = ack.task.parse::<TaskId>().ok();
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let Some(task) = task else {
             found.push((i64::MAX, None));
@@ -132,27 +137,27 @@ fn places(registry: &Registry, acknowledged: &[Acknowledged]) -> Result<Vec<(i64
 }
 
 /// Who was told "it is taken" before another even asked must stand before it.
-fn out_of_turn(registry: &Registry, acknowledged: &[Acknowledged]) -> Result<usize, LoadError> {
-    let places = places(registry, acknowledged)?;
-    let mut by_heard: Vec<usize> = (0..acknowledged.len()).collect();
-    by_heard.sort_by_key(|index| acknowledged[*index].heard);
-    let mut by_sent: Vec<usize> = (0..acknowledged.len()).collect();
-    by_sent.sort_by_key(|index| acknowledged[*index].sent);
-    let (mut heard, mut furthest, mut wrong) = (by_heard.iter().peekable(), i64::MIN, 0);
+fn count_out_of_order(registry: &Registry, acks: &[Acknowledgement]) -> Result<usize, LoadError> {
+    let positions = positions(registry, acks)?;
+    let mut by_acknowledged: Vec<usize> = (0..acks.len()).collect();
+    by_acknowledged.sort_by_key(|index| acks[*index].acknowledged_at);
+    let mut by_sent: Vec<usize> = (0..acks.len()).collect();
+    by_sent.sort_by_key(|index| acks[*index].sent_at);
+    let (mut acknowledged_before, mut furthest, mut wrong) = (by_acknowledged.iter().peekable(), i64::MIN, 0);
     for index in by_sent {
         while let Some(before) =
-            heard.next_if(|before| acknowledged[**before].heard < acknowledged[index].sent)
+            acknowledged_before.next_if(|before| acks[**before].acknowledged_at < acks[index].sent_at)
         {
-            furthest = furthest.max(places[*before].0);
+            furthest = furthest.max(positions[*before].0);
         }
-        wrong += usize::from(places[index].0 < furthest);
+        wrong += usize::from(positions[index].0 < furthest);
     }
     Ok(wrong)
 }
 
 /// In the order of submission nobody was claimed earlier than the one before. All of them have the same right to start.
-fn started_early(registry: &Registry, acknowledged: &[Acknowledged]) -> Result<usize, LoadError> {
-    let mut places = places(registry, acknowledged)?;
-    places.sort_unstable();
-    Ok(places.windows(2).filter(|pair| pair[1].1.is_none() || pair[1].1 < pair[0].1).count())
+fn count_started_early(registry: &Registry, acks: &[Acknowledgement]) -> Result<usize, LoadError> {
+    let mut positions = positions(registry, acks)?;
+    positions.sort_unstable();
+    Ok(positions.windows(2).filter(|pair| pair[1].1.is_none() || pair[1].1 < pair[0].1).count())
 }

@@ -8,11 +8,11 @@ use delegator_registry::Registry;
 use serde_json::json;
 
 use super::Trial;
-use super::crowd::{all_have_ended, all_have_spoken, at_wall_ms, side_by_side, submit_all};
+use super::bulk::{requested_at_ms, run_parallel, submit_all, wait_all_ended, wait_all_started};
 use crate::error::LoadError;
 use crate::figures::{Figure, percentile};
 use crate::processes::zombies_of;
-use crate::stage::Stage;
+use crate::testbed::Testbed;
 
 const TASKS: usize = 500;
 /// SIGINT, then SIGTERM, then SIGKILL: what lies between, as the stage is set up.
@@ -21,80 +21,92 @@ const GRACES_MS: f64 = 10_000.0;
 const ESCAPED_SECONDS: u32 = 300;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Willing,
+enum AgentKind {
+    Cooperative,
     Escaping,
-    Deaf,
+    IgnoresSignals,
 }
 
 /// Half of them deaf, a tenth with a child that went its own way.
-fn kind_of(index: usize) -> Kind {
+fn kind_of(index: usize) -> AgentKind {
     match index % 10 {
-        0 => Kind::Escaping,
-        1..5 => Kind::Willing,
-        _ => Kind::Deaf,
+        0 => AgentKind::Escaping,
+        1..5 => AgentKind::Cooperative,
+        _ => AgentKind::IgnoresSignals,
     }
 }
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
-    let tasks = trial.with_room(trial.scaled(TASKS, 10), 4);
-    let stage = trial.stage(tasks)?;
-    let agents = Agents::of(&stage)?;
+    let tasks = trial.fit_to_machine(trial.scaled(TASKS, 10), 4);
+    let testbed = trial.testbed(tasks)?;
+    let agents = Agents::create(&testbed)?;
     let agents: Vec<&Path> = (0..tasks).map(|index| agents.of_kind(kind_of(index))).collect();
-    let server = stage.server()?;
+    let server = testbed.server()?;
     let ids = submit_all(&server, &agents)?;
-    all_have_spoken(trial, &stage, &ids)?;
-    let before = stage.processes().len();
-    let asked = side_by_side(&ids, 16, |id| at_wall_ms(|| server.cancel(id, Duration::ZERO)))?;
-    let asking = asked.iter().max().zip(asked.iter().min()).map_or(0, |(last, first)| last - first);
-    let took = all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
-    trial.patience.rest("letting things settle", Duration::from_secs(2))?;
+    wait_all_started(trial, &testbed, &ids)?;
+    let before = testbed.processes().len();
+    let cancelled_at_ms = run_parallel(&ids, 16, |id| requested_at_ms(|| server.cancel(id, Duration::ZERO)))?;
+    let request_span_ms = cancelled_at_ms
+        .iter()
+        .max()
+        .zip(cancelled_at_ms.iter().min())
+        .map_or(0, |(last, first)| last - first);
+    let elapsed = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
+    trial.deadline.sleep("letting things settle", Duration::from_secs(2))?;
     // The server itself is one.
-    let alive = stage.processes().iter().filter(|one| one.pid != server.pid()).count();
+    let alive = testbed.processes().iter().filter(|one| one.pid != server.pid()).count();
     // A server buries its dead when it is asked something, if not before.
     server.status()?;
     let zombies = zombies_of(&[server.pid()]);
-    let registry = stage.door().registry()?;
-    let (ends, otherwise) = ends(&registry, &ids, &asked)?;
-    let of = |wanted: &[Kind]| -> Vec<f64> {
+    let registry = testbed.engine().registry()?;
+    let (ends, other_ends) = ends(&registry, &ids, &cancelled_at_ms)?;
+    let durations_of = |wanted: &[AgentKind]| -> Vec<f64> {
         ends.iter().filter(|(index, _)| wanted.contains(&kind_of(*index))).map(|(_, took)| *took).collect()
     };
-    let (mut gentle, mut escaped, mut deaf) =
-        (of(&[Kind::Willing]), of(&[Kind::Escaping]), of(&[Kind::Deaf]));
+    let (mut cooperative, mut escaped, mut ignoring) = (
+        durations_of(&[AgentKind::Cooperative]),
+        durations_of(&[AgentKind::Escaping]),
+        durations_of(&[AgentKind::IgnoresSignals]),
+    );
     Ok(vec![
         Figure::count("tasks running", tasks),
         Figure::count("processes running", before),
-        Figure::told("first cancel asked → last one asked", asking as f64, "ms"),
-        Figure::told("willing: cancel asked → ended, p50", percentile(&mut gentle, 50.0), "ms"),
-        Figure::at_most(1500.0, "willing: cancel asked → ended, p99", percentile(&mut gentle, 99.0), "ms"),
+        Figure::unbounded("first cancel asked → last one asked", request_span_ms as f64, "ms"),
+        Figure::unbounded("willing: cancel asked → ended, p50", percentile(&mut cooperative, 50.0), "ms"),
+        Figure::at_most(
+            1500.0,
+            "willing: cancel asked → ended, p99",
+            percentile(&mut cooperative, 99.0),
+            "ms",
+        ),
         Figure::at_most(1500.0, "with an escaped child, p99", percentile(&mut escaped, 99.0), "ms"),
         Figure::at_most(
             GRACES_MS + 1000.0,
             "deaf: cancel asked → ended, longest",
-            percentile(&mut deaf, 100.0),
+            percentile(&mut ignoring, 100.0),
             "ms",
         ),
-        Figure::told("all ended after", took.as_secs_f64(), "s"),
-        Figure::none_of("tasks that ended otherwise, or left something alive", otherwise),
-        Figure::none_of("processes alive 2 s after the last end", alive),
-        Figure::none_of("zombies of the server", zombies),
+        Figure::unbounded("all ended after", elapsed.as_secs_f64(), "s"),
+        Figure::must_be_zero("tasks that ended otherwise, or left something alive", other_ends),
+        Figure::must_be_zero("processes alive 2 s after the last end", alive),
+        Figure::must_be_zero("zombies of the server", zombies),
     ])
 }
 
 /// One program for each kind.
 struct Agents {
-    willing: PathBuf,
+    cooperative: PathBuf,
     escaping: PathBuf,
-    deaf: PathBuf,
+    ignoring: PathBuf,
 }
 
 impl Agents {
-    fn of(stage: &Stage) -> Result<Agents, LoadError> {
-        let willing = stage.agent(
+    fn create(testbed: &Testbed) -> Result<Agents, LoadError> {
+        let cooperative = testbed.agent(
             "willing",
             &json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"]),
         )?;
-        let escaping = stage.agent(
+        let escaping = testbed.agent(
         "escaping",
         &json!([
             {"read_stdin": "all"},
@@ -102,20 +114,20 @@ impl Agents {
             {"thread_started": {}}, "turn_started", "silent"
         ]),
     )?;
-        let deaf = stage.agent(
+        let ignoring = testbed.agent(
         "deaf",
         &json!([
             {"trap": {"signals": ["INT", "TERM"]}}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"
         ]),
     )?;
-        Ok(Agents { willing, escaping, deaf })
+        Ok(Agents { cooperative, escaping, ignoring })
     }
 
-    fn of_kind(&self, kind: Kind) -> &Path {
+    fn of_kind(&self, kind: AgentKind) -> &Path {
         match kind {
-            Kind::Willing => &self.willing,
-            Kind::Escaping => &self.escaping,
-            Kind::Deaf => &self.deaf,
+            AgentKind::Cooperative => &self.cooperative,
+            AgentKind::Escaping => &self.escaping,
+            AgentKind::IgnoresSignals => &self.ignoring,
         }
     }
 }
@@ -124,20 +136,20 @@ impl Agents {
 fn ends(
     registry: &Registry,
     ids: &[String],
-    asked_ms: &[i64],
+    cancelled_at_ms: &[i64],
 ) -> Result<(Vec<(usize, f64)>, usize), LoadError> {
-    let (mut took, mut otherwise) = (Vec::new(), 0);
-    for (index, (id, asked_ms)) in ids.iter().zip(asked_ms).enumerate() {
+    let (mut durations, mut other_ends) = (Vec::new(), 0);
+    for (index, (id, asked_ms)) in ids.iter().zip(cancelled_at_ms).enumerate() {
         let id = id.parse::<TaskId>().ok();
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let ended =
             task.as_ref().filter(|task| task.state == State::Cancelled).and_then(|task| task.ended.as_ref());
         match ended.filter(|ended| ended.kill_incomplete.is_none()) {
-            Some(ended) => took.push((index, (ended.at_ms - asked_ms) as f64)),
-            None => otherwise += 1,
+            Some(ended) => durations.push((index, (ended.at_ms - asked_ms) as f64)),
+            None => other_ends += 1,
         }
     }
-    Ok((took, otherwise))
+    Ok((durations, other_ends))
 }
 
 #[cfg(test)]
@@ -145,8 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_are_deaf_and_a_tenth_escape() {
+    fn half_ignore_signals_and_a_tenth_have_escaping_children() {
         let count = |wanted| (0..500).filter(|index| kind_of(*index) == wanted).count();
-        assert_eq!((count(Kind::Deaf), count(Kind::Escaping), count(Kind::Willing)), (250, 50, 200));
+        assert_eq!(
+            (count(AgentKind::IgnoresSignals), count(AgentKind::Escaping), count(AgentKind::Cooperative)),
+            (250, 50, 200)
+        );
     }
 }

@@ -1,26 +1,26 @@
 //! The load tiers. One tier, one file: it sets up a stage, loads it, and tells figures with their bounds.
 
+mod abandoned_waits;
+mod bulk;
 mod burst;
 mod cancel_storm;
-mod crowd;
-mod hosts;
-mod left_waits;
-mod real_life;
+mod hostile_clients;
+mod mcp_clients;
 mod registry_size;
-mod rude_peers;
 mod soak;
 mod status_under_load;
+mod steady_load;
 mod throughput;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::deadline::Deadline;
 use crate::error::LoadError;
 use crate::figures::{Figure, Report, median_of_runs};
 use crate::machine;
-use crate::patience::Patience;
 use crate::programs::Programs;
-use crate::stage::{Plan, Stage};
+use crate::testbed::{Testbed, TestbedOptions};
 
 /// A tier of faults and load, by its name there.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(crate) struct Tier {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     /// What one run may take before it is given up.
-    may_take: Duration,
+    timeout: Duration,
     run: fn(&Trial) -> Result<Vec<Figure>, LoadError>,
 }
 
@@ -38,62 +38,62 @@ pub(crate) const TIERS: [Tier; 9] = [
     Tier {
         name: "L1",
         about: "throughput: 500 agents at once, 2,000 events each",
-        may_take: Duration::from_secs(10 * MINUTE),
+        timeout: Duration::from_secs(10 * MINUTE),
         run: throughput::run,
     },
     Tier {
         name: "L2",
         about: "status under L1: 100 questions a second over stdio, 20 over HTTP",
-        may_take: Duration::from_secs(10 * MINUTE),
+        timeout: Duration::from_secs(10 * MINUTE),
         run: status_under_load::run,
     },
     Tier {
         name: "L3",
         about: "real life: 500 agents, an event in 5 s each, 8 waiters, 2 minutes",
-        may_take: Duration::from_secs(10 * MINUTE),
-        run: real_life::run,
+        timeout: Duration::from_secs(10 * MINUTE),
+        run: steady_load::run,
     },
     Tier {
         name: "L4",
         about: "submit burst: 2,000 submits in 10 s, 50 at once, slots full",
-        may_take: Duration::from_secs(10 * MINUTE),
+        timeout: Duration::from_secs(10 * MINUTE),
         run: burst::run,
     },
     Tier {
         name: "L5",
         about: "cancel storm: 500 running, half of them deaf, 50 with escaped children",
-        may_take: Duration::from_secs(10 * MINUTE),
+        timeout: Duration::from_secs(10 * MINUTE),
         run: cancel_storm::run,
     },
     Tier {
         name: "L9",
         about: "leak soak: 10,000 short tasks, 20 at once, random cancels, 5 servers",
-        may_take: Duration::from_secs(60 * MINUTE),
+        timeout: Duration::from_secs(60 * MINUTE),
         run: soak::run,
     },
     Tier {
         name: "L10",
         about: "registry size: 100,000 finished tasks",
-        may_take: Duration::from_secs(20 * MINUTE),
+        timeout: Duration::from_secs(20 * MINUTE),
         run: registry_size::run,
     },
     Tier {
         name: "F58",
         about: "rude HTTP peers: 1,000 slow ones, 10,000 silent ones, 100 MB, garbage, 10,000 sessions",
-        may_take: Duration::from_secs(10 * MINUTE),
-        run: rude_peers::run,
+        timeout: Duration::from_secs(10 * MINUTE),
+        run: hostile_clients::run,
     },
     Tier {
         name: "F61",
         about: "left waits: 200 waits of one session whose connections are gone",
-        may_take: Duration::from_secs(5 * MINUTE),
-        run: left_waits::run,
+        timeout: Duration::from_secs(5 * MINUTE),
+        run: abandoned_waits::run,
     },
 ];
 
 /// What whoever asks for a tier may choose.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Order {
+pub(crate) struct LoadOptions {
     pub(crate) runs: usize,
     pub(crate) scale: f64,
     pub(crate) seed: u64,
@@ -105,32 +105,34 @@ pub(crate) struct Order {
 pub(crate) struct Trial {
     programs: Programs,
     name: &'static str,
-    order: Order,
-    patience: Patience,
+    options: LoadOptions,
+    deadline: Deadline,
     notes: Mutex<Vec<String>>,
 }
 
 impl Trial {
     /// A number of the full tier at the scale of this one.
-    fn scaled(&self, full: usize, least: usize) -> usize {
-        ((full as f64 * self.order.scale).round() as usize).max(least.min(full))
+    fn scaled(&self, full: usize, minimum: usize) -> usize {
+        ((full as f64 * self.options.scale).round() as usize).max(minimum.min(full))
     }
 
-    fn stage(&self, slots: usize) -> Result<Stage, LoadError> {
-        let (name, keep) = (self.name, self.order.keep);
-        let plan = Plan { name, slots, interrupt_grace_sec: 5, terminate_grace_sec: 5, keep };
-        Stage::new(&self.programs, plan)
+    fn testbed(&self, slots: usize) -> Result<Testbed, LoadError> {
+        let (name, keep) = (self.name, self.options.keep);
+        let options = TestbedOptions { name, slots, interrupt_grace_sec: 5, terminate_grace_sec: 5, keep };
+        Testbed::new(&self.programs, options)
     }
 
     /// As many tasks as were asked for, or as many as the machine has room for.
-    fn with_room(&self, tasks: usize, processes_each: u64) -> usize {
+    fn fit_to_machine(&self, tasks: usize, processes_each: u64) -> usize {
         // Others live here, too.
-        let room = machine::room_for_processes() * 3 / 4 / processes_each;
-        let fits = usize::try_from(room).unwrap_or(usize::MAX);
-        if fits < tasks {
-            self.note(format!("The machine has room for {fits} tasks of {tasks}: its limit of processes."));
+        let free = machine::free_process_slots() * 3 / 4 / processes_each;
+        let max_tasks = usize::try_from(free).unwrap_or(usize::MAX);
+        if max_tasks < tasks {
+            self.note(format!(
+                "The machine has room for {max_tasks} tasks of {tasks}: its limit of processes."
+            ));
         }
-        fits.min(tasks)
+        max_tasks.min(tasks)
     }
 
     fn note(&self, note: impl Into<String>) {
@@ -138,7 +140,7 @@ impl Trial {
     }
 
     fn random(&self) -> fastrand::Rng {
-        fastrand::Rng::with_seed(self.order.seed)
+        fastrand::Rng::with_seed(self.options.seed)
     }
 }
 
@@ -147,19 +149,19 @@ impl Tier {
         TIERS.into_iter().find(|tier| tier.name.eq_ignore_ascii_case(name))
     }
 
-    pub(crate) fn report(&self, programs: &Programs, order: Order) -> Result<Report, LoadError> {
+    pub(crate) fn report(&self, programs: &Programs, options: LoadOptions) -> Result<Report, LoadError> {
         machine::raise_file_limit();
         let load1_before = machine::load1();
-        let (mut told, mut notes) = (Vec::new(), Vec::new());
-        for _ in 0..order.runs {
+        let (mut runs, mut notes) = (Vec::new(), Vec::new());
+        for _ in 0..options.runs {
             let trial = Trial {
                 programs: programs.clone(),
                 name: self.name,
-                order,
-                patience: Patience::new(self.may_take)?,
+                options,
+                deadline: Deadline::new(self.timeout)?,
                 notes: Mutex::default(),
             };
-            told.push((self.run)(&trial)?);
+            runs.push((self.run)(&trial)?);
             for note in trial.notes.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 if !notes.contains(&note) {
                     notes.push(note);
@@ -168,13 +170,13 @@ impl Tier {
         }
         Ok(Report {
             title: format!("{} {}", self.name, self.about),
-            scale: order.scale,
-            runs: order.runs,
-            seed: order.seed,
+            scale: options.scale,
+            runs: options.runs,
+            seed: options.seed,
             cores: machine::cores(),
             load1_before,
             load1_after: machine::load1(),
-            figures: median_of_runs(told),
+            figures: median_of_runs(runs),
             notes,
         })
     }

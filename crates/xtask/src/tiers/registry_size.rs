@@ -10,80 +10,82 @@ use delegator_domain::task::TaskId;
 use serde_json::{Value, json};
 
 use super::Trial;
-use super::crowd::{all_have_spoken, submit_all};
-use crate::clock::{milliseconds, pause, wall_ms};
-use crate::engine_calls::{database_files, fill};
+use super::bulk::{submit_all, wait_all_started};
+use crate::clock::{milliseconds, sleep, wall_ms};
+use crate::engine_calls::{database_files, import_ended_tasks};
 use crate::error::LoadError;
 use crate::figures::{Figure, percentile};
 use crate::server::handle::Server;
-use crate::stage::Stage;
+use crate::testbed::Testbed;
 
 const TASKS: usize = 100_000;
 const EVENTS_EACH: usize = 50;
 const CALLS: usize = 200;
-const CALLS_AT_LEAST: usize = 20;
-const CALLS_MAY_TAKE: Duration = Duration::from_secs(20);
+const MIN_CALLS: usize = 20;
+const CALLS_TIMEOUT: Duration = Duration::from_secs(20);
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Half of the tasks ended so long ago, the others within the last day.
 const OLD_HOURS: i64 = 720;
-const FORGET_AFTER_HOURS: i64 = 240;
+const MAX_AGE_HOURS: i64 = 240;
 const SLOTS: usize = 2;
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let tasks = trial.scaled(TASKS, 200);
-    let stage = trial.stage(SLOTS)?;
-    furnish(trial, &stage, tasks)?;
-    let size = fs::metadata(stage.state_dir().join("registry.db")).map_or(f64::NAN, |file| file.len() as f64);
-    let agent = stage.agent("silent", &json!([{"read_stdin": "all"}, {"thread_started": {}}, "silent"]))?;
-    let begun = Instant::now();
-    let server = stage.server()?;
+    let testbed = trial.testbed(SLOTS)?;
+    fill_registry(trial, &testbed, tasks)?;
+    let size =
+        fs::metadata(testbed.state_dir().join("registry.db")).map_or(f64::NAN, |file| file.len() as f64);
+    let agent = testbed.agent("silent", &json!([{"read_stdin": "all"}, {"thread_started": {}}, "silent"]))?;
+    let started = Instant::now();
+    let server = testbed.server()?;
     server.status()?;
-    let start = begun.elapsed();
-    let mut warm = again(trial, || server.status().map(drop))?;
-    let mut cold = again(trial, || cold_status(&stage, &agent))?;
+    let start = started.elapsed();
+    let mut warm = measure_repeatedly(trial, || server.status().map(drop))?;
+    let mut cold = measure_repeatedly(trial, || cold_status(&testbed, &agent))?;
     // The slots are taken: a submit writes the task down and that is all.
     let holders = submit_all(&server, &[agent.as_path(); SLOTS])?;
-    all_have_spoken(trial, &stage, &holders)?;
-    let mut calm = again(trial, || server.submit(&agent, "wait", None).map(drop))?;
-    let (cleaning, mut meanwhile) = clean(trial, &stage, &server, &agent)?;
-    let left = stage.door().registry()?.old(wall_ms() - FORGET_AFTER_HOURS * HOUR_MS, u32::MAX)?.len();
-    let directories = fs::read_dir(stage.state_dir().join("tasks")).map_or(0, Iterator::count);
+    wait_all_started(trial, &testbed, &holders)?;
+    let mut calm = measure_repeatedly(trial, || server.submit(&agent, "wait", None).map(drop))?;
+    let (cleaning, mut meanwhile) = clean_while_submitting(trial, &testbed, &server, &agent)?;
+    let left =
+        testbed.engine().registry()?.ended_before(wall_ms() - MAX_AGE_HOURS * HOUR_MS, u32::MAX)?.len();
+    let directories = fs::read_dir(testbed.state_dir().join("tasks")).map_or(0, Iterator::count);
     let expected = tasks - tasks / 2 + SLOTS + calm.len() + meanwhile.len();
     Ok(vec![
         Figure::count("finished tasks", tasks),
-        Figure::told("size of the database", size / f64::from(1 << 20), "MiB"),
+        Figure::unbounded("size of the database", size / f64::from(1 << 20), "MiB"),
         Figure::at_most(2.0, "a server's start, to its first status", start.as_secs_f64(), "s"),
         Figure::at_most(50.0, "status of a server, p99", percentile(&mut warm, 99.0), "ms"),
         Figure::at_most(50.0, "status as a cold call, p50", percentile(&mut cold, 50.0), "ms"),
         Figure::at_most(50.0, "status as a cold call, p99", percentile(&mut cold, 99.0), "ms"),
-        Figure::told("submit before the cleanup, longest", percentile(&mut calm, 100.0), "ms"),
+        Figure::unbounded("submit before the cleanup, longest", percentile(&mut calm, 100.0), "ms"),
         Figure::at_most(30.0, format!("cleanup of {}", tasks / 2), cleaning, "s"),
         Figure::count("submits meanwhile", meanwhile.len()),
-        Figure::told("submit meanwhile, p99", percentile(&mut meanwhile, 99.0), "ms"),
+        Figure::unbounded("submit meanwhile, p99", percentile(&mut meanwhile, 99.0), "ms"),
         Figure::at_most(100.0, "submit meanwhile, longest", percentile(&mut meanwhile, 100.0), "ms"),
-        Figure::none_of("old tasks left", left),
-        Figure::none_of("directories too many or too few", directories.abs_diff(expected)),
+        Figure::must_be_zero("old tasks left", left),
+        Figure::must_be_zero("directories too many or too few", directories.abs_diff(expected)),
     ])
 }
 
 /// Fills the registry where syncing costs nothing, then moves it to the disk and gives every task its files.
-fn furnish(trial: &Trial, stage: &Stage, tasks: usize) -> Result<(), LoadError> {
+fn fill_registry(trial: &Trial, testbed: &Testbed, tasks: usize) -> Result<(), LoadError> {
     let memory = Path::new("/dev/shm");
-    let quick = Workshop(
-        if memory.is_dir() { memory } else { stage.root() }.join(format!("load-{}", std::process::id())),
+    let scratch = ScratchDir(
+        if memory.is_dir() { memory } else { testbed.root() }.join(format!("load-{}", std::process::id())),
     );
     let now_ms = wall_ms();
-    let ended = |index: usize| {
+    let ended_at = |index: usize| {
         let spread_ms = i64::try_from(index % 1000).unwrap_or(0) * HOUR_MS / 50;
         if index < tasks / 2 { now_ms - OLD_HOURS * HOUR_MS - spread_ms } else { now_ms - spread_ms }
     };
-    let ended: Vec<i64> = (0..tasks).map(ended).collect();
-    let ids = fill(&quick.0, &stage.project(), &ended, &mut trial.random())?;
-    let failed = || LoadError::io("move the registry to the disk");
-    fs::create_dir_all(stage.state_dir().join("tasks")).map_err(failed())?;
-    for file in database_files(&quick.0) {
+    let ended_at_ms: Vec<i64> = (0..tasks).map(ended_at).collect();
+    let ids = import_ended_tasks(&scratch.0, &testbed.project(), &ended_at_ms, &mut trial.random())?;
+    let move_error = || LoadError::io("move the registry to the disk");
+    fs::create_dir_all(testbed.state_dir().join("tasks")).map_err(move_error())?;
+    for file in database_files(&scratch.0) {
         let name = file.file_name().unwrap_or_default();
-        fs::copy(&file, stage.state_dir().join(name)).map_err(failed())?;
+        fs::copy(&file, testbed.state_dir().join(name)).map_err(move_error())?;
     }
     let events: String = (1..=EVENTS_EACH)
         .map(|number| {
@@ -92,15 +94,15 @@ fn furnish(trial: &Trial, stage: &Stage, tasks: usize) -> Result<(), LoadError> 
         })
         .collect();
     for id in &ids {
-        trial.patience.check("writing the tasks' files")?;
-        give_files(stage, id, &events).map_err(failed())?;
+        trial.deadline.check("writing the tasks' files")?;
+        write_task_files(testbed, id, &events).map_err(move_error())?;
     }
     rustix::fs::sync();
     Ok(())
 }
 
-fn give_files(stage: &Stage, id: &TaskId, events: &str) -> std::io::Result<()> {
-    let folder = stage.state_dir().join("tasks").join(id.as_str());
+fn write_task_files(testbed: &Testbed, id: &TaskId, events: &str) -> std::io::Result<()> {
+    let folder = testbed.state_dir().join("tasks").join(id.as_str());
     fs::create_dir(&folder)?;
     fs::write(folder.join("events.jsonl"), events)?;
     fs::write(folder.join("stderr.log"), "")?;
@@ -109,66 +111,74 @@ fn give_files(stage: &Stage, id: &TaskId, events: &str) -> std::io::Result<()> {
 }
 
 /// A directory that is gone with whoever made it.
-struct Workshop(PathBuf);
+struct ScratchDir(PathBuf);
 
-impl Drop for Workshop {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 /// How long something takes, in milliseconds: often, but not for ever.
-fn again(trial: &Trial, mut act: impl FnMut() -> Result<(), LoadError>) -> Result<Vec<f64>, LoadError> {
-    let (begun, mut taken) = (Instant::now(), Vec::new());
-    while taken.len() < CALLS && (begun.elapsed() < CALLS_MAY_TAKE || taken.len() < CALLS_AT_LEAST) {
-        trial.patience.check("measuring calls")?;
-        taken.push(timed(&mut act)?);
+fn measure_repeatedly(
+    trial: &Trial,
+    mut action: impl FnMut() -> Result<(), LoadError>,
+) -> Result<Vec<f64>, LoadError> {
+    let (started, mut latencies) = (Instant::now(), Vec::new());
+    while latencies.len() < CALLS && (started.elapsed() < CALLS_TIMEOUT || latencies.len() < MIN_CALLS) {
+        trial.deadline.check("measuring calls")?;
+        latencies.push(measure_ms(&mut action)?);
     }
-    Ok(taken)
+    Ok(latencies)
 }
 
-fn timed(act: impl FnOnce() -> Result<(), LoadError>) -> Result<f64, LoadError> {
-    let begun = Instant::now();
-    act()?;
-    Ok(milliseconds(begun.elapsed()))
+fn measure_ms(action: impl FnOnce() -> Result<(), LoadError>) -> Result<f64, LoadError> {
+    let started = Instant::now();
+    action()?;
+    Ok(milliseconds(started.elapsed()))
 }
 
-fn cold_status(stage: &Stage, agent: &Path) -> Result<(), LoadError> {
-    let output = stage.call(agent, &["local", "status"]).output().map_err(LoadError::io("ask"))?;
-    if output.status.success() { Ok(()) } else { Err(failed("local status", &output.stdout)) }
+fn cold_status(testbed: &Testbed, agent: &Path) -> Result<(), LoadError> {
+    let output = testbed.cli_call(agent, &["local", "status"]).output().map_err(LoadError::io("ask"))?;
+    if output.status.success() { Ok(()) } else { Err(program_error("local status", &output.stdout)) }
 }
 
-fn failed(program: &str, said: &[u8]) -> LoadError {
+fn program_error(program: &str, said: &[u8]) -> LoadError {
     LoadError::Program { program: program.to_owned(), said: String::from_utf8_lossy(said).into_owned() }
 }
 
 /// How long the cleanup took in seconds, and every submit meanwhile in milliseconds. A cleanup that fails took for ever.
-fn clean(trial: &Trial, stage: &Stage, server: &Server, agent: &Path) -> Result<(f64, Vec<f64>), LoadError> {
+fn clean_while_submitting(
+    trial: &Trial,
+    testbed: &Testbed,
+    server: &Server,
+    agent: &Path,
+) -> Result<(f64, Vec<f64>), LoadError> {
     let done = AtomicBool::new(false);
-    let patience = &trial.patience;
+    let deadline = &trial.deadline;
     std::thread::scope(|scope| {
         let submits = scope.spawn(|| -> Result<Vec<f64>, LoadError> {
-            let mut taken = Vec::new();
+            let mut latencies = Vec::new();
             while !done.load(Ordering::Relaxed) {
-                patience.check("submitting meanwhile")?;
-                taken.push(timed(|| server.submit(agent, "wait", None).map(drop))?);
-                pause(Duration::from_millis(10));
+                deadline.check("submitting meanwhile")?;
+                latencies.push(measure_ms(|| server.submit(agent, "wait", None).map(drop))?);
+                sleep(Duration::from_millis(10));
             }
-            Ok(taken)
+            Ok(latencies)
         });
-        let begun = Instant::now();
-        let hours = FORGET_AFTER_HOURS.to_string();
-        let words = ["cleanup-registry", "--old-task-max-age-hours", &hours];
-        let output = stage.call(agent, &words).stderr(Stdio::piped()).output();
-        let took = begun.elapsed().as_secs_f64();
+        let started = Instant::now();
+        let hours = MAX_AGE_HOURS.to_string();
+        let args = ["cleanup-registry", "--old-task-max-age-hours", &hours];
+        let output = testbed.cli_call(agent, &args).stderr(Stdio::piped()).output();
+        let elapsed = started.elapsed().as_secs_f64();
         done.store(true, Ordering::Relaxed);
-        let taken = submits.join().unwrap_or(Err(LoadError::ServerGone))?;
+        let latencies = submits.join().unwrap_or(Err(LoadError::ServerGone))?;
         let output = output.map_err(LoadError::io("clean"))?;
         if output.status.success() {
-            return Ok((took, taken));
+            return Ok((elapsed, latencies));
         }
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         trial.note(format!("cleanup-registry failed: {}", answer["error"]["message"]));
-        Ok((f64::INFINITY, taken))
+        Ok((f64::INFINITY, latencies))
     })
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Trial;
-use super::crowd::all_have_ended;
-use crate::clock::pause;
+use super::bulk::wait_all_ended;
+use crate::clock::sleep;
 use crate::engine_calls::leftovers;
 use crate::error::LoadError;
 use crate::figures::{Figure, slope};
 use crate::processes::{open_files, rss_kib, threads, zombies_of};
 use crate::server::handle::Server;
-use crate::stage::Stage;
+use crate::testbed::Testbed;
 
 const TASKS: usize = 10_000;
 const SERVERS: usize = 5;
@@ -23,7 +23,7 @@ const SLOTS: usize = 20;
 /// A few more than slots, so that somebody always waits.
 const CLIENTS: usize = 24;
 /// One task in so many is cancelled on the way.
-const CANCELLED_ONE_IN: u64 = 10;
+const CANCEL_ONE_IN: u64 = 10;
 /// What servers are compared with is taken after this part of the tasks.
 const WARM_UP: f64 = 0.1;
 const SAMPLES: usize = 40;
@@ -42,28 +42,28 @@ struct Sample {
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let tasks = trial.scaled(TASKS, 100);
-    let stage = trial.stage(SLOTS)?;
-    let agent = stage.agent(
+    let testbed = trial.testbed(SLOTS)?;
+    let agent = testbed.agent(
         "short",
         &json!([
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_between_ms": [50, 500]},
             {"message": "done"}, {"turn_completed": {}}
         ]),
     )?;
-    let servers: Vec<Server> = (0..SERVERS).map(|_| stage.server()).collect::<Result<_, _>>()?;
+    let servers: Vec<Server> = (0..SERVERS).map(|_| testbed.server()).collect::<Result<_, _>>()?;
     // Every server has done everything once before anything is compared.
     let warm = ((tasks as f64 * WARM_UP) as usize).max(SERVERS);
-    play(trial, &stage, (&servers, &agent), warm, &mut Vec::new())?;
-    all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
+    run_tasks(trial, &testbed, (&servers, &agent), warm, &mut Vec::new())?;
+    wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
     settle(trial, &servers)?;
-    let before: Vec<Sample> = sample(&stage, &servers, warm);
+    let before: Vec<Sample> = sample(&testbed, &servers, warm);
     let mut samples = before.clone();
-    let begun = std::time::Instant::now();
-    play(trial, &stage, (&servers, &agent), tasks - warm, &mut samples)?;
-    all_have_ended(trial, &stage.door(), Duration::from_secs(120), || {})?;
-    let took = begun.elapsed();
+    let started = std::time::Instant::now();
+    run_tasks(trial, &testbed, (&servers, &agent), tasks - warm, &mut samples)?;
+    wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
+    let elapsed = started.elapsed();
     settle(trial, &servers)?;
-    let after = sample(&stage, &servers, tasks);
+    let after = sample(&testbed, &servers, tasks);
     samples.extend(&after);
     let log_mib = samples.iter().map(|one| one.log_bytes).max().unwrap_or(0) as f64 / f64::from(1 << 20);
     let grown = |pick: fn(&Sample) -> usize| {
@@ -73,50 +73,55 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let pids: Vec<u32> = servers.iter().map(Server::pid).collect();
     // A server buries its dead when it is asked something, if not before.
     servers.iter().try_for_each(|server| server.status().map(drop))?;
-    let left = left_behind(&stage)?;
-    let alive = stage.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
+    let remains = count_leftovers(&testbed)?;
+    let alive = testbed.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
     Ok(vec![
         Figure::count("tasks", tasks),
-        Figure::told("tasks a second", (tasks - warm) as f64 / took.as_secs_f64(), ""),
+        Figure::unbounded("tasks a second", (tasks - warm) as f64 / elapsed.as_secs_f64(), ""),
         Figure::at_most(5.0, "open files of a server, largest change", grown(|one| one.files), ""),
         Figure::at_most(2.0, "threads of a server, largest change", grown(|one| one.threads), ""),
-        Figure::at_most(1.0, "memory of a server, steepest", steepest(&samples), "MiB in 1,000 tasks"),
+        Figure::at_most(
+            1.0,
+            "memory of a server, steepest",
+            max_memory_slope(&samples),
+            "MiB in 1,000 tasks",
+        ),
         Figure::at_most(64.0, "log of the database (WAL), largest", log_mib, "MiB"),
-        Figure::none_of("sockets left", left.sockets),
-        Figure::none_of("launch files left", left.launches),
-        Figure::none_of("half-written files left", left.unfinished),
-        Figure::none_of("directories without a task, and the like", left.orphans),
-        Figure::none_of("cgroups left", left.cgroups),
-        Figure::none_of("tasks neither completed nor cancelled", left.otherwise),
-        Figure::none_of("processes left", alive),
-        Figure::none_of("zombies of the servers", zombies_of(&pids)),
+        Figure::must_be_zero("sockets left", remains.sockets),
+        Figure::must_be_zero("launch files left", remains.launches),
+        Figure::must_be_zero("half-written files left", remains.unfinished),
+        Figure::must_be_zero("directories without a task, and the like", remains.orphans),
+        Figure::must_be_zero("cgroups left", remains.cgroups),
+        Figure::must_be_zero("tasks neither completed nor cancelled", remains.otherwise),
+        Figure::must_be_zero("processes left", alive),
+        Figure::must_be_zero("zombies of the servers", zombies_of(&pids)),
     ])
 }
 
 /// Submits so many tasks, waits for most and cancels some; takes a sample of the servers now and then.
-fn play(
+fn run_tasks(
     trial: &Trial,
-    stage: &Stage,
+    testbed: &Testbed,
     (servers, agent): (&[Server], &Path),
     tasks: usize,
     samples: &mut Vec<Sample>,
 ) -> Result<(), LoadError> {
     let (next, every) = (AtomicUsize::new(0), (tasks / SAMPLES).max(1));
-    let taken = Mutex::new(Vec::new());
-    let patience = trial.patience.clone();
-    let seed = trial.order.seed;
+    let new_samples = Mutex::new(Vec::new());
+    let deadline = trial.deadline.clone();
+    let seed = trial.options.seed;
     let client = |number: usize| -> Result<(), LoadError> {
         let mut random = fastrand::Rng::with_seed(seed ^ (number as u64) << 32);
         loop {
-            patience.check("soaking")?;
+            deadline.check("soaking")?;
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= tasks {
                 return Ok(());
             }
-            one_task(&servers[random.usize(..servers.len())], agent, &mut random)?;
+            run_task(&servers[random.usize(..servers.len())], agent, &mut random)?;
             if index % every == 0 {
-                let told = sample(stage, servers, index);
-                taken.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
+                let sampled = sample(testbed, servers, index);
+                new_samples.lock().unwrap_or_else(PoisonError::into_inner).extend(sampled);
             }
         }
     };
@@ -124,14 +129,14 @@ fn play(
         let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
         clients.into_iter().try_for_each(|client| client.join().unwrap_or(Err(LoadError::ServerGone)))
     })?;
-    samples.extend(taken.into_inner().unwrap_or_else(PoisonError::into_inner));
+    samples.extend(new_samples.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok(())
 }
 
-fn one_task(server: &Server, agent: &Path, random: &mut fastrand::Rng) -> Result<(), LoadError> {
+fn run_task(server: &Server, agent: &Path, random: &mut fastrand::Rng) -> Result<(), LoadError> {
     let id = server.submit(agent, "be quick", None)?;
-    if random.u64(..CANCELLED_ONE_IN) == 0 {
-        pause(Duration::from_millis(random.u64(..300)));
+    if random.u64(..CANCEL_ONE_IN) == 0 {
+        sleep(Duration::from_millis(random.u64(..300)));
         server.cancel(&id, Duration::from_secs(30))?;
     } else {
         server.wait(&id, Duration::from_secs(120))?;
@@ -139,9 +144,9 @@ fn one_task(server: &Server, agent: &Path, random: &mut fastrand::Rng) -> Result
     Ok(())
 }
 
-fn sample(stage: &Stage, servers: &[Server], done: usize) -> Vec<Sample> {
-    let log_bytes = std::fs::metadata(stage.state_dir().join("registry.db-wal")).map_or(0, |log| log.len());
-    let of = |(server, handle): (usize, &Server)| Sample {
+fn sample(testbed: &Testbed, servers: &[Server], done: usize) -> Vec<Sample> {
+    let log_bytes = std::fs::metadata(testbed.state_dir().join("registry.db-wal")).map_or(0, |log| log.len());
+    let sample_of = |(server, handle): (usize, &Server)| Sample {
         done,
         server,
         files: open_files(handle.pid()),
@@ -149,34 +154,34 @@ fn sample(stage: &Stage, servers: &[Server], done: usize) -> Vec<Sample> {
         rss_kib: rss_kib(handle.pid()).unwrap_or(0),
         log_bytes,
     };
-    servers.iter().enumerate().map(of).collect()
+    servers.iter().enumerate().map(sample_of).collect()
 }
 
 /// Until no server is busy: the threads of the last requests are gone, and two looks in a row agree.
 fn settle(trial: &Trial, servers: &[Server]) -> Result<(), LoadError> {
-    let busy =
+    let threads_and_files =
         || servers.iter().map(|server| (threads(server.pid()), open_files(server.pid()))).collect::<Vec<_>>();
-    let mut last = busy();
-    trial.patience.until("letting the servers come to rest", Duration::from_secs(30), || {
-        pause(Duration::from_millis(500));
-        let now = busy();
-        let calm = now == last;
+    let mut last = threads_and_files();
+    trial.deadline.wait_until("letting the servers come to rest", Duration::from_secs(30), || {
+        sleep(Duration::from_millis(500));
+        let now = threads_and_files();
+        let is_settled = now == last;
         last = now;
-        Ok(calm)
+        Ok(is_settled)
     })
 }
 
 /// MiB in a thousand tasks, of the server that grows most.
-fn steepest(samples: &[Sample]) -> f64 {
-    let of = |server: usize| -> Vec<(f64, f64)> {
-        let its = samples.iter().filter(|sample| sample.server == server);
-        its.map(|sample| (sample.done as f64 / 1000.0, sample.rss_kib as f64 / 1024.0)).collect()
+fn max_memory_slope(samples: &[Sample]) -> f64 {
+    let points_of = |server: usize| -> Vec<(f64, f64)> {
+        let its_samples = samples.iter().filter(|sample| sample.server == server);
+        its_samples.map(|sample| (sample.done as f64 / 1000.0, sample.rss_kib as f64 / 1024.0)).collect()
     };
-    (0..SERVERS).map(|server| slope(&of(server))).fold(f64::MIN, f64::max)
+    (0..SERVERS).map(|server| slope(&points_of(server))).fold(f64::MIN, f64::max)
 }
 
 #[derive(Debug, Default)]
-struct Left {
+struct Leftovers {
     sockets: usize,
     launches: usize,
     unfinished: usize,
@@ -185,37 +190,38 @@ struct Left {
     otherwise: usize,
 }
 
-fn left_behind(stage: &Stage) -> Result<Left, LoadError> {
+fn count_leftovers(testbed: &Testbed) -> Result<Leftovers, LoadError> {
     use delegator_domain::task::State;
-    let registry = stage.door().registry()?;
+    let registry = testbed.engine().registry()?;
     let counts = registry.counts()?;
     let ended_well = [State::Completed, State::Cancelled];
     let otherwise =
         counts.iter().filter(|(state, _)| !ended_well.contains(state)).map(|(_, count)| count as usize);
-    let mut left = Left {
+    let mut remains = Leftovers {
         orphans: leftovers(&registry)?.len(),
         otherwise: otherwise.sum(),
-        cgroups: cgroups_named_like_us(Path::new("/sys/fs/cgroup"), 4),
-        ..Left::default()
+        cgroups: count_our_cgroups(Path::new("/sys/fs/cgroup"), 4),
+        ..Leftovers::default()
     };
     let read = |path: &Path| std::fs::read_dir(path).map_err(LoadError::io("look for leftovers"));
-    for task in read(&stage.state_dir().join("tasks"))?.flatten() {
+    for task in read(&testbed.state_dir().join("tasks"))?.flatten() {
         for file in read(&task.path())?.flatten() {
             let name = file.file_name().to_string_lossy().into_owned();
-            left.launches += usize::from(name == "launch");
-            left.sockets += usize::from(name == "control.sock");
-            let place =
+            remains.launches += usize::from(name == "launch");
+            remains.sockets += usize::from(name == "control.sock");
+            let socket_path =
                 (name == "control.path").then(|| std::fs::read_to_string(file.path()).unwrap_or_default());
-            left.sockets += usize::from(
-                place.is_some_and(|place| Path::new(&place).exists() && !place.ends_with("control.sock")),
+            remains.sockets += usize::from(
+                socket_path
+                    .is_some_and(|place| Path::new(&place).exists() && !place.ends_with("control.sock")),
             );
-            left.unfinished += usize::from(name.contains("tmp") || name.contains("part"));
+            remains.unfinished += usize::from(name.contains("tmp") || name.contains("part"));
         }
     }
-    Ok(left)
+    Ok(remains)
 }
 
-fn cgroups_named_like_us(folder: &Path, depth: usize) -> usize {
+fn count_our_cgroups(folder: &Path, depth: usize) -> usize {
     if depth == 0 {
         return 0;
     }
@@ -224,7 +230,7 @@ fn cgroups_named_like_us(folder: &Path, depth: usize) -> usize {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| {
             let is_ours = entry.file_name().to_string_lossy().contains("delegator");
-            usize::from(is_ours) + cgroups_named_like_us(&entry.path(), depth - 1)
+            usize::from(is_ours) + count_our_cgroups(&entry.path(), depth - 1)
         })
         .sum()
 }

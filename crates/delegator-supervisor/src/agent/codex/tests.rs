@@ -28,12 +28,12 @@ fn request() -> LaunchRequest {
         env_policy: EnvPolicy::InheritNone,
         marker: "T-local-0:0".to_owned(),
         resume: None,
-        hidden: None,
+        denied_dir: None,
         project_trust: ProjectTrust::Untrusted,
     }
 }
 
-fn full() -> LaunchRequest {
+fn full_request() -> LaunchRequest {
     LaunchRequest {
         mode: Mode::WorkspaceWrite,
         model: Some("gpt-5.5".to_owned()),
@@ -50,62 +50,62 @@ fn full() -> LaunchRequest {
 }
 
 /// One word a line, as a person would check them.
-fn words(request: &LaunchRequest, version: CodexVersion) -> String {
+fn args_of(request: &LaunchRequest, version: CodexVersion) -> String {
     let plan = plan(request, version).expect("a plan");
-    let words: Vec<String> = plan.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    words.join("\n")
+    let args: Vec<String> = plan.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    args.join("\n")
 }
 
 #[test]
-fn every_mode() {
+fn args_for_every_mode() {
     for mode in [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess] {
         let request = LaunchRequest { mode, ..request() };
-        insta::assert_snapshot!(format!("mode_{}", mode.name()), words(&request, NEWEST));
+        insta::assert_snapshot!(format!("mode_{}", mode.name()), args_of(&request, NEWEST));
     }
 }
 
 #[test]
 fn a_preview_reads_and_says_so() {
     let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
-    insta::assert_snapshot!(words(&request, NEWEST));
+    insta::assert_snapshot!(args_of(&request, NEWEST));
     let stdin = String::from_utf8(plan(&request, NEWEST).unwrap().stdin).unwrap();
     assert_eq!(stdin, format!("{PREVIEW_INSTRUCTION}fix the tests"));
 }
 
 #[test]
-fn every_policy() {
+fn args_for_every_env_policy() {
     let named = EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned()]);
     for (name, env_policy) in
         [("none", EnvPolicy::InheritNone), ("all", EnvPolicy::InheritAll), ("list", named)]
     {
         insta::assert_snapshot!(
             format!("policy_{name}"),
-            words(&LaunchRequest { env_policy, ..request() }, NEWEST)
+            args_of(&LaunchRequest { env_policy, ..request() }, NEWEST)
         );
     }
 }
 
 #[test]
 fn everything_at_once() {
-    insta::assert_snapshot!(words(&full(), NEWEST));
+    insta::assert_snapshot!(args_of(&full_request(), NEWEST));
 }
 
 #[test]
-fn every_generation() {
+fn args_for_every_codex_version() {
     let plain = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
     for minor in [40, 50, 66, 98, 146, 147, 148, 166, 999] {
-        insta::assert_snapshot!(format!("codex_0_{minor}"), words(&plain, CodexVersion::new(0, minor, 0)));
+        insta::assert_snapshot!(format!("codex_0_{minor}"), args_of(&plain, CodexVersion::new(0, minor, 0)));
     }
 }
 
 #[test]
-fn flags_come_before_resume_and_the_prompt_last() {
-    let words = words(&full(), NEWEST);
-    assert!(words.ends_with(&format!("resume\n{THREAD}\n-")), "{words}");
+fn flags_precede_resume_and_the_prompt_is_last() {
+    let args = args_of(&full_request(), NEWEST);
+    assert!(args.ends_with(&format!("resume\n{THREAD}\n-")), "{args}");
 }
 
 #[test]
-fn what_a_version_cannot_do_is_an_error() {
+fn unsupported_inputs_are_errors_on_old_versions() {
     let old = CodexVersion::new(0, 40, 0);
     for (request, ability) in [
         (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, Ability::AddDir),
@@ -116,7 +116,7 @@ fn what_a_version_cannot_do_is_an_error() {
 }
 
 #[test]
-fn what_cannot_be_said_safely_is_an_error() {
+fn values_that_cannot_be_passed_safely_are_errors() {
     let refused = [
         LaunchRequest { resume: Some("--last".to_owned()), ..request() },
         LaunchRequest { resume: Some(String::new()), ..request() },
@@ -130,7 +130,7 @@ fn what_cannot_be_said_safely_is_an_error() {
 }
 
 #[test]
-fn every_run_is_told_whom_to_trust() {
+fn every_run_sets_project_trust_once() {
     let modes = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess].map(|mode| (mode, false));
     let resumed = [None, Some(THREAD.to_owned())];
     for (mode, preview) in modes.into_iter().chain([(Mode::WorkspaceWrite, true)]) {
@@ -138,8 +138,8 @@ fn every_run_is_told_whom_to_trust() {
             [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(resumed.clone())
         {
             let request = LaunchRequest { mode, preview, project_trust, resume, ..request() };
-            let told = format!("-c\nprojects={}\n", projects(&request.workdir, project_trust));
-            assert_eq!(words(&request, NEWEST).matches(&told).count(), 1, "{request:?}");
+            let setting = format!("-c\nprojects={}\n", projects_setting(&request.workdir, project_trust));
+            assert_eq!(args_of(&request, NEWEST).matches(&setting).count(), 1, "{request:?}");
         }
     }
 }
@@ -151,7 +151,7 @@ fn hostile_text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
-        let request = LaunchRequest { task: task.clone(), preview, ..full() };
+        let request = LaunchRequest { task: task.clone(), preview, ..full_request() };
         let plan = plan(&request, NEWEST).unwrap();
         // No window of it either: a beginning, a middle or an end would be as bad.
         let chars: Vec<char> = task.chars().collect();
@@ -181,10 +181,10 @@ proptest! {
             add_dirs: vec![path.into()],
             env_policy: EnvPolicy::AllowList(vec![name]),
             workdir: workdir.into(),
-            ..full()
+            ..full_request()
         };
         let plan = plan(&request, NEWEST).unwrap();
-        let plain = super::plan(&full(), NEWEST).unwrap();
+        let plain = super::plan(&full_request(), NEWEST).unwrap();
         let flag = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
         // The same flags and keys in the same places, less one image.
         let flags: Vec<String> = plan.args.iter().map(flag).collect();
@@ -192,14 +192,14 @@ proptest! {
         let image = expected.iter().position(|word| word == "--image").unwrap();
         expected.remove(image);
         prop_assert_eq!(flags, expected);
-        let model_word = format!("--model={model}");
-        prop_assert!(plan.args.contains(&OsString::from(model_word)));
+        let model_arg = format!("--model={model}");
+        prop_assert!(plan.args.contains(&OsString::from(model_arg)));
         for word in plan.args.iter().filter(|word| word.to_string_lossy().starts_with("model_reasoning")) {
             let text = word.to_string_lossy();
             let value = text.split_once('=').unwrap().1;
             // A basic string of TOML is one of JSON as long as nothing else is escaped.
-            let read: String = serde_json::from_str(value).unwrap();
-            prop_assert_eq!(&read, &effort);
+            let decoded: String = serde_json::from_str(value).unwrap();
+            prop_assert_eq!(&decoded, &effort);
         }
     }
 }

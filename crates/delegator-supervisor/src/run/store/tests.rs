@@ -10,36 +10,36 @@ use super::*;
 use crate::run::ports::CancelRequest;
 
 /// Files in a directory, and how many there ever were at once.
-struct Disk {
+struct DirPorts {
     folder: tempfile::TempDir,
-    sizes: RefCell<BTreeMap<u32, ()>>,
+    open_parts: RefCell<BTreeMap<u32, ()>>,
 }
 
-impl Disk {
-    fn new() -> Disk {
-        Disk { folder: tempfile::tempdir().unwrap(), sizes: RefCell::default() }
+impl DirPorts {
+    fn new() -> DirPorts {
+        DirPorts { folder: tempfile::tempdir().unwrap(), open_parts: RefCell::default() }
     }
 
-    fn text(&self) -> Vec<u8> {
+    fn stored_bytes(&self) -> Vec<u8> {
         std::fs::read(self.folder.path().join("0")).unwrap()
     }
 
-    fn on_disk(&self) -> u64 {
+    fn bytes_on_disk(&self) -> u64 {
         let entries = std::fs::read_dir(self.folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
     }
 }
 
-impl Ports for Disk {
+impl Ports for DirPorts {
     fn create(&self, _: Stream, part: u32) -> io::Result<File> {
-        self.sizes.borrow_mut().insert(part, ());
+        self.open_parts.borrow_mut().insert(part, ());
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(true);
         options.open(self.folder.path().join(part.to_string()))
     }
 
     fn remove(&self, _: Stream, part: u32) -> io::Result<()> {
-        self.sizes.borrow_mut().remove(&part);
+        self.open_parts.borrow_mut().remove(&part);
         std::fs::remove_file(self.folder.path().join(part.to_string()))
     }
 
@@ -48,29 +48,29 @@ impl Ports for Disk {
     }
 }
 
-fn store_all(most: u64, pieces: &[&[u8]]) -> (Vec<u8>, StreamSummary) {
-    let disk = Disk::new();
-    let mut store = Store::open(&disk, Stream::Events, most);
+fn store_all(max_bytes: u64, pieces: &[&[u8]]) -> (Vec<u8>, StreamSummary) {
+    let ports = DirPorts::new();
+    let mut store = StreamStore::open(&ports, Stream::Events, max_bytes);
     for piece in pieces {
         store.append(piece);
-        assert!(disk.on_disk() <= most.max(8192), "{} of {most}", disk.on_disk());
+        assert!(ports.bytes_on_disk() <= max_bytes.max(8192), "{} of {max_bytes}", ports.bytes_on_disk());
     }
     store.finish();
-    assert_eq!(disk.sizes.borrow().len(), 1, "only part 0 stays");
+    assert_eq!(ports.open_parts.borrow().len(), 1, "only part 0 stays");
     let summary = store.summary(pieces.iter().map(|piece| piece.len() as u64).sum());
     assert_eq!(summary.problem, None);
-    (disk.text(), summary)
+    (ports.stored_bytes(), summary)
 }
 
 #[test]
-fn what_fits_is_kept_as_it_is() {
+fn streams_within_the_limit_are_stored_unchanged() {
     let (text, summary) = store_all(1 << 20, &[b"{\"a\":1}\n{\"b", b"\":2}\n", b"no end"]);
     assert_eq!(text, b"{\"a\":1}\n{\"b\":2}\nno end");
     assert!(!summary.truncated);
 }
 
 #[test]
-fn of_too_much_the_beginning_and_the_end_are_kept() {
+fn oversized_streams_keep_beginning_and_end() {
     let lines: Vec<String> = (0..5000).map(|number| format!("{{\"n\":{number}}}\n")).collect();
     let all = lines.concat();
     for size in [7, 100, 5000, all.len()] {
@@ -89,13 +89,13 @@ fn of_too_much_the_beginning_and_the_end_are_kept() {
             }
         }
         assert!(numbers.is_sorted() && numbers.len() > 800);
-        let kept: u64 = numbers.iter().map(|number| lines[*number as usize].len() as u64).sum();
-        assert_eq!(kept + omitted, all.len() as u64);
+        let stored: u64 = numbers.iter().map(|number| lines[*number as usize].len() as u64).sum();
+        assert_eq!(stored + omitted, all.len() as u64);
     }
 }
 
 #[test]
-fn a_line_that_is_too_long_keeps_its_head_and_tail() {
+fn oversized_lines_keep_head_and_tail() {
     let long = format!("{{\"text\":\"{}\",\"status\":\"failed\"}}\n", "x".repeat(30_000));
     let all = format!("{{\"n\":1}}\n{long}{{\"n\":2}}\n");
     for size in [1, 1000, 20_000, all.len()] {
@@ -104,17 +104,17 @@ fn a_line_that_is_too_long_keeps_its_head_and_tail() {
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "{\"n\":1}", "{\"n\":2}"), "by {size}");
-        let cut: serde_json::Value = serde_json::from_str(lines[1]).expect("still JSON");
-        assert_eq!(cut["status"], "failed");
-        assert!(cut["text"].as_str().unwrap().contains(" bytes omitted] "));
+        let truncated: serde_json::Value = serde_json::from_str(lines[1]).expect("still JSON");
+        assert_eq!(truncated["status"], "failed");
+        assert!(truncated["text"].as_str().unwrap().contains(" bytes omitted] "));
         assert!(summary.truncated);
     }
 }
 
 #[test]
-fn a_disk_that_fails_is_told_and_ends_nothing() {
-    struct Full;
-    impl Ports for Full {
+fn disk_errors_are_recorded_and_do_not_stop_the_store() {
+    struct FullDisk;
+    impl Ports for FullDisk {
         fn create(&self, _: Stream, part: u32) -> io::Result<File> {
             if part == 0 { File::options().read(true).write(true).open("/dev/full") } else { unreachable!() }
         }
@@ -125,7 +125,7 @@ fn a_disk_that_fails_is_told_and_ends_nothing() {
             None
         }
     }
-    let mut store = Store::open(&Full, Stream::Stderr, 1 << 20);
+    let mut store = StreamStore::open(&FullDisk, Stream::Stderr, 1 << 20);
     store.append(b"a line\n");
     store.append(b"another\n");
     store.finish();
@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn cut_json_stays_json(
+    fn truncated_json_lines_remain_json(
         text in "([a-zäß😀\\\\\"\u{2028}\n\t\u{1}]|[😀]{1,3}){1500,2500}", size in 1_usize..3000, ascii: bool,
     ) {
         let mut line = serde_json::to_string(&serde_json::json!({ "text": text, "end": 1 })).unwrap();

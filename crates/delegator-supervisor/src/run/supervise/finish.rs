@@ -3,12 +3,12 @@
 use std::io;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{End, FailureKind};
-use delegator_transcript::{Account, RecentLine, Report};
+use delegator_domain::task::{FailureKind, TaskEnd};
+use delegator_transcript::{LineSummarizer, RecentLine, Report};
 
-use super::super::ports::{Ended, Partial, RunSpec, StreamSummary};
+use super::super::ports::{PartialOutput, RunResult, RunSpec, StreamSummary};
 use super::Run;
-use crate::agent::leftovers::remove_shell_snapshots;
+use crate::agent::shell_snapshots::remove_shell_snapshots;
 use crate::process::SweepReport;
 use crate::verdict::{Facts, RefusedCalls, verdict};
 
@@ -16,25 +16,25 @@ pub(super) const LAST_BYTES: usize = 64 << 10;
 
 impl Run<'_> {
     /// Gives back what the run was given, for what comes after it.
-    pub(super) fn finish(mut self, swept: io::Result<SweepReport>) -> (Ended, RunSpec) {
-        self.complaints.finish();
-        if !self.stdin_told {
+    pub(super) fn finish(mut self, sweep_result: io::Result<SweepReport>) -> (RunResult, RunSpec) {
+        self.stderr.finish();
+        if !self.stdin_reported {
             self.ports.on_stdin_delivered();
         }
-        let (report, stdout, last_output) = self.said();
-        let judged = verdict(&Facts {
+        let (report, stdout, last_output) = self.finish_stdout();
+        let run_verdict = verdict(&Facts {
             cause: self.cause.as_ref(),
             exit: self.exit,
             report: &report,
-            stderr: &self.complaints.digest,
-            asked_thread: self.spec.plan.expected_thread.as_deref(),
+            stderr: &self.stderr.digest,
+            expected_thread: self.spec.plan.expected_thread.as_deref(),
         });
         let redactor = &self.spec.redactor;
-        let redacted = |texts: &[String]| -> Vec<String> {
+        let redact_all = |texts: &[String]| -> Vec<String> {
             texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
         };
-        let mut warnings = judged.warnings;
-        let sweep = swept.unwrap_or_else(|error| {
+        let mut warnings = run_verdict.warnings;
+        let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("the sweep failed: {error}"));
             SweepReport::default()
         });
@@ -43,50 +43,54 @@ impl Run<'_> {
             warnings.push(format!("kill_incomplete: still alive are {}", pids.join(", ")));
         }
         let was_forced = self.cause.is_some() || self.exit.is_none();
-        warnings.extend(self.remove_leftovers(&report, was_forced));
-        let stderr = self.complaints.store().summary(self.complaints.pipe.received());
+        warnings.extend(self.remove_snapshots(&report, was_forced));
+        let stderr = self.stderr.store().summary(self.stderr.pipe.received());
         for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
             let problem = summary.problem.as_ref();
             warnings.extend(problem.map(|problem| format!("not all of {name} was stored: {problem}")));
         }
-        let partial = Partial {
+        let partial = PartialOutput {
             last_events: report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect(),
             last_output,
-            last_stderr: self.complaints.store().tail(LAST_BYTES),
+            last_stderr: self.stderr.store().tail(LAST_BYTES),
         };
-        let lasted = self.ended.unwrap_or_default();
-        let ended = Ended {
-            end: redacted_end(redactor, judged.end),
+        let elapsed = self.ended_at.unwrap_or_default();
+        let result = RunResult {
+            end: redacted_end(redactor, run_verdict.end),
             exit: self.exit,
             thread_id: report.thread_id.clone(),
             report_json: redacted_json(redactor, &report),
             report,
-            refused: RefusedCalls { last: redacted(&judged.refused.last), ..judged.refused },
-            warnings: redacted(&warnings),
+            refused: RefusedCalls { last: redact_all(&run_verdict.refused.last), ..run_verdict.refused },
+            warnings: redact_all(&warnings),
             partial,
             stdout,
             stderr,
             signals: self.signals,
             sweep,
-            elapsed: lasted,
-            quiet: self.watch.quiet(lasted),
-            stdin_delivered: self.feed.is_delivered(),
-            checked: None,
+            elapsed,
+            quiet: self.limit_timers.idle_time(elapsed),
+            stdin_delivered: self.stdin.is_delivered(),
+            verification: None,
         };
-        (ended, self.spec)
+        (result, self.spec)
     }
 
     /// What was said on standard output, understood and kept.
-    fn said(&mut self) -> (Report, StreamSummary, String) {
-        let Some(events) = &mut self.events else {
-            return (Account::new(self.spec.fold.clone()).report(), StreamSummary::default(), String::new());
+    fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
+        let Some(events) = &mut self.stdout else {
+            return (
+                LineSummarizer::new(self.spec.fold.clone()).report(),
+                StreamSummary::default(),
+                String::new(),
+            );
         };
         events.finish();
-        let kept = events.store().summary(events.pipe.received());
-        (events.account.report(), kept, events.store().tail(LAST_BYTES))
+        let summary = events.store().summary(events.pipe.received());
+        (events.account.report(), summary, events.store().tail(LAST_BYTES))
     }
 
-    fn remove_leftovers(&self, report: &Report, was_forced: bool) -> Option<String> {
+    fn remove_snapshots(&self, report: &Report, was_forced: bool) -> Option<String> {
         let home = self.spec.codex_home.as_deref().filter(|_| was_forced)?;
         let thread = report.thread_id.as_deref()?;
         let error = remove_shell_snapshots(home, thread).err()?;
@@ -95,12 +99,12 @@ impl Run<'_> {
 }
 
 /// The end of a run that never began.
-pub(super) fn not_started(spec: &RunSpec, problem: &str) -> Ended {
-    let report = Account::new(spec.fold.clone()).report();
+pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
+    let report = LineSummarizer::new(spec.fold.clone()).report();
     let program = spec.plan.program.display();
     let message = format!("{program} cannot be started: {problem}");
-    let end = End::Failed { kind: FailureKind::SpawnFailed, message, retry_at: None };
-    Ended {
+    let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at: None };
+    RunResult {
         end: redacted_end(&spec.redactor, end),
         exit: None,
         thread_id: None,
@@ -108,7 +112,7 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> Ended {
         report,
         refused: RefusedCalls::default(),
         warnings: Vec::new(),
-        partial: Partial::default(),
+        partial: PartialOutput::default(),
         stdout: StreamSummary::default(),
         stderr: StreamSummary::default(),
         signals: Vec::new(),
@@ -116,18 +120,18 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> Ended {
         elapsed: std::time::Duration::ZERO,
         quiet: std::time::Duration::ZERO,
         stdin_delivered: false,
-        checked: None,
+        verification: None,
     }
 }
 
-pub(super) fn redacted_end(redactor: &Redactor, end: End) -> End {
+pub(super) fn redacted_end(redactor: &Redactor, end: TaskEnd) -> TaskEnd {
     let redact = |text: String| redactor.redact_str(&text).into_owned();
     match end {
-        End::Failed { kind, message, retry_at } => {
-            End::Failed { kind, message: redact(message), retry_at: retry_at.map(redact) }
+        TaskEnd::Failed { kind, message, retry_at } => {
+            TaskEnd::Failed { kind, message: redact(message), retry_at: retry_at.map(redact) }
         }
-        End::Cancelled { reason } => End::Cancelled { reason: reason.map(redact) },
-        End::Completed | End::Timeout(_) => end,
+        TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.map(redact) },
+        TaskEnd::Completed | TaskEnd::Timeout(_) => end,
     }
 }
 

@@ -6,28 +6,36 @@
 use std::io;
 use std::time::Duration;
 
-use delegator_domain::task::{End, Verification};
+use delegator_domain::task::{TaskEnd, Verification};
 use delegator_transcript::shell;
 
-use super::super::limits::{IdleCounts, Limits};
-use super::super::ports::{Checked, Ended, Ports, RunSpec, Snapshot, StreamSummary};
+use super::super::limits::{ActivitySource, Limits};
+use super::super::ports::{Ports, RunResult, RunSpec, Snapshot, StreamSummary, VerificationResult};
 use super::finish::{LAST_BYTES, redacted_end};
 use super::{Role, Run};
 use crate::agent::LaunchPlan;
 use crate::process::SweepReport;
-use crate::verdict::{Cause, judge};
+use crate::verdict::{Cause, verification_outcome};
 
 /// Runs the check, if there is one and something to check.
-pub(super) fn verify(ended: &mut Ended, mut spec: RunSpec, before: Option<Snapshot>, ports: &dyn Ports) {
-    let Some(check) = spec.verify.take().filter(|_| ended.end == End::Completed) else { return };
-    let shown = spec.redactor.redact_str(&shell::join(&check.plan.command)).into_owned();
-    if let Some(before) = before {
-        ports.on_snapshot(&Snapshot { current_activity: Some(format!("Verifying: {shown}")), ..before });
+pub(super) fn verify(
+    result: &mut RunResult,
+    mut spec: RunSpec,
+    last_snapshot: Option<Snapshot>,
+    ports: &dyn Ports,
+) {
+    let Some(check) = spec.verify.take().filter(|_| result.end == TaskEnd::Completed) else { return };
+    let command_text = spec.redactor.redact_str(&shell::join(&check.plan.command)).into_owned();
+    if let Some(last_snapshot) = last_snapshot {
+        ports.on_snapshot(&Snapshot {
+            current_activity: Some(format!("Verifying: {command_text}")),
+            ..last_snapshot
+        });
     }
-    ports.before_check(&ended.report);
-    let limit = time_left(spec.limits.hard, ended.elapsed, check.at_least);
+    ports.before_verification(&result.report);
+    let limit = time_left(spec.limits.hard, result.elapsed, check.min_time);
     // How quiet it is says nothing of a check.
-    spec.limits = Limits { idle: limit, hard: limit, idle_counts: IdleCounts::Output };
+    spec.limits = Limits { idle: limit, hard: limit, activity_source: ActivitySource::Output };
     spec.environment = check.plan.environment;
     spec.plan = LaunchPlan {
         program: check.plan.program,
@@ -37,17 +45,17 @@ pub(super) fn verify(ended: &mut Ended, mut spec: RunSpec, before: Option<Snapsh
         ending: spec.plan.ending,
         expected_thread: None,
     };
-    let witness = check.plan.witness;
-    let is_enclosed = witness.is_some();
-    match Run::start(spec, Role::Check { witness }, ports) {
+    let sentinel = check.plan.sentinel;
+    let is_sandboxed = sentinel.is_some();
+    match Run::start(spec, Role::Verification { sentinel }, ports) {
         Ok(mut run) => {
-            let swept = run.complete();
-            run.tell_of_check(ended, swept, limit);
+            let sweep_result = run.run_to_end();
+            run.record_verification(result, sweep_result, limit);
         }
         Err((spec, error)) => {
-            let outcome = if is_enclosed { Verification::SandboxFailed } else { Verification::CannotStart };
+            let outcome = if is_sandboxed { Verification::SandboxFailed } else { Verification::CannotStart };
             let detail = format!("{} cannot be started: {error}", spec.plan.program.display());
-            ended.checked = Some(Checked {
+            result.verification = Some(VerificationResult {
                 outcome,
                 detail: Some(spec.redactor.redact_str(&detail).into_owned()),
                 exit: None,
@@ -60,46 +68,51 @@ pub(super) fn verify(ended: &mut Ended, mut spec: RunSpec, before: Option<Snapsh
 }
 
 /// What the agent left of the hard limit, but never too little to be of use.
-fn time_left(hard: Duration, used: Duration, at_least: Duration) -> Duration {
-    hard.saturating_sub(used).max(at_least)
+fn time_left(hard: Duration, used: Duration, min_time: Duration) -> Duration {
+    hard.saturating_sub(used).max(min_time)
 }
 
 impl Run<'_> {
     /// Adds what became of the check to what is known of the agent.
-    fn tell_of_check(mut self, ended: &mut Ended, swept: io::Result<SweepReport>, limit: Duration) {
-        self.complaints.finish();
-        let outcome = judge(self.cause.as_ref(), self.exit, self.complaints.witness.was_heard());
-        let printed = self.complaints.pipe.received().saturating_sub(self.complaints.witness.taken());
-        let output = self.complaints.store().summary(printed);
+    fn record_verification(
+        mut self,
+        result: &mut RunResult,
+        sweep_result: io::Result<SweepReport>,
+        limit: Duration,
+    ) {
+        self.stderr.finish();
+        let outcome = verification_outcome(self.cause.as_ref(), self.exit, self.stderr.sentinel.is_found());
+        let printed = self.stderr.pipe.received().saturating_sub(self.stderr.sentinel.removed_bytes());
+        let output = self.stderr.store().summary(printed);
         let problem = output.problem.as_ref();
-        ended
+        result
             .warnings
             .extend(problem.map(|problem| format!("not all of the check's output was stored: {problem}")));
-        match swept {
+        match sweep_result {
             Ok(swept) => {
-                let left = swept.survivors.iter().map(|left| left.pid.to_string()).collect::<Vec<_>>();
-                if !left.is_empty() {
-                    let pids = left.join(", ");
-                    ended.warnings.push(format!("kill_incomplete: of the check still alive are {pids}"));
+                let survivors = swept.survivors.iter().map(|left| left.pid.to_string()).collect::<Vec<_>>();
+                if !survivors.is_empty() {
+                    let pids = survivors.join(", ");
+                    result.warnings.push(format!("kill_incomplete: of the check still alive are {pids}"));
                 }
-                ended.sweep.survivors.extend(swept.survivors);
-                ended.sweep.exempt.extend(swept.exempt);
+                result.sweep.survivors.extend(swept.survivors);
+                result.sweep.exempt.extend(swept.exempt);
             }
-            Err(error) => ended.warnings.push(format!("the sweep after the check failed: {error}")),
+            Err(error) => result.warnings.push(format!("the sweep after the check failed: {error}")),
         }
         let redactor = &self.spec.redactor;
         let detail = detail(outcome, self.cause.as_ref(), limit);
-        ended.checked = Some(Checked {
+        result.verification = Some(VerificationResult {
             outcome,
             detail: detail.map(|text| redactor.redact_str(&text).into_owned()),
             exit: self.exit,
-            elapsed: self.ended.unwrap_or_default(),
+            elapsed: self.ended_at.unwrap_or_default(),
             output,
-            last_output: self.complaints.store().tail(LAST_BYTES),
+            last_output: self.stderr.store().tail(LAST_BYTES),
         });
         if let Some(Cause::Cancelled { reason }) = self.cause {
-            ended.end = redacted_end(redactor, End::Cancelled { reason });
-            ended.signals = self.signals;
+            result.end = redacted_end(redactor, TaskEnd::Cancelled { reason });
+            result.signals = self.signals;
         }
     }
 }
@@ -124,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_has_what_is_left_or_a_minute() {
+    fn verification_gets_the_remaining_time_or_the_minimum() {
         let seconds = Duration::from_secs;
         assert_eq!(time_left(seconds(1200), seconds(200), seconds(60)), seconds(1000));
         assert_eq!(time_left(seconds(1200), seconds(1190), seconds(60)), seconds(60));

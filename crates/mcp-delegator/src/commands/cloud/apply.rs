@@ -1,8 +1,8 @@
 //! `cloud apply`: bring a cloud task's diff into the local tree.
 
-use crate::commands::inputs::OneTask;
-use crate::fault::ErrorCode;
-use crate::registry::{CommandSpec, Shape};
+use crate::commands::inputs::TaskIdInput;
+use crate::error::ErrorCode;
+use crate::spec::{CommandSpec, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("diff_applied"),
@@ -13,5 +13,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::WrongState,
         ErrorCode::VersionConflict,
     ],
-    ..CommandSpec::declare::<OneTask>(&["cloud", "apply"], "Apply a cloud task's diff to the local work tree")
+    ..CommandSpec::declare::<TaskIdInput>(
+        &["cloud", "apply"],
+        "Apply a cloud task's diff to the local work tree",
+    )
 };

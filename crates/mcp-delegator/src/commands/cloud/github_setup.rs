@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::commands::inputs::Stack;
 use crate::environment_template::Template;
-use crate::fault::AppError;
-use crate::outcome::{Answer, Warning};
-use crate::registry::{CommandSpec, Danger, Shape, Toolset, typed};
+use crate::error::AppError;
+use crate::outcome::{CommandOutput, Warning};
 use crate::run::{Context, sources};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document, scalar};
-use crate::views::github_guide::{Guide, Place};
+use crate::views::github_guide::{Guide, TokenLocation};
 use crate::views::shell_word;
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
@@ -45,22 +45,22 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Cloud,
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<GithubSetup>(
         &["cloud", "github-setup"],
         "How to give an environment access to a repository",
     )
 };
 
-fn run(context: &Context<'_>, input: GithubSetup) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let stack = scalar(&json!(input.stack));
     let repository = input.repo_url.trim_end_matches('/').trim_end_matches(".git").to_owned();
     let (known, warning) = match &input.env_id {
         None => (None, None),
-        Some(id) => environment(context, id, &repository)?,
+        Some(id) => find_environment(context, id, &repository)?,
     };
     let name = repository.trim_start_matches("https://github.com/").to_owned();
-    let template = Template::of_stack(&stack);
+    let template = Template::for_stack(&stack);
     let guide = Guide {
         env_id: match (&known, &input.env_id) {
             (Some(known), _) => known.id.clone(),
@@ -68,9 +68,9 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<Answer, AppError> {
             (None, None) => format!("env_{}", name.split('/').next_back().unwrap_or("project")),
         },
         is_known: known.is_some(),
-        place: match known.map(|known| known.provider) {
-            Some(Provider::Fleet) => Place::Workers,
-            Some(Provider::CodexCloud) | None => Place::Web,
+        location: match known.map(|known| known.provider) {
+            Some(Provider::Fleet) => TokenLocation::Workers,
+            Some(Provider::CodexCloud) | None => TokenLocation::Web,
         },
         setup: template
             .map(|template| template.setup_script(&input.git_user_name, &input.git_user_email))
@@ -81,7 +81,7 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<Answer, AppError> {
         name,
         stack: stack.clone(),
     };
-    let mut answer = Answer::done(guide.to_value())
+    let mut answer = CommandOutput::done(guide.to_value())
         .fact("repository", guide.repository.as_str())
         .fact("tech_stack", stack)
         .fact("env_id", guide.env_id.as_str());
@@ -90,7 +90,7 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<Answer, AppError> {
 }
 
 /// The environment that is meant. One that is not written down yet is no mistake: the guide says how to do that.
-fn environment(
+fn find_environment(
     context: &Context<'_>,
     id: &str,
     repository: &str,
@@ -98,20 +98,20 @@ fn environment(
     let environments = match environments::read(&sources(context.process)) {
         Ok(environments) => environments,
         Err(EnvironmentsError::Missing { path }) => {
-            let words = format!("there is no environment '{id}': {} does not exist", path.display());
-            return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", words))));
+            let message = format!("there is no environment '{id}': {} does not exist", path.display());
+            return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", message))));
         }
         Err(error) => return Err(error.into()),
     };
     let Some(found) = environments.find(id) else {
         let hint = environments.nearest(id).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        let words = format!("there is no environment '{id}' in {}{hint}", environments.file.display());
-        return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", words))));
+        let message = format!("there is no environment '{id}' in {}{hint}", environments.file.display());
+        return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", message))));
     };
-    let its = found.repo_url.trim_end_matches('/').trim_end_matches(".git");
-    let differs = (!its.eq_ignore_ascii_case(repository)).then(|| {
-        let words = format!("the environment {} works on another repository, {}", found.id, found.repo_url);
-        Warning::new("W_ENVIRONMENTS_003", words)
+    let known_url = found.repo_url.trim_end_matches('/').trim_end_matches(".git");
+    let differs = (!known_url.eq_ignore_ascii_case(repository)).then(|| {
+        let message = format!("the environment {} works on another repository, {}", found.id, found.repo_url);
+        Warning::new("W_ENVIRONMENTS_003", message)
     });
     Ok((Some(found.clone()), differs))
 }

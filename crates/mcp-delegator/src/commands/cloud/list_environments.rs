@@ -2,12 +2,12 @@
 
 use delegator_config::environments;
 
-use crate::commands::env::{describe_list, listed};
+use crate::commands::env::{describe_list, list_outcome};
 use crate::commands::inputs::NoInputs;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Shape, Toolset, typed};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::run::{Context, sources};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
@@ -16,13 +16,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Cloud,
     failures: &[ErrorCode::NotFound],
     describe: describe_list,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<NoInputs>(
         &["cloud", "list-environments"],
         "List the environments for cloud tasks",
     )
 };
 
-fn run(context: &Context<'_>, _: NoInputs) -> Result<Answer, AppError> {
-    Ok(listed(&environments::read(&sources(context.process))?))
+fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
+    Ok(list_outcome(&environments::read(&sources(context.process))?))
 }

@@ -7,8 +7,8 @@ pub mod status;
 pub mod submit;
 
 use super::local;
-use crate::fault::ErrorCode;
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::error::ErrorCode;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 pub const WAIT: CommandSpec = CommandSpec {
     details: local::wait::SPEC.details,

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::local::status::StatusInputs;
-use crate::fault::ErrorCode;
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::error::ErrorCode;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CloudStatus {

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::inputs::{Submission, check_task_text};
-use crate::fault::ErrorCode;
-use crate::registry::{Category, CommandSpec, Shape, Toolset};
+use crate::commands::inputs::{SubmissionInputs, check_task_text};
+use crate::error::ErrorCode;
+use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submit {
     #[serde(flatten)]
-    pub submission: Submission,
+    pub submission: SubmissionInputs,
     /// Environment id or label
     #[schemars(length(min = 1, max = 128))]
     pub env_id: String,

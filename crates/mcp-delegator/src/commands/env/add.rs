@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{describe_one, edited};
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Example, Shape, refused, typed};
+use super::{describe_one, edit_outcome};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::CommandOutput;
 use crate::run::{Context, sources};
+use crate::spec::{CommandSpec, Example, Shape, input_rejected, run_typed};
 use crate::views::rfc3339;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub enum ProviderName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnLostWord {
+pub enum OnLostAction {
     Fail,
     Retry,
 }
@@ -71,7 +71,7 @@ pub struct EnvAdd {
     pub priority: Option<i32>,
     /// What becomes of a task whose worker is lost (without it: fail)
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_lost: Option<OnLostWord>,
+    pub on_lost: Option<OnLostAction>,
     /// How many workers may try a task, one after another (without it: 2)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
@@ -91,27 +91,27 @@ pub const SPEC: CommandSpec = CommandSpec {
     }],
     check,
     describe: describe_one,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<EnvAdd>(&["env", "add"], "Add an environment")
 };
 
 /// The entry as it will be written, without its time.
-fn entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
-    let given = serde_json::to_value(input).map_err(refused)?;
-    let of = |key: &str| given.get(key).cloned();
+fn new_entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
+    let given = serde_json::to_value(input).map_err(input_rejected)?;
+    let value_of = |key: &str| given.get(key).cloned();
     Ok(environments::new_entry(vec![
-        ("name", of("name")),
-        ("repoUrl", of("repo_url")),
-        ("stack", of("stack")),
-        ("description", of("description")),
-        ("provider", of("provider")),
-        ("branch", of("branch")),
-        ("setup", of("setup")),
-        ("mode", of("mode")),
-        ("labels", of("labels")),
-        ("priority", of("priority")),
-        ("on_lost", of("on_lost")),
-        ("max_claims", of("max_claims")),
+        ("name", value_of("name")),
+        ("repoUrl", value_of("repo_url")),
+        ("stack", value_of("stack")),
+        ("description", value_of("description")),
+        ("provider", value_of("provider")),
+        ("branch", value_of("branch")),
+        ("setup", value_of("setup")),
+        ("mode", value_of("mode")),
+        ("labels", value_of("labels")),
+        ("priority", value_of("priority")),
+        ("on_lost", value_of("on_lost")),
+        ("max_claims", value_of("max_claims")),
         ("push", input.push.then_some(json!(true))),
     ]))
 }
@@ -119,8 +119,8 @@ fn entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
 /// The rules of the file, told of the inputs.
 fn check(input: &Value) -> Vec<Problem> {
     let Ok(input) = serde_json::from_value::<EnvAdd>(input.clone()) else { return Vec::new() };
-    let Ok(entry) = entry(&input) else { return Vec::new() };
-    let told = environments::problems_of(&input.env_id, &entry).into_iter().map(|problem| {
+    let Ok(entry) = new_entry(&input) else { return Vec::new() };
+    let problems = environments::entry_problems(&input.env_id, &entry).into_iter().map(|problem| {
         let field = match problem.key.as_str() {
             "id" => "env_id",
             "repoUrl" => "repo_url",
@@ -129,14 +129,14 @@ fn check(input: &Value) -> Vec<Problem> {
         let suggestion = problem.suggestion.map(|meant| format!("Did you mean {meant}?"));
         Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion)
     });
-    told.collect()
+    problems.collect()
 }
 
-fn run(context: &Context<'_>, input: EnvAdd) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: EnvAdd) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
-    let mut entry = entry(&input)?;
+    let mut entry = new_entry(&input)?;
     entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());
     let added = environments::add(&sources, &input.env_id, entry)?;
     let message = format!("{} was added", added.id);
-    Ok(edited(&added, &environments_file(&sources)?, message))
+    Ok(edit_outcome(&added, &environments_file(&sources)?, message))
 }

@@ -2,12 +2,12 @@
 
 use delegator_config::environments;
 
-use super::{describe_list, listed};
+use super::{describe_list, list_outcome};
 use crate::commands::inputs::NoInputs;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Shape, typed};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::run::{Context, sources};
+use crate::spec::{CommandSpec, Danger, Shape, run_typed};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Tells every problem with its line and column, and fields nobody knows as warnings.",
@@ -16,10 +16,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
     failures: &[ErrorCode::NotFound],
     describe: describe_list,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<NoInputs>(&["env", "check"], "Check the environments file")
 };
 
-fn run(context: &Context<'_>, _: NoInputs) -> Result<Answer, AppError> {
-    Ok(listed(&environments::read(&sources(context.process))?))
+fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
+    Ok(list_outcome(&environments::read(&sources(context.process))?))
 }

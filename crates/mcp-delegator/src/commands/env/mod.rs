@@ -9,14 +9,14 @@ use std::path::Path;
 use delegator_config::environments::{Environment, Environments};
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{Answer, Page, Warning};
+use crate::outcome::{CommandOutput, Page, Warning};
 use crate::views::document::{Block, Document, scalar};
 
 /// All environments, as a list shows them.
-pub fn listed(environments: &Environments) -> Answer {
-    let shown: Vec<Value> = environments.all.iter().map(view).collect();
-    let count = shown.len();
-    let mut answer = Answer::done(json!({"environments": shown}))
+pub fn list_outcome(environments: &Environments) -> CommandOutput {
+    let items: Vec<Value> = environments.all.iter().map(environment_json).collect();
+    let count = items.len();
+    let mut answer = CommandOutput::done(json!({"environments": items}))
         .fact("count", count)
         .fact("source", environments.file.display().to_string());
     answer.page = Some(Page { number: 1, size: count, total: count, filtered: count, next_cursor: None });
@@ -30,9 +30,9 @@ pub fn warnings(environments: &Environments) -> Vec<Warning> {
 }
 
 /// One environment, with the names of the contract.
-fn view(environment: &Environment) -> Value {
-    let mut shown = Map::new();
-    let mut put = |key: &str, value: &str| drop(shown.insert(key.to_owned(), value.into()));
+fn environment_json(environment: &Environment) -> Value {
+    let mut object = Map::new();
+    let mut put = |key: &str, value: &str| drop(object.insert(key.to_owned(), value.into()));
     put("id", &environment.id);
     put("name", &environment.name);
     put("repository", &environment.repo_url);
@@ -41,7 +41,7 @@ fn view(environment: &Environment) -> Value {
     if let Some(created) = &environment.created_at {
         put("created_at", created);
     }
-    Value::Object(shown)
+    Value::Object(object)
 }
 
 pub fn describe_list(data: &Value) -> Document {
@@ -62,9 +62,9 @@ pub fn describe_list(data: &Value) -> Document {
 }
 
 /// What an edit did.
-fn edited(environment: &Environment, file: &Path, message: String) -> Answer {
-    let mut answer =
-        Answer::done(json!({"environment": view(environment)})).fact("source", file.display().to_string());
+fn edit_outcome(environment: &Environment, file: &Path, message: String) -> CommandOutput {
+    let mut answer = CommandOutput::done(json!({"environment": environment_json(environment)}))
+        .fact("source", file.display().to_string());
     answer.message = Some(message);
     answer
 }

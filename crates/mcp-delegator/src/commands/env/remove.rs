@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{describe_one, edited};
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Shape, typed};
+use super::{describe_one, edit_outcome};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::CommandOutput;
 use crate::run::{Context, sources};
+use crate::spec::{CommandSpec, Danger, Shape, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvRemove {
@@ -29,7 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
     describe: describe_one,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<EnvRemove>(&["env", "remove"], "Remove an environment")
 };
 
@@ -44,9 +44,9 @@ fn check(input: &Value) -> Vec<Problem> {
     ]
 }
 
-fn run(context: &Context<'_>, input: EnvRemove) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: EnvRemove) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
     let removed = environments::remove(&sources, &input.env_id)?;
     let message = format!("{} is no longer in the file", removed.id);
-    Ok(edited(&removed, &environments_file(&sources)?, message))
+    Ok(edit_outcome(&removed, &environments_file(&sources)?, message))
 }

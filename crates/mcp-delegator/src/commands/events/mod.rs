@@ -8,7 +8,7 @@ pub mod summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::ErrorCode;
+use crate::error::ErrorCode;
 
 /// Where the transcript is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{SOURCE_FAILURES, TranscriptInput};
-use crate::fault::AppError;
-use crate::outcome::{Answer, Warning};
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset, typed};
+use crate::error::AppError;
+use crate::outcome::{CommandOutput, Warning};
 use crate::run::Context;
-use crate::screen::{Flow, Items};
+use crate::screen::{Flow, ItemFormat};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
 use crate::transcript_source::Source;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub struct Normalized {
 }
 
 /// How many bytes of events one envelope takes before the rest is only counted.
-const MOST_COLLECTED: usize = 4 * 1024 * 1024;
+const MAX_COLLECTED_BYTES: usize = 4 * 1024 * 1024;
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reads Codex's exec streams of any version, its session files and the idle dialect, and writes one event a line. Lines with no place in the dialect are counted on stderr.",
@@ -66,59 +66,59 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "only what the contract names",
         },
     ],
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Normalized>),
-    run: Some(|context, input| typed(context, input, run)),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Normalized>),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Normalize>(
         &["events", "normalize"],
         "Write a transcript in Codex's JSONL dialect",
     )
 };
 
-fn run(context: &Context<'_>, input: Normalize) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
     let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown };
     let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);
-    let streams = context.screen.presentation.items() != Items::Together;
+    let streams = context.screen.presentation.items() != ItemFormat::Collected;
     let (mut out, mut collected) = (Vec::new(), Vec::new());
     source.read_all(|bytes| {
         bar.inc(bytes.len() as u64);
         normalizer.push(bytes, &mut out);
         if !streams {
-            keep(&mut collected, &mut out);
+            collect(&mut collected, &mut out);
             return Ok(true);
         }
-        let flow = context.screen.lines(&out)?;
+        let flow = context.screen.write_lines(&out)?;
         out.clear();
-        Ok(flow == Flow::GoOn)
+        Ok(flow == Flow::Continue)
     })?;
     let summary = normalizer.finish(&mut out);
     bar.finish_and_clear();
     if streams {
-        context.screen.lines(&out)?;
+        context.screen.write_lines(&out)?;
         return Ok(answer(&summary, None));
     }
-    keep(&mut collected, &mut out);
-    let complete = collected.len() < MOST_COLLECTED;
+    collect(&mut collected, &mut out);
+    let complete = collected.len() < MAX_COLLECTED_BYTES;
     let events: Vec<Value> =
         collected.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     let mut answer = answer(&summary, Some(events));
     if !complete {
-        let words =
+        let message =
             "Only the first events are here; without --format json all of them are written, line by line.";
-        answer.warnings.push(Warning::new("W_TRUNCATION_001", words));
+        answer.warnings.push(Warning::new("W_TRUNCATION_001", message));
     }
     Ok(answer)
 }
 
 /// Moves what was written into the collection, as far as there is room.
-fn keep(collected: &mut Vec<u8>, out: &mut Vec<u8>) {
-    let room = MOST_COLLECTED.saturating_sub(collected.len()).min(out.len());
-    collected.extend_from_slice(&out[..room]);
+fn collect(collected: &mut Vec<u8>, out: &mut Vec<u8>) {
+    let available = MAX_COLLECTED_BYTES.saturating_sub(collected.len()).min(out.len());
+    collected.extend_from_slice(&out[..available]);
     out.clear();
 }
 
-fn answer(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Answer {
+fn answer(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> CommandOutput {
     let data = Normalized {
         dialect: summary.dialect.map(|dialect| json!(dialect)),
         lines_read: summary.lines_read,
@@ -129,13 +129,13 @@ fn answer(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Answer {
         no_place: json!(summary.no_place),
         events,
     };
-    let mut answer = Answer::done(json!(data)).raw(String::new());
-    answer.warnings = remarks(summary);
+    let mut answer = CommandOutput::done(json!(data)).raw(String::new());
+    answer.warnings = warnings(summary);
     answer
 }
 
-fn remarks(summary: &NormalizeSummary) -> Vec<Warning> {
-    let mut remarks = Vec::new();
+fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
+    let mut warnings = Vec::new();
     if summary.lost_lines() > 0 {
         let reasons: Vec<String> = summary
             .no_place
@@ -145,31 +145,31 @@ fn remarks(summary: &NormalizeSummary) -> Vec<Warning> {
                 format!("{count} {}", json!(reason).as_str().unwrap_or_default().replace('_', " "))
             })
             .collect();
-        let words = format!(
+        let message = format!(
             "{} of {} lines have no place here: {}.",
             summary.lost_lines(),
             summary.lines_read,
             reasons.join(", ")
         );
-        remarks.push(Warning::new("W_EVENTS_001", words));
+        warnings.push(Warning::new("W_EVENTS_001", message));
     }
     if summary.dialect.is_none() {
-        let words = if summary.lines_read == 0 {
+        let message = if summary.lines_read == 0 {
             "The transcript is empty."
         } else {
             "No line was recognised as an agent's."
         };
-        remarks.push(Warning::new("W_EVENTS_002", words));
+        warnings.push(Warning::new("W_EVENTS_002", message));
     }
     if summary.shortened > 0 {
-        let words =
+        let message =
             format!("{} over-long lines were shortened to their beginning and end.", summary.shortened);
-        remarks.push(Warning::new("W_EVENTS_003", words));
+        warnings.push(Warning::new("W_EVENTS_003", message));
     }
     if !summary.warnings.is_empty() {
         let first = json!(summary.warnings[0]);
-        let words = format!("{} oddities, the first: {first}", summary.warnings.len());
-        remarks.push(Warning::new("W_EVENTS_004", words));
+        let message = format!("{} oddities, the first: {first}", summary.warnings.len());
+        warnings.push(Warning::new("W_EVENTS_004", message));
     }
-    remarks
+    warnings
 }

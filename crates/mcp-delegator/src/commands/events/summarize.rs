@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::summary::{self, Summary};
 use super::{SOURCE_FAILURES, TranscriptInput};
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::Answer;
-use crate::registry::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, typed};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
 use crate::transcript_source::Source;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,9 +42,9 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check: check_usage,
-    output: OutputSchema::Type(crate::registry::input_schema::schema_of::<Summary>),
+    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
     describe: summary::describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Say what happened in a transcript")
 };
 
@@ -80,7 +80,7 @@ fn usage(object: &Map<String, Value>) -> Usage {
     }
 }
 
-fn run(context: &Context<'_>, input: Summarize) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
     let options = FoldOptions {
@@ -95,7 +95,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<Answer, AppError> {
     })?;
     bar.finish_and_clear();
     let report = summarizer.finish();
-    let mut answer = Answer::done(json!(Summary::of(&report, input.working_dir.as_deref())));
-    answer.warnings = summary::remarks(&report);
+    let mut answer = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
+    answer.warnings = summary::warnings(&report);
     Ok(answer)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_transcript::{Outcome, Report, TurnState, Usage};
+use delegator_transcript::{Report, StreamOutcome, TurnState, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -37,12 +37,12 @@ pub struct Summary {
     pub mcp_calls: Value,
     pub web_search_count: u64,
     pub sub_agent_count: u64,
-    pub plan: Vec<Step>,
+    pub plan: Vec<PlanStep>,
     pub thread_info: ThreadInfo,
     /// What the agent warned of; no failures.
-    pub agent_warnings: Vec<Counted>,
+    pub agent_warnings: Vec<CountedMessage>,
     /// Errors it got over, or was still trying to.
-    pub transient_errors: Vec<Counted>,
+    pub transient_errors: Vec<CountedMessage>,
     /// What began and did not end.
     pub open_items: Vec<Value>,
     /// Oddities of the stream.
@@ -86,7 +86,7 @@ pub struct CommandSummary {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Step {
+pub struct PlanStep {
     pub text: String,
     pub completed: bool,
 }
@@ -103,7 +103,7 @@ pub struct ThreadInfo {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Counted {
+pub struct CountedMessage {
     pub message: String,
     pub count: u64,
 }
@@ -127,11 +127,11 @@ pub struct CountsSummary {
 
 impl Summary {
     pub fn of(report: &Report, working_dir: Option<&str>) -> Summary {
-        let (state, error_message) = verdict(report);
-        let counted = |notices: &[delegator_transcript::Notice]| {
+        let (state, error_message) = state_of(report);
+        let counted_messages = |notices: &[delegator_transcript::Notice]| {
             notices
                 .iter()
-                .map(|notice| Counted { message: notice.message.clone(), count: notice.count })
+                .map(|notice| CountedMessage { message: notice.message.clone(), count: notice.count })
                 .collect()
         };
         Summary {
@@ -148,8 +148,8 @@ impl Summary {
                 total_steps: progress.total_steps,
                 current_activity: report.current_activity.clone(),
             }),
-            file_operations: files(report, working_dir),
-            commands: commands(report),
+            file_operations: file_summary(report, working_dir),
+            commands: commands_summary(report),
             test_results: report.tests.as_ref().and_then(|tests| task::test_results(&json!(tests))),
             test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
             failures: report.failures.iter().map(|failure| json!(failure)).collect(),
@@ -159,38 +159,38 @@ impl Summary {
             plan: report
                 .plan
                 .iter()
-                .map(|step| Step { text: step.text.clone(), completed: step.completed })
+                .map(|step| PlanStep { text: step.text.clone(), completed: step.completed })
                 .collect(),
             thread_info: ThreadInfo {
                 thread_id: report.thread_id.clone(),
                 cache_hit_rate: report.usage.as_ref().and_then(|usage| usage.cache_hit_rate),
-                token_usage: report.usage.as_ref().map(|usage| tokens(&usage.own)),
-                thread_token_usage: report.usage.as_ref().map(|usage| tokens(&usage.thread_total)),
+                token_usage: report.usage.as_ref().map(|usage| token_counts(&usage.own)),
+                thread_token_usage: report.usage.as_ref().map(|usage| token_counts(&usage.thread_total)),
             },
-            agent_warnings: counted(&report.warnings),
-            transient_errors: counted(&report.transient_errors),
+            agent_warnings: counted_messages(&report.warnings),
+            transient_errors: counted_messages(&report.transient_errors),
             open_items: report.open_items.iter().map(|item| json!(item)).collect(),
             oddities: report.oddities.iter().map(|oddity| json!(oddity)).collect(),
-            counts: counts(report),
+            counts: counts_summary(report),
         }
     }
 }
 
-fn verdict(report: &Report) -> (&'static str, Option<String>) {
+fn state_of(report: &Report) -> (&'static str, Option<String>) {
     match &report.outcome {
         // A stream without a single recognised line says nothing about how anything ended.
         _ if report.dialect.is_none() => ("unknown", None),
         // Only somebody who follows asks before the end.
         _ if report.turn == TurnState::Running => ("working", None),
-        Outcome::Completed => ("completed", None),
-        Outcome::Failed { message } => ("failed", Some(message.clone())),
-        Outcome::Interrupted => ("interrupted", None),
-        Outcome::NotAnnounced => ("unknown", None),
+        StreamOutcome::Completed => ("completed", None),
+        StreamOutcome::Failed { message } => ("failed", Some(message.clone())),
+        StreamOutcome::Interrupted => ("interrupted", None),
+        StreamOutcome::NotAnnounced => ("unknown", None),
     }
 }
 
-fn files(report: &Report, working_dir: Option<&str>) -> FileSummary {
-    let shown = |paths: &[String]| {
+fn file_summary(report: &Report, working_dir: Option<&str>) -> FileSummary {
+    let displayed = |paths: &[String]| {
         let relative = |path: &String| {
             let inside = working_dir.and_then(|dir| Path::new(path).strip_prefix(dir).ok());
             inside.map_or_else(|| path.clone(), |inside| inside.display().to_string())
@@ -198,15 +198,15 @@ fn files(report: &Report, working_dir: Option<&str>) -> FileSummary {
         paths.iter().map(relative).collect()
     };
     FileSummary {
-        modified_files: shown(&report.files.modified),
-        added_files: shown(&report.files.added),
-        deleted_files: shown(&report.files.deleted),
+        modified_files: displayed(&report.files.modified),
+        added_files: displayed(&report.files.added),
+        deleted_files: displayed(&report.files.deleted),
         not_listed_count: report.files.not_listed,
         failed_patch_count: report.files.failed_patches,
     }
 }
 
-fn commands(report: &Report) -> CommandsSummary {
+fn commands_summary(report: &Report) -> CommandsSummary {
     let items = report
         .commands
         .list
@@ -226,7 +226,7 @@ fn commands(report: &Report) -> CommandsSummary {
     }
 }
 
-fn tokens(usage: &Usage) -> BTreeMap<&'static str, i64> {
+fn token_counts(usage: &Usage) -> BTreeMap<&'static str, i64> {
     let mut tokens = BTreeMap::from([
         ("input_tokens", usage.input_tokens),
         ("cached_input_tokens", usage.cached_input_tokens),
@@ -237,7 +237,7 @@ fn tokens(usage: &Usage) -> BTreeMap<&'static str, i64> {
     tokens
 }
 
-fn counts(report: &Report) -> CountsSummary {
+fn counts_summary(report: &Report) -> CountsSummary {
     let counts = &report.counts;
     CountsSummary {
         line_count: counts.lines,
@@ -255,12 +255,12 @@ fn counts(report: &Report) -> CountsSummary {
 }
 
 /// What a reader of the report should know about the stream itself.
-pub fn remarks(report: &Report) -> Vec<Warning> {
+pub fn warnings(report: &Report) -> Vec<Warning> {
     let counts = &report.counts;
-    let mut remarks = Vec::new();
-    let mut note = |code, words: String| remarks.push(Warning::new(code, words));
+    let mut warnings = Vec::new();
+    let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     if report.dialect.is_none() {
-        note(
+        warn(
             "W_EVENTS_002",
             match counts.lines {
                 0 => "The transcript is empty.".to_owned(),
@@ -268,7 +268,7 @@ pub fn remarks(report: &Report) -> Vec<Warning> {
             },
         );
     } else if counts.not_json + counts.unknown > 0 {
-        note(
+        warn(
             "W_EVENTS_001",
             format!(
                 "{} lines are not JSON, {} are unknown; they were left out.",
@@ -277,15 +277,15 @@ pub fn remarks(report: &Report) -> Vec<Warning> {
         );
     }
     if counts.over_long > 0 {
-        note(
+        warn(
             "W_EVENTS_003",
             format!("{} over-long lines were read from their beginning and end.", counts.over_long),
         );
     }
     if counts.mixed_dialect > 0 {
-        note("W_EVENTS_005", format!("{} lines are of another dialect than the rest.", counts.mixed_dialect));
+        warn("W_EVENTS_005", format!("{} lines are of another dialect than the rest.", counts.mixed_dialect));
     }
-    remarks
+    warnings
 }
 
 pub fn describe(data: &Value) -> Document {
@@ -333,10 +333,10 @@ fn list(value: Option<&Value>) -> &[Value] {
 fn files_block(data: &Value) -> Option<Block> {
     let files = &data["file_operations"];
     let mut rows = Vec::new();
-    for (key, word) in
+    for (key, label) in
         [("added_files", "added"), ("modified_files", "modified"), ("deleted_files", "deleted")]
     {
-        rows.extend(list(files.get(key)).iter().map(|path| vec![word.to_owned(), scalar(path)]));
+        rows.extend(list(files.get(key)).iter().map(|path| vec![label.to_owned(), scalar(path)]));
     }
     (!rows.is_empty()).then_some(Block::Table { columns: vec!["file", "path"], rows })
 }
@@ -361,10 +361,11 @@ fn commands_block(data: &Value) -> Option<Block> {
 
 fn notices_block(data: &Value) -> Option<Block> {
     let mut rows = Vec::new();
-    for (key, word) in [("agent_warnings", "warning"), ("transient_errors", "passing error")] {
+    for (key, label) in [("agent_warnings", "warning"), ("transient_errors", "passing error")] {
         let notices = list(data.get(key)).iter();
         rows.extend(
-            notices.map(|notice| vec![word.to_owned(), scalar(&notice["count"]), scalar(&notice["message"])]),
+            notices
+                .map(|notice| vec![label.to_owned(), scalar(&notice["count"]), scalar(&notice["message"])]),
         );
     }
     (!rows.is_empty()).then_some(Block::Table { columns: vec!["notice", "times", "message"], rows })

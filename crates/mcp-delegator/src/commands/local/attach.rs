@@ -2,40 +2,44 @@
 
 use std::time::{Duration, Instant};
 
-use delegator_engine::resident::{Goal, Watched};
-use delegator_engine::{Engine, Progressed, Waited};
+use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
+use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::tasks::engine;
-use crate::fault::AppError;
-use crate::interrupt::Attached;
-use crate::outcome::{Answer, WayBack};
-use crate::registry::stay::{Begun, Stay, Staying};
+use crate::error::AppError;
+use crate::interrupt::AttachedTask;
+use crate::outcome::{CommandOutput, WaitHint};
 use crate::run::Context;
+use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
 
 /// A command that stays with tasks, in this very thread.
-pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer, AppError> {
-    let Staying { ids, goal, within, facts } = match (stay.begin)(context, input)? {
-        Begun::Over(answer) => return Ok(*answer),
-        Begun::Staying(staying) => staying,
+pub fn run_blocking(
+    context: &Context<'_>,
+    input: &Value,
+    command: &BlockingCommand,
+) -> Result<CommandOutput, AppError> {
+    let TaskWait { ids, goal, timeout, facts } = match (command.begin)(context, input)? {
+        Started::Finished(answer) => return Ok(*answer),
+        Started::Waiting(request) => request,
     };
     let engine = engine(context)?;
-    let deadline = within.map(|within| Instant::now() + within);
+    let deadline = timeout.map(|within| Instant::now() + within);
     let mut expired = false;
     let mut tasks = Vec::new();
-    if let ([_, _, ..], Goal::Any) = (ids.as_slice(), goal) {
+    if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         expired = engine.wait_any(&ids, deadline)?.0.expired;
         tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<_, _>>()?;
     } else {
         // One after the other: the last to end decides.
         for id in &ids {
-            let waited = attach(context, &engine, WayBack::to(id), deadline)?;
+            let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
             expired |= waited.expired;
             tasks.push(waited.task);
         }
     }
-    let mut answer = (stay.end)(context, input, Watched { tasks, expired })?;
+    let mut answer = (command.end)(context, input, GroupWaitOutcome { tasks, expired })?;
     answer.facts.extend(facts);
     Ok(answer)
 }
@@ -44,16 +48,16 @@ pub fn stay(context: &Context<'_>, input: &Value, stay: &Stay) -> Result<Answer,
 pub fn attach(
     context: &Context<'_>,
     engine: &Engine,
-    way_back: WayBack,
+    reattach: WaitHint,
     deadline: Option<Instant>,
-) -> Result<Waited, AppError> {
-    let (bar, id) = (bar(context), way_back.task.clone());
-    let (engine, patience) = (engine.clone(), ending_may_take(context));
-    let attached = Attached { engine: engine.clone(), way_back, patience, bar: bar.clone() };
+) -> Result<WaitOutcome, AppError> {
+    let (bar, id) = (progress_bar(context), reattach.task.clone());
+    let (engine, cancel_timeout) = (engine.clone(), max_cancel_time(context));
+    let attached = AttachedTask { engine: engine.clone(), reattach, cancel_timeout, bar: bar.clone() };
     context.screen.attachment.set(Some(attached));
     tracing::debug!(task = id.as_str(), "staying with a task");
     let waited = engine.wait(&id, deadline, |progressed| {
-        show(&bar, progressed);
+        show_progress(&bar, progressed);
         true
     });
     bar.finish_and_clear();
@@ -62,15 +66,16 @@ pub fn attach(
 }
 
 /// The graces of the recipe, the sweep, and a little for a busy machine.
-const BEYOND_THE_GRACES: u64 = 15;
+const SWEEP_ALLOWANCE_SEC: u64 = 15;
 
 /// How long ending a task may take.
-pub fn ending_may_take(context: &Context<'_>) -> Duration {
-    let graces = context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");
-    Duration::from_secs(graces + BEYOND_THE_GRACES)
+pub fn max_cancel_time(context: &Context<'_>) -> Duration {
+    let grace_sec =
+        context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");
+    Duration::from_secs(grace_sec + SWEEP_ALLOWANCE_SEC)
 }
 
-fn bar(context: &Context<'_>) -> ProgressBar {
+fn progress_bar(context: &Context<'_>) -> ProgressBar {
     if !context.screen.presentation.shows_progress() {
         return ProgressBar::hidden();
     }
@@ -81,14 +86,14 @@ fn bar(context: &Context<'_>) -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, progressed: &Progressed<'_>) {
+fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
     let snapshot = progressed.snapshot.as_ref();
     let percent = snapshot.and_then(|snapshot| snapshot.pointer("/progress/percent")).and_then(Value::as_u64);
     let activity = snapshot.and_then(|snapshot| snapshot["current_activity"].as_str());
     bar.set_position(percent.unwrap_or(0));
-    let words = activity.unwrap_or(match progressed.task.state {
+    let message = activity.unwrap_or(match progressed.task.state {
         delegator_domain::task::State::Queued => "Waiting for a free slot",
         _ => "Starting",
     });
-    bar.set_message(delegator_domain::terminal::sanitize(words).into_owned());
+    bar.set_message(delegator_domain::terminal::sanitize(message).into_owned());
 }

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::{Value, json};
 
-use super::attach::ending_may_take;
-use super::tasks::{engine, resolved};
-use crate::commands::inputs::OneTask;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Warning};
-use crate::registry::{CommandSpec, Danger, Shape, Toolset, typed};
+use super::attach::max_cancel_time;
+use super::tasks::{engine, resolve_task};
+use crate::commands::inputs::TaskIdInput;
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{CommandOutput, Warning};
 use crate::run::Context;
+use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
 use crate::views::document::{Block, Document, scalar};
 use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {
     #[serde(flatten)]
-    pub task: OneTask,
+    pub task: TaskIdInput,
     /// Why
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
@@ -33,14 +33,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
     describe,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "End a task and every process it started")
 };
 
-fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = resolved(&engine, &input.task.task_id)?;
-    let cancelled = engine.cancel(&id, input.reason.as_deref(), ending_may_take(context))?;
+    let id = resolve_task(&engine, &input.task.task_id)?;
+    let cancelled = engine.cancel(&id, input.reason.as_deref(), max_cancel_time(context))?;
     // Who ends a task has seen it end. One that completed on the way still has something to tell.
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
@@ -50,8 +50,8 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
     let mut data = json!({
         "operation": "cancel",
         "task_id": id.as_str(),
-        "state": cancelled.task.state.shown(),
-        "previous_state": cancelled.previous.shown(),
+        "state": cancelled.task.state.public_name(),
+        "previous_state": cancelled.previous.public_name(),
         "survivors": survivors,
     });
     if let Some(record) = engine.files(&id)?.record {
@@ -60,22 +60,22 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<Answer, AppError> {
             data["swept"] = json!({"processes": record.swept.processes, "killed": record.swept.killed});
         }
     }
-    let mut answer = Answer::done(data);
+    let mut answer = CommandOutput::done(data);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
-    answer.facts.insert("ack_ts".into(), view::at(acknowledged).into());
+    answer.facts.insert("ack_ts".into(), view::format_timestamp(acknowledged).into());
     if survivors != json!([]) || cancelled.still_ending {
-        let words = format!("kill_incomplete: not everything could be ended: {survivors}");
-        answer.warnings.push(Warning::new("W_CANCEL_001", words));
+        let message = format!("kill_incomplete: not everything could be ended: {survivors}");
+        answer.warnings.push(Warning::new("W_CANCEL_001", message));
     }
-    answer.message = Some(format!("Task {id} is {}", cancelled.task.state.shown()));
+    answer.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
     Ok(answer)
 }
 
 fn describe(data: &Value) -> Document {
     let swept = data["swept"]["processes"].as_u64().map(|count| {
-        let how = if data["swept"]["killed"] == true { ", some of them with SIGKILL" } else { "" };
-        format!("{count}{how}")
+        let note = if data["swept"]["killed"] == true { ", some of them with SIGKILL" } else { "" };
+        format!("{count}{note}")
     });
     let facts = [
         ("was", scalar(&data["previous_state"])),

@@ -5,26 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use std::time::{Duration, Instant};
 
-use delegator_engine::{Engine, Submitted};
+use delegator_engine::{Engine, SubmitOutcome};
 use serde_json::{Map, Value, json};
 
 use super::AGENT_FAILURES;
-use super::tasks::{Asked, engine, submission};
-use crate::commands::beforehand::of_agent;
-use crate::commands::inputs::{AgentInputs, Mode, Submission, check_agent_inputs};
-use crate::fault::AppError;
-use crate::outcome::Answer;
-use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, typed};
+use super::tasks::{TaskRequest, build_submission, engine};
+use crate::commands::inputs::{AgentInputs, ModeInput, SubmissionInputs, check_agent_inputs};
+use crate::commands::preflight::agent_problems;
+use crate::error::AppError;
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, run_typed};
 use crate::views::{estimate, task as view};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exec {
     #[serde(flatten)]
-    pub submission: Submission,
+    pub submission: SubmissionInputs,
     /// What it may do
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: ModeInput,
     #[serde(flatten)]
     pub agent: AgentInputs,
     /// How many agents try it, each in a worktree of its own
@@ -41,22 +41,22 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check: check_agent_inputs,
-    look: of_agent,
+    preflight: agent_problems,
     examples: &[Example {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task's id; the task runs on in the background",
     }],
     describe: crate::views::task_document::accepted,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Exec>(&["local", "exec"], "Delegate a coding task in the background")
 };
 
 /// How long an answer waits for the agent to announce its thread.
-const THREAD_MAY_TAKE: Duration = Duration::from_millis(1500);
+const THREAD_WAIT: Duration = Duration::from_millis(1500);
 
-fn run(context: &Context<'_>, input: Exec) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let asked = Asked {
+    let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
         mode: input.mode.into(),
@@ -67,28 +67,32 @@ fn run(context: &Context<'_>, input: Exec) -> Result<Answer, AppError> {
         program: None,
         call_budget: None,
     };
-    let submitted = engine.submit(submission(context, &engine, asked)?)?;
-    accepted(&engine, submitted, "background")
+    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    accepted_outcome(&engine, submitted, "background")
 }
 
 /// The answer to an accepted task, with its thread if the agent announces it soon.
-pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Result<Answer, AppError> {
-    let deadline = Instant::now() + THREAD_MAY_TAKE;
+pub fn accepted_outcome(
+    engine: &Engine,
+    submitted: SubmitOutcome,
+    capability: &str,
+) -> Result<CommandOutput, AppError> {
+    let deadline = Instant::now() + THREAD_WAIT;
     let id = submitted.task.id.clone();
     let task = match submitted.queue_position {
         0 => engine.wait_for_thread(&id, deadline)?,
         _ => submitted.task.clone(),
     };
-    let mut data = acknowledged(&task, capability);
+    let mut data = acknowledgement(&task, capability);
     if let Some(expected) = submitted.expected {
-        data.insert("expected_duration".into(), estimate::words(expected).into());
+        data.insert("expected_duration".into(), estimate::format_estimate(expected).into());
     }
     // One that has ended, the first of its key perhaps, stands in no queue.
     let has_ended = task.ended.is_some();
     if has_ended {
         data.insert("summary".into(), view::summary(&task).into());
     }
-    let mut answer = Answer::done(Value::Object(data));
+    let mut answer = CommandOutput::done(Value::Object(data));
     if !has_ended {
         answer.facts.insert("queue_position".into(), submitted.queue_position.into());
     }
@@ -98,8 +102,8 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
     if submitted.replayed {
         answer.facts.insert("replayed".into(), true.into());
     }
-    if let Some(waits) = &submitted.waiting_for {
-        answer.facts.insert("waiting_for".into(), view::waiting_for(waits));
+    if let Some(blocker) = &submitted.waiting_for {
+        answer.facts.insert("waiting_for".into(), view::waiting_for(blocker));
     }
     if submitted.queue_paused {
         answer.facts.insert("queue_paused".into(), true.into());
@@ -108,7 +112,7 @@ pub fn accepted(engine: &Engine, submitted: Submitted, capability: &str) -> Resu
     Ok(answer)
 }
 
-pub fn acknowledged(task: &delegator_registry::Task, capability: &str) -> Map<String, Value> {
+pub fn acknowledgement(task: &delegator_registry::Task, capability: &str) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
     if let Some(thread) = view::thread(task) {
@@ -116,7 +120,7 @@ pub fn acknowledged(task: &delegator_registry::Task, capability: &str) -> Map<St
     }
     data.insert("accepted".into(), true.into());
     data.insert("capability".into(), capability.into());
-    data.insert("started_at".into(), view::at(task.created_at_ms).into());
-    data.insert("state".into(), task.state.shown().into());
+    data.insert("started_at".into(), view::format_timestamp(task.created_at_ms).into());
+    data.insert("state".into(), task.state.public_name().into());
     data
 }

@@ -10,7 +10,7 @@ pub mod status;
 pub mod tasks;
 pub mod wait;
 
-use crate::fault::ErrorCode;
+use crate::error::ErrorCode;
 
 /// How handing a task to an agent can fail.
 pub const AGENT_FAILURES: &[ErrorCode] = &[

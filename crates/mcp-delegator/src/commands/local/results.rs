@@ -8,19 +8,19 @@ use delegator_registry::{Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::{Value, json};
 
-use super::tasks::{ended_answer, engine, resolved};
-use crate::commands::inputs::OneTask;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, ChildExit};
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
-use crate::requests::page::{place_cursor, place_of};
+use super::tasks::{ended_task_json, engine, resolve_task};
+use crate::commands::inputs::TaskIdInput;
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{ChildExit, CommandOutput};
+use crate::requests::page::{cursor_position, position_cursor};
 use crate::run::Context;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, run_typed};
 use crate::views::{events, task as view, warnings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     #[serde(flatten)]
-    pub task: OneTask,
+    pub task: TaskIdInput,
     /// Include output; failed: always
     #[serde(default)]
     pub include_output: bool,
@@ -51,35 +51,35 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::WrongState,
     ],
     describe: crate::views::task_document::result,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Results>(&["local", "results"], "Show what a finished task did")
 };
 
 /// Events an answer holds.
-const MOST_EVENTS: usize = 50;
+const MAX_EVENTS: usize = 50;
 
-fn run(context: &Context<'_>, input: Results) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolved(&engine, &input.task.task_id)?)?;
+    let task = engine.task(&resolve_task(&engine, &input.task.task_id)?)?;
     if !task.state.is_terminal() {
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
     let files = engine.files(&task.id)?;
-    let events = last_events(&engine, &task, &files, &input)?;
+    let events = events_json(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
-    let mut data = ended_answer(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let mut data = ended_task_json(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
     data.insert("duration_seconds".into(), (view::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
-    data.insert("completed_ts".into(), view::at(ended_at).into());
+    data.insert("completed_ts".into(), view::format_timestamp(ended_at).into());
     data.insert("events".into(), events);
-    let mut answer = Answer::done(Value::Object(data)).fact("count", 1);
+    let mut answer = CommandOutput::done(Value::Object(data)).fact("count", 1);
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    answer.warnings.extend(warnings::of(&task, &files));
+    answer.warnings.extend(warnings::for_task(&task, &files));
     Ok(answer)
 }
 
 /// The last events, or those before where an earlier answer began.
-fn last_events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
+fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
     let count = files
         .record
         .as_ref()
@@ -89,14 +89,14 @@ fn last_events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results)
         let reason = "Events excluded by default (use include_events=true)";
         return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));
     }
-    let stored = engine.stored(&task.id, TaskFile::Events)?;
+    let stored = engine.read_stored(&task.id, TaskFile::Events)?;
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    let question = events::question(task.id.as_str());
+    let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
-        Some(cursor) => usize::try_from(place_of(cursor, &question)?).unwrap_or(0).min(lines.len()),
+        Some(cursor) => usize::try_from(cursor_position(cursor, &query)?).unwrap_or(0).min(lines.len()),
         None => lines.len(),
     };
-    let from = until.saturating_sub(MOST_EVENTS);
+    let from = until.saturating_sub(MAX_EVENTS);
     // A line that is no JSON is still something the agent said.
     let items: Vec<Value> = lines[from..until]
         .iter()
@@ -105,9 +105,9 @@ fn last_events(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results)
             serde_json::from_str(&without_repeated_keys(&text)).unwrap_or_else(|_| text.into())
         })
         .collect();
-    let mut told = json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items});
+    let mut page = json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items});
     if from > 0 {
-        told["next_cursor"] = place_cursor(i64::try_from(from).unwrap_or(i64::MAX), &question).into();
+        page["next_cursor"] = position_cursor(i64::try_from(from).unwrap_or(i64::MAX), &query).into();
     }
-    Ok(told)
+    Ok(page)
 }

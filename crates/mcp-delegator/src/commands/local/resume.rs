@@ -5,19 +5,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::AGENT_FAILURES;
-use super::exec::accepted;
-use super::tasks::{Asked, engine, resolved, submission};
-use crate::commands::beforehand::of_agent_elsewhere;
-use crate::commands::inputs::{AgentInputs, Mode, Submission, TASK_ID, THREAD_ID, check_agent_inputs};
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::Answer;
-use crate::registry::{Category, CommandSpec, Shape, Toolset, typed};
+use super::exec::accepted_outcome;
+use super::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::inputs::{
+    AgentInputs, ModeInput, SubmissionInputs, TASK_ID, THREAD_ID, check_agent_inputs,
+};
+use crate::commands::preflight::resumed_agent_problems;
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::CommandOutput;
 use crate::run::Context;
+use crate::spec::{Category, CommandSpec, Shape, Toolset, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
     #[serde(flatten)]
-    pub submission: Submission,
+    pub submission: SubmissionInputs,
     /// The thread (or task_id)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID))]
@@ -28,7 +30,7 @@ pub struct Resume {
     pub task_id: Option<String>,
     /// What it may do
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: ModeInput,
     #[serde(flatten)]
     pub agent: AgentInputs,
 }
@@ -41,9 +43,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
-    look: of_agent_elsewhere,
+    preflight: resumed_agent_problems,
     describe: crate::views::task_document::accepted,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")
 };
 
@@ -63,24 +65,24 @@ fn check(input: &Value) -> Vec<Problem> {
     problems
 }
 
-fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let earlier = match (&input.task_id, &input.thread_id) {
-        (Some(task), _) => Some(engine.task(&resolved(&engine, task)?)?),
-        (None, Some(thread)) => engine.last_of_thread(thread)?,
+        (Some(task), _) => Some(engine.task(&resolve_task(&engine, task)?)?),
+        (None, Some(thread)) => engine.last_task_of_thread(thread)?,
         (None, None) => None,
     };
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
-        let words = "That task never announced a thread, so there is nothing to go on with.";
-        let error = AppError::new(ErrorCode::ThreadNotFound, words)
+        let message = "That task never announced a thread, so there is nothing to go on with.";
+        let error = AppError::new(ErrorCode::ThreadNotFound, message)
             .suggest("Give the work to a new task, with 'mcp-delegator local exec'.");
         return Err(match earlier {
             Some(task) => error.context("task_id", task.id.as_str()),
             None => error,
         });
     };
-    let asked = Asked {
+    let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
         mode: input.mode.into(),
@@ -91,6 +93,6 @@ fn run(context: &Context<'_>, input: Resume) -> Result<Answer, AppError> {
         program: None,
         call_budget: None,
     };
-    let submitted = engine.submit(submission(context, &engine, asked)?)?;
-    accepted(&engine, submitted, "background")
+    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    accepted_outcome(&engine, submitted, "background")
 }

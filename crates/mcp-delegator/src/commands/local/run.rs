@@ -1,8 +1,8 @@
 //! `local run`: delegate a task and stay with it.
 
-use delegator_domain::task::{End, FailureKind, LimitKind, Mode};
-use delegator_engine::resident::{Goal, Watched};
-use delegator_engine::{Engine, Waited};
+use delegator_domain::task::{FailureKind, LimitKind, Mode, TaskEnd};
+use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
+use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::AGENT_FAILURES;
-use super::attach::stay;
-use super::exec::{accepted, acknowledged};
-use super::tasks::{Asked, as_they_stand, engine, first_of, submission};
-use crate::commands::beforehand::of_agent;
-use crate::commands::inputs::{AgentInputs, Submission, check_agent_inputs};
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::{Answer, ChildExit, Completion, Parting, WayBack};
-use crate::registry::stay::{Begun, Stay, Staying};
-use crate::registry::{Category, CommandSpec, Example, Shape, Toolset, refused};
+use super::attach::run_blocking;
+use super::exec::{accepted_outcome, acknowledgement};
+use super::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
+use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
+use crate::commands::preflight::agent_problems;
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::run::Context;
-use crate::views::failure::told;
+use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, input_rejected};
+use crate::views::failure::describe;
 use crate::views::{error_context, task as view, verification, warnings};
 
 /// How far the agent may go; `preview` plans and does not act.
@@ -37,7 +37,7 @@ pub enum RunMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     #[serde(flatten)]
-    pub submission: Submission,
+    pub submission: SubmissionInputs,
     /// What it may do
     #[serde(default)]
     pub mode: RunMode,
@@ -64,14 +64,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: AGENT_FAILURES,
     check,
-    look: of_agent,
+    preflight: agent_problems,
     examples: &[Example {
         command: "mcp-delegator local run 'explain the build' ",
         shows: "the agent's answer, with progress on the way",
     }],
     describe: crate::views::task_document::accepted,
-    run: Some(|context, input| stay(context, &input, &STAY)),
-    stay: Some(STAY),
+    run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
+    blocking: Some(BLOCKING),
     ..CommandSpec::declare::<Run>(&["local", "run"], "Delegate a coding task and stay with it")
 };
 
@@ -88,13 +88,14 @@ fn check(input: &Value) -> Vec<Problem> {
     problems
 }
 
-const STAY: Stay = Stay { begin: |context, input| begin(context, read(input)?), end };
+const BLOCKING: BlockingCommand =
+    BlockingCommand { begin: |context, input| begin(context, parse(input)?), end };
 
-fn read(input: &Value) -> Result<Run, AppError> {
-    serde_json::from_value(input.clone()).map_err(refused)
+fn parse(input: &Value) -> Result<Run, AppError> {
+    serde_json::from_value(input.clone()).map_err(input_rejected)
 }
 
-fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
+fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let (mode, preview) = match input.mode {
         RunMode::ReadOnly => (Mode::ReadOnly, false),
@@ -103,8 +104,8 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
         RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
     };
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
-    let within = budget.or(context.call_budget);
-    let asked = Asked {
+    let timeout = budget.or(context.call_budget);
+    let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
         mode,
@@ -113,31 +114,31 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Begun, AppError> {
         thread: None,
         input: json!(input),
         program: None,
-        call_budget: within,
+        call_budget: timeout,
     };
-    let submitted = engine.submit(submission(context, &engine, asked)?)?;
+    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {
-        return Ok(Begun::Over(Box::new(accepted(&engine, submitted, "background")?)));
+        return Ok(Started::Finished(Box::new(accepted_outcome(&engine, submitted, "background")?)));
     }
     let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
-    Ok(Begun::Staying(Staying { ids: vec![submitted.task.id], goal: Goal::All, within, facts }))
+    Ok(Started::Waiting(TaskWait { ids: vec![submitted.task.id], goal: WaitGoal::All, timeout, facts }))
 }
 
-fn end(context: &Context<'_>, _: &Value, watched: Watched) -> Result<Answer, AppError> {
+fn end(context: &Context<'_>, _: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    foreground(&engine, first_of(as_they_stand(&engine, watched)?)?)
+    foreground_outcome(&engine, first_ended(refresh(&engine, watched)?)?)
 }
 
 /// The answer of a run that was stayed with.
-pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
-    let Waited { task, expired } = waited;
+pub fn foreground_outcome(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+    let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
-    let mut data = acknowledged(&task, "foreground");
+    let mut data = acknowledgement(&task, "foreground");
     if expired {
         data.insert("progress".into(), view::progress(files.snapshot.as_ref()));
         // The same call would start another task.
-        let parting = Parting::TimeIsUp(Some(WayBack::to(&task.id)));
-        return Ok(Answer::new(Completion::Incomplete(Value::Object(data), parting)));
+        let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
+        return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
     }
     let result = view::result(&task, &files, None);
     for key in [
@@ -156,23 +157,23 @@ pub fn foreground(engine: &Engine, waited: Waited) -> Result<Answer, AppError> {
     }
     engine.mark_read(&task.id)?;
     let data = Value::Object(data);
-    let mut answer = match failure(&task, &files) {
-        None => Answer::done(data),
-        Some(error) => Answer::new(Completion::Failed(Box::new(error), Some(data))),
+    let mut answer = match task_error(&task, &files) {
+        None => CommandOutput::done(data),
+        Some(error) => CommandOutput::new(Completion::Failed(Box::new(error), Some(data))),
     };
-    answer.warnings.extend(warnings::of(&task, &files));
+    answer.warnings.extend(warnings::for_task(&task, &files));
     answer.child =
         task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
     Ok(answer)
 }
 
 /// How a task that did not complete is told by the command that ran it.
-pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {
+pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {
     let ended = task.ended.as_ref()?;
     let error = match &ended.end {
-        End::Completed => verification::failure(task, files.record.as_ref())?,
-        End::Cancelled { .. } => AppError::new(ErrorCode::Interrupted, "The task was cancelled."),
-        End::Timeout(limit) => {
+        TaskEnd::Completed => verification::failure(task, files.record.as_ref())?,
+        TaskEnd::Cancelled { .. } => AppError::new(ErrorCode::Interrupted, "The task was cancelled."),
+        TaskEnd::Timeout(limit) => {
             let code =
                 if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
             let error = AppError::new(code, format!("Task exceeded {} timeout.", limit.name()))
@@ -192,24 +193,24 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
                 None => error,
             }
         }
-        End::Failed { kind, message, retry_at } => {
-            let code = failure_code(*kind, started_anything(files));
-            let told = told(*kind, message, view::exit_code(task));
-            let error = AppError::new(code, told.message).context("failure_kind", kind.name());
-            let error = match told.agent_message {
-                Some(words) => error.context("agent_message", words),
+        TaskEnd::Failed { kind, message, retry_at } => {
+            let code = failure_code(*kind, agent_acted(files));
+            let described = describe(*kind, message, view::exit_code(task));
+            let error = AppError::new(code, described.message).context("failure_kind", kind.name());
+            let error = match described.agent_message {
+                Some(agent_message) => error.context("agent_message", agent_message),
                 None => error,
             };
             let error = match retry_at {
                 Some(retry_at) => error.context("retry_at", retry_at.clone()),
                 None => error,
             };
-            let tail = files.record.as_ref().map(|record| tail(&record.last_stderr, 1024).to_owned());
+            let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
             let error = error
                 .context("exit_code", json!(view::exit_code(task)))
                 .context("stderr_tail", tail.unwrap_or_default());
-            let place = error_context::location(files.record.as_ref());
-            place.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
+            let location = error_context::location(files.record.as_ref());
+            location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
         }
     };
     let error = error.context("task_id", task.id.as_str());
@@ -220,19 +221,19 @@ pub fn failure(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppEr
 }
 
 /// Before its first item an agent has done nothing, so the reason may be told as precisely as it is known.
-fn failure_code(kind: FailureKind, started: bool) -> ErrorCode {
+fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
     match kind {
-        FailureKind::Auth if !started => ErrorCode::Unauthenticated,
-        FailureKind::UsageLimit if !started => ErrorCode::QuotaExhausted,
-        FailureKind::RateLimit if !started => ErrorCode::RateLimited,
-        FailureKind::Network if !started => ErrorCode::NetworkError,
+        FailureKind::Auth if !agent_acted => ErrorCode::Unauthenticated,
+        FailureKind::UsageLimit if !agent_acted => ErrorCode::QuotaExhausted,
+        FailureKind::RateLimit if !agent_acted => ErrorCode::RateLimited,
+        FailureKind::Network if !agent_acted => ErrorCode::NetworkError,
         FailureKind::AgentExit | FailureKind::Killed => ErrorCode::AgentExited,
         FailureKind::NoTerminalEvent => ErrorCode::AgentProtocolError,
         _ => ErrorCode::AgentFailed,
     }
 }
 
-fn started_anything(files: &delegator_engine::TaskFiles) -> bool {
+fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
     let items = files
         .record
         .as_ref()
@@ -241,6 +242,6 @@ fn started_anything(files: &delegator_engine::TaskFiles) -> bool {
     items.is_some_and(|items| items.keys().any(|kind| kind != "error"))
 }
 
-fn tail(text: &str, bytes: usize) -> &str {
+fn last_bytes(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }

@@ -6,18 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use delegator_domain::task::State;
-use delegator_engine::{Engine, LongLog, Wanted};
+use delegator_engine::{Engine, LongLog, OverviewRequest};
 use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::tasks::{engine, resolved};
+use super::tasks::{engine, resolve_task};
 use crate::commands::inputs::TASK_ID;
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::{Answer, Trail, Warning};
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, typed};
-use crate::requests::page::{place_cursor, place_of};
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::{CommandOutput, ListCursors, Warning};
+use crate::requests::page::{cursor_position, position_cursor};
 use crate::run::Context;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, run_typed};
 use crate::views::{task as view, usage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,88 +84,88 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
     describe: crate::views::status_document::snapshot,
-    run: Some(|context, input| typed(context, input, run)),
+    run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Status>(&["local", "status"], "Show running, queued and recent tasks")
 };
 
 /// How many running and queued tasks are listed, unless more ended ones are asked for. Nobody reads more, and a host
 /// that asks every second wants its answer at once.
-const LISTED: u32 = 50;
+const MIN_LISTED: u32 = 50;
 /// Enough for five lines as long as they are shown, and for most that are longer.
 const VERBOSE_BYTES: u64 = 64 << 10;
 /// How long an ended task counts as recent.
 const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
-fn run(context: &Context<'_>, input: Status) -> Result<Answer, AppError> {
+fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
-    let wanted = wanted(context, &engine, &input.of, now_ms)?;
-    let Some(seen) = engine.overview(&wanted)? else { return Ok(nothing(now_ms)) };
+    let wanted = overview_query(context, &engine, &input.of, now_ms)?;
+    let Some(overview) = engine.overview(&wanted)? else { return Ok(empty_snapshot(now_ms)) };
     let mut tasks = Vec::new();
-    for running in &seen.running {
-        let mut told = view::running(&running.task, running.snapshot.as_ref(), now_ms);
+    for running in &overview.running {
+        let mut item = view::running(&running.task, running.snapshot.as_ref(), now_ms);
         if input.of.verbose {
-            let stored = engine.stored_tail(&running.task.id, TaskFile::Events, VERBOSE_BYTES)?;
-            told["last_lines"] = last_lines(&stored).into();
+            let stored = engine.read_stored_tail(&running.task.id, TaskFile::Events, VERBOSE_BYTES)?;
+            item["last_lines"] = last_lines(&stored).into();
         }
-        tasks.push(told);
+        tasks.push(item);
     }
     let mut data = json!({
         "summary": {
-            "running": seen.running_count,
-            "queued": seen.queued_count,
-            "recently_completed": seen.ended.total,
+            "running": overview.running_count,
+            "queued": overview.queued_count,
+            "recently_completed": overview.ended.total,
         },
     });
     data["tasks"] = Value::Array(tasks);
-    data["queue"] = seen.queued.iter().map(view::queued).collect();
-    data["recently_completed"] = seen.ended.tasks.iter().map(view::ended).collect();
+    data["queue"] = overview.queued.iter().map(view::queued).collect();
+    data["recently_completed"] = overview.ended.tasks.iter().map(view::ended).collect();
     let not_listed = [
-        ("running", seen.running_count.saturating_sub(seen.running.len() as u64)),
-        ("queued", seen.queued_count.saturating_sub(seen.queued.len() as u64)),
+        ("running", overview.running_count.saturating_sub(overview.running.len() as u64)),
+        ("queued", overview.queued_count.saturating_sub(overview.queued.len() as u64)),
     ];
     if not_listed.iter().any(|(_, count)| *count > 0) {
         data["not_listed"] =
             not_listed.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
     }
     if input.usage {
-        let asked = engine.usage(&wanted, input.of.limit.max(LISTED))?;
-        data["usage"] = usage::table(&asked.unwrap_or_default());
+        let usage_rows = engine.usage(&wanted, input.of.limit.max(MIN_LISTED))?;
+        data["usage"] = usage::table(&usage_rows.unwrap_or_default());
     }
-    if seen.queue_paused {
+    if overview.queue_paused {
         data["queue_paused"] = true.into();
     }
-    if seen.unread.count > 0 {
-        let ids: Vec<&str> = seen.unread.ids.iter().map(|id| id.as_str()).collect();
-        data["unread"] = json!({"count": seen.unread.count, "task_ids": ids});
+    if overview.unread.count > 0 {
+        let ids: Vec<&str> = overview.unread.ids.iter().map(|id| id.as_str()).collect();
+        data["unread"] = json!({"count": overview.unread.count, "task_ids": ids});
     }
-    let mut answer = snapshot(now_ms, data, seen.running_count + seen.queued_count);
-    if let Some(long) = seen.long_log {
-        answer.warnings.push(Warning::new("W_REGISTRY_001", long_log_words(long)));
+    let mut answer = snapshot_outcome(now_ms, data, overview.running_count + overview.queued_count);
+    if let Some(log) = overview.long_log {
+        answer.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
-    let question = question(&input.of);
-    if let Some(next) = seen.ended.next {
-        answer.facts.insert("next_cursor".into(), place_cursor(next, &question).into());
+    let query = cursor_query(&input.of);
+    if let Some(next) = overview.ended.next {
+        answer.facts.insert("next_cursor".into(), position_cursor(next, &query).into());
     }
-    let places = seen.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
-    answer.trail = Some(Trail { list: "recently_completed", places, question });
+    let places = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
+    answer.list_cursors = Some(ListCursors { list: "recently_completed", positions: places, query });
     Ok(answer)
 }
 
 /// Why the registry takes more and more space, and what helps.
-pub fn long_log_words(log: LongLog) -> String {
+pub fn long_log_message(log: LongLog) -> String {
     let size = log.bytes >> 20;
     format!(
         "the registry's log has grown to {size} MiB; somebody has been reading it for long: end that program"
     )
 }
 
-fn wanted(
+fn overview_query(
     context: &Context<'_>,
     engine: &Engine,
     of: &StatusInputs,
     now_ms: i64,
-) -> Result<Wanted, AppError> {
+) -> Result<OverviewRequest, AppError> {
     let states = match of.state {
         None => Vec::new(),
         Some(TaskState::Queued) => vec![State::Queued],
@@ -175,43 +175,47 @@ fn wanted(
         Some(TaskState::Cancelled) => vec![State::Cancelled],
         Some(TaskState::Timeout) => vec![State::Timeout],
     };
-    Ok(Wanted {
+    Ok(OverviewRequest {
         filter: Filter {
             states,
-            working_dir: of.working_dir.as_deref().map(|dir| real_dir(context, dir)),
+            working_dir: of.working_dir.as_deref().map(|dir| absolute_dir(context, dir)),
             labels: of.labels.clone(),
             since_ms: None,
         },
-        only: of.task_id.as_deref().map(|given| resolved(engine, given)).transpose()?,
+        only: of.task_id.as_deref().map(|given| resolve_task(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),
-        living_limit: of.limit.max(LISTED),
+        unfinished_limit: of.limit.max(MIN_LISTED),
         ended_since_ms: now_ms - RECENT_MS,
         ended_limit: of.limit,
-        ended_before: of.cursor.as_deref().map(|cursor| place_of(cursor, &question(of))).transpose()?,
+        ended_before: of
+            .cursor
+            .as_deref()
+            .map(|cursor| cursor_position(cursor, &cursor_query(of)))
+            .transpose()?,
     })
 }
 
 /// What a cursor belongs to: everything that was asked, but for the cursor itself and how many at once.
-fn question(of: &StatusInputs) -> Value {
+fn cursor_query(of: &StatusInputs) -> Value {
     json!(["status", of.task_id, of.working_dir, of.labels, of.state])
 }
 
 /// The directory as tasks know it: from the root, and by its real name where it exists.
-pub fn real_dir(context: &Context<'_>, given: &str) -> String {
+pub fn absolute_dir(context: &Context<'_>, given: &str) -> String {
     let path = context.process.current_dir.join(given);
     path.canonicalize().unwrap_or(path).display().to_string()
 }
 
-fn nothing(now_ms: i64) -> Answer {
-    let none = json!({
+fn empty_snapshot(now_ms: i64) -> CommandOutput {
+    let data = json!({
         "summary": {"running": 0, "queued": 0, "recently_completed": 0},
         "tasks": [], "queue": [], "recently_completed": [],
     });
-    snapshot(now_ms, none, 0)
+    snapshot_outcome(now_ms, data, 0)
 }
 
-fn snapshot(now_ms: i64, data: Value, total: u64) -> Answer {
-    Answer::done(data).fact("snapshot_ts", view::at(now_ms)).fact("total", total)
+fn snapshot_outcome(now_ms: i64, data: Value, total: u64) -> CommandOutput {
+    CommandOutput::done(data).fact("snapshot_ts", view::format_timestamp(now_ms)).fact("total", total)
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use delegator_config::Config;
 use delegator_domain::task::{Mode, TaskId};
-use delegator_engine::resident::Watched;
+use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, Waited,
+    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, WaitOutcome,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
 use crate::commands::inputs::{self, AgentInputs};
-use crate::fault::{AppError, ErrorCode};
-use crate::outcome::Answer;
-use crate::registry::max_mode;
+use crate::error::{AppError, ErrorCode};
+use crate::outcome::CommandOutput;
 use crate::requests::page::fingerprint;
 use crate::run::Context;
-use crate::views::task::{self as view, Shown};
+use crate::spec::max_mode;
+use crate::views::task::{self as view, OutputExcerpt};
 
 /// The built-in agent.
 pub const AGENT: &str = "codex";
@@ -33,21 +33,21 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
         .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."))?;
     let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
     let hours = |key| i64::try_from(context.config.number(key)).unwrap_or(i64::MAX);
-    let kept_ms = |key| Some(hours(key).saturating_mul(60 * 60 * 1000));
+    let retention_ms = |key| Some(hours(key).saturating_mul(60 * 60 * 1000));
     Ok(Engine {
         state_dir,
         max_concurrent,
-        retention_ms: kept_ms("retention_hours"),
-        restore_point_retention_ms: kept_ms("restore_point_retention_hours"),
+        retention_ms: retention_ms("retention_hours"),
+        restore_point_retention_ms: retention_ms("restore_point_retention_hours"),
         program: PathBuf::from("/proc/self/exe"),
-        shelf: context.shelf.clone().redacting(context.screen.printer.redactor().clone()),
+        connections: context.connections.clone().with_redactor(context.screen.printer.redactor().clone()),
     })
 }
 
 /// Everything that tells one submission from another.
 #[derive(Debug)]
-pub struct Asked<'a> {
-    pub submission: &'a inputs::Submission,
+pub struct TaskRequest<'a> {
+    pub submission: &'a inputs::SubmissionInputs,
     pub agent: &'a AgentInputs,
     pub mode: Mode,
     pub preview: bool,
@@ -63,50 +63,54 @@ pub struct Asked<'a> {
 }
 
 /// Puts inputs, configuration and surroundings together.
-pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> Result<Submission, AppError> {
-    let working_dir = match (&asked.agent.working_dir, &asked.resume) {
+pub fn build_submission(
+    context: &Context<'_>,
+    engine: &Engine,
+    request: TaskRequest<'_>,
+) -> Result<Submission, AppError> {
+    let working_dir = match (&request.agent.working_dir, &request.resume) {
         (Some(given), _) => PathBuf::from(given),
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let add_dirs = asked.agent.add_dirs.iter().filter(|_| asked.mode.writes()).map(Path::new);
+    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(Path::new);
     let config = &tree_config(context, &working_dir, add_dirs)?;
-    let program = match asked.program {
+    let program = match request.program {
         Some(program) => program,
         None => configured_agent(context, engine, &working_dir)?,
     };
     let max_mode = max_mode(config);
-    let mut input = asked.input;
+    let mut input = request.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
     }
     let settings = Settings {
-        preview: asked.preview,
-        usage_before: asked.resume.as_ref().map(|task| used_before(engine, task)).transpose()?.flatten(),
-        ..settings(context, config, asked.agent, asked.mode, working_dir, asked.thread)
+        preview: request.preview,
+        usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
+        ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
     };
-    let idempotency = asked.submission.idempotency_key.clone().map(|key| {
-        let task = &asked.submission.task;
+    let idempotency = request.submission.idempotency_key.clone().map(|key| {
+        let task = &request.submission.task;
         Idempotency {
             key,
-            request_hash: fingerprint(&json!([task, settled(&input, &settings, asked.call_budget)])),
-            former_hash: Some(fingerprint(&json!([task, input]))),
+            request_hash: fingerprint(&json!([task, resolved_input(&input, &settings, request.call_budget)])),
+            legacy_hash: Some(fingerprint(&json!([task, input]))),
         }
     });
     Ok(Submission {
-        text: asked.submission.task.clone(),
+        text: request.submission.task.clone(),
         settings,
         agent: program,
         agent_name: AGENT.to_owned(),
         max_mode,
         environment: context.process.environment.clone(),
-        passed_on: config.agent_variables(AGENT).to_vec(),
+        passed_variables: config.agent_variables(AGENT).to_vec(),
         secret_names: config.redact_names().to_vec(),
         umask: umask(),
-        title: title(context, &asked.submission.task),
-        labels: labels(config, &asked.submission.labels),
+        title: title(context, &request.submission.task),
+        labels: labels(config, &request.submission.labels),
         input,
-        allow_parallel_writes: asked.submission.allow_parallel_writes,
+        allow_parallel_writes: request.submission.allow_parallel_writes,
         nesting: nesting(context, config),
         idempotency,
     })
@@ -114,18 +118,18 @@ pub fn submission(context: &Context<'_>, engine: &Engine, asked: Asked<'_>) -> R
 
 /// The input with everything in it that holds without being said, so that whoever says it makes the same call. In one
 /// order, and the directory under its real name.
-fn settled(input: &Value, settings: &Settings, call_budget: Option<Duration>) -> Value {
-    let mut settled = input.clone();
+fn resolved_input(input: &Value, settings: &Settings, call_budget: Option<Duration>) -> Value {
+    let mut resolved = input.clone();
     let real = settings.working_dir.canonicalize();
     let real = real.as_ref().unwrap_or(&settings.working_dir);
-    settled["working_dir"] = real.display().to_string().into();
-    settled["idle_timeout_sec"] = settings.limits.idle_sec.into();
-    settled["hard_timeout_sec"] = settings.limits.hard_sec.into();
+    resolved["working_dir"] = real.display().to_string().into();
+    resolved["idle_timeout_sec"] = settings.limits.idle_sec.into();
+    resolved["hard_timeout_sec"] = settings.limits.hard_sec.into();
     if let Some(budget) = call_budget {
-        settled["call_budget_sec"] = budget.as_secs().into();
+        resolved["call_budget_sec"] = budget.as_secs().into();
     }
-    settled.sort_all_objects();
-    settled
+    resolved.sort_all_objects();
+    resolved
 }
 
 /// The agent the configuration names.
@@ -153,7 +157,7 @@ pub fn tree_config<'a>(
     let real = |directory: &Path| directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let mut config = context.config.for_work_tree(&real(working_dir))?;
     for directory in add_dirs {
-        config = config.limited_by(&real(directory))?;
+        config = config.with_limits_of(&real(directory))?;
     }
     Ok(config)
 }
@@ -165,7 +169,7 @@ fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String,
     labels
 }
 
-fn settings(
+fn build_settings(
     context: &Context<'_>,
     config: &Config,
     agent: &AgentInputs,
@@ -195,7 +199,7 @@ fn settings(
         limits: Limits {
             idle_sec: seconds(agent.idle_timeout_sec, "idle_timeout_sec"),
             hard_sec: seconds(agent.hard_timeout_sec, "hard_timeout_sec"),
-            only_output_counts: config.word("idle_counts") == Some("output"),
+            only_output_counts: config.text("idle_counts") == Some("output"),
         },
         ending: Ending {
             interrupt_grace_sec: config.number("interrupt_grace_sec"),
@@ -203,19 +207,19 @@ fn settings(
         },
         max_stream_bytes: config.number("max_stream_bytes"),
         max_processes: usize::try_from(config.number("max_processes")).unwrap_or(usize::MAX),
-        sweep_exempt: config.words("sweep_exempt").to_vec(),
+        sweep_exempt: config.texts("sweep_exempt").to_vec(),
         niceness: u8::try_from(config.number("niceness")).unwrap_or_default(),
-        depth: outer(context).map_or(0, |(_, depth)| depth + 1),
-        without_group: config.word("containment") == Some("subreaper"),
-        hide_state_dir: hides_state(config, mode),
+        depth: parent_task(context).map_or(0, |(_, depth)| depth + 1),
+        without_group: config.text("containment") == Some("subreaper"),
+        hide_state_dir: hides_state_dir(config, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
-        verify: Verify::asked(&agent.verify, config.flag("verify_unsandboxed")),
+        verify: Verify::from_command(&agent.verify, config.flag("verify_unsandboxed")),
     }
 }
 
 /// Whether commands of this mode are kept from reading the state directory.
-fn hides_state(config: &Config, mode: Mode) -> bool {
-    match config.word("hide_state_dir") {
+fn hides_state_dir(config: &Config, mode: Mode) -> bool {
+    match config.text("hide_state_dir") {
         Some("always") => true,
         Some("read-only") => mode == Mode::ReadOnly,
         _ => false,
@@ -223,7 +227,7 @@ fn hides_state(config: &Config, mode: Mode) -> bool {
 }
 
 /// What a thread had used when its last task ended. Codex tells a running total; a task's own use is the difference.
-fn used_before(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppError> {
+fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppError> {
     let record = engine.files(&task.id)?.record;
     let total = record.as_ref().and_then(|record| record.report.pointer("/usage/thread_total"));
     let tokens = |total: &Value, key: &str| total[key].as_i64().unwrap_or(0);
@@ -239,7 +243,7 @@ fn used_before(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppErro
 }
 
 /// The task we are called from, and how many stand above it: the marker says.
-fn outer<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
+fn parent_task<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
     let (task, depth) = context.process.variable("DELEGATOR_TASK")?.rsplit_once(':')?;
     Some((task, depth.parse().ok().filter(|depth| *depth < u32::MAX)?))
 }
@@ -247,7 +251,7 @@ fn outer<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
 fn nesting(context: &Context<'_>, config: &Config) -> Nesting {
     let number = |key: &str| config.number(key);
     Nesting {
-        parent: outer(context).map(|(task, _)| task.to_owned()),
+        parent: parent_task(context).map(|(task, _)| task.to_owned()),
         max_depth: u32::try_from(number("max_depth")).unwrap_or(u32::MAX),
         max_children: usize::try_from(number("max_children")).unwrap_or(usize::MAX),
     }
@@ -265,25 +269,26 @@ fn title(context: &Context<'_>, text: &str) -> String {
     let clean = context.screen.printer.redactor().redact_str(text.trim());
     let first = clean.lines().next().unwrap_or_default();
     let short: String = first.chars().take(120).collect();
-    context.screen.printer.clean_line(&short)
+    context.screen.printer.redact(&short)
 }
 
 /// The answer about a task that has ended, or whose time ran out.
-pub fn ended_answer(
+pub fn ended_task_json(
     engine: &Engine,
     task: &Task,
     files: &TaskFiles,
     include_output: bool,
     budget: u32,
 ) -> Result<Map<String, Value>, AppError> {
-    let streams = view::output_is_due(task.state, include_output).then(|| -> Result<_, AppError> {
-        let text =
-            |which| engine.stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ok(Shown {
+    let streams = view::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
+        let text = |which| {
+            engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(OutputExcerpt {
             stdout: text(TaskFile::Events)?,
             stderr: text(TaskFile::Stderr)?,
             budget: budget as usize,
-            asked: include_output,
+            is_requested: include_output,
         })
     });
     Ok(view::result(task, files, streams.transpose()?))
@@ -291,33 +296,33 @@ pub fn ended_answer(
 
 /// The tasks as they stand now. Who waits for an end does not hear of everything before it: a thread may be known by
 /// now, or the end have come with the last moment.
-pub fn as_they_stand(engine: &Engine, watched: Watched) -> Result<Watched, AppError> {
-    let read = |task: Task| if task.state.is_terminal() { Ok(task) } else { engine.task(&task.id) };
-    let tasks = watched.tasks.into_iter().map(read).collect::<Result<Vec<Task>, _>>()?;
+pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOutcome, AppError> {
+    let reload = |task: Task| if task.state.is_terminal() { Ok(task) } else { engine.task(&task.id) };
+    let tasks = watched.tasks.into_iter().map(reload).collect::<Result<Vec<Task>, _>>()?;
     let expired = watched.expired && !tasks.iter().any(|task| task.state.is_terminal());
-    Ok(Watched { tasks, expired })
+    Ok(GroupWaitOutcome { tasks, expired })
 }
 
 /// The one that ended first, or the first that was asked for.
-pub fn first_of(watched: Watched) -> Result<Waited, AppError> {
+pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
     let expired = watched.expired;
     let order = |task: &Task| task.ended.as_ref().map_or(i64::MAX, |ended| ended.order);
     let first = watched.tasks.into_iter().min_by_key(order);
     first
-        .map(|task| Waited { task, expired })
+        .map(|task| WaitOutcome { task, expired })
         .ok_or_else(|| AppError::new(ErrorCode::Internal, "Nothing was waited for."))
 }
 
 /// What every answer about a finished task carries beside its data.
-pub fn with_times(mut answer: Answer, task: &Task) -> Answer {
-    answer.facts.insert("started_ts".into(), view::at(view::started_ms(task)).into());
+pub fn with_timestamps(mut answer: CommandOutput, task: &Task) -> CommandOutput {
+    answer.facts.insert("started_ts".into(), view::format_timestamp(view::started_ms(task)).into());
     if let Some(ended) = &task.ended {
-        answer.facts.insert("completed_ts".into(), view::at(ended.at_ms).into());
+        answer.facts.insert("completed_ts".into(), view::format_timestamp(ended.at_ms).into());
         answer.facts.insert("duration_ms".into(), view::ran_ms(task).into());
     }
     answer
 }
 
-pub fn resolved(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
+pub fn resolve_task(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     Ok(engine.resolve(given)?)
 }

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use delegator_domain::task::State;
-use delegator_engine::resident::{Goal, Watched};
-use delegator_engine::{Engine, Waited};
+use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
+use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
 use serde_json::{Map, Value, json};
 
-use super::attach::stay;
-use super::run::failure;
-use super::tasks::{as_they_stand, ended_answer, engine, first_of, resolved, with_times};
+use super::attach::run_blocking;
+use super::run::task_error;
+use super::tasks::{ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps};
 use crate::commands::inputs::TASK_ID;
-use crate::fault::{AppError, ErrorCode, Problem};
-use crate::outcome::{Answer, ChildExit, Completion, Parting, WayBack};
-use crate::registry::stay::{Begun, Stay, Staying};
-use crate::registry::{Category, CommandSpec, Danger, Shape, Toolset, refused};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::run::Context;
+use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, input_rejected};
 use crate::views::{task as view, warnings};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -81,18 +81,18 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     describe: crate::views::task_document::result,
-    run: Some(|context, input| stay(context, &input, &STAY)),
-    stay: Some(STAY),
+    run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
+    blocking: Some(BLOCKING),
     ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {
     // Something else than a list is not nothing; that it is no list is told already.
-    let several = match input.get("task_ids") {
+    let has_list = match input.get("task_ids") {
         Some(Value::Array(ids)) => !ids.is_empty(),
         given => given.is_some(),
     };
-    match (input.get("task_id").is_some(), several) {
+    match (input.get("task_id").is_some(), has_list) {
         (true, true) => vec![
             Problem::new(ErrorCode::InvalidValue, "task_ids", "cannot be given together with task_id")
                 .suggest(Some("Put all ids into task_ids.")),
@@ -105,56 +105,57 @@ pub fn check(input: &Value) -> Vec<Problem> {
     }
 }
 
-const STAY: Stay = Stay { begin: |context, input| begin(context, &read(input)?), end };
+const BLOCKING: BlockingCommand =
+    BlockingCommand { begin: |context, input| begin(context, &parse(input)?), end };
 
-fn read(input: &Value) -> Result<Wait, AppError> {
-    serde_json::from_value(input.clone()).map_err(refused)
+fn parse(input: &Value) -> Result<Wait, AppError> {
+    serde_json::from_value(input.clone()).map_err(input_rejected)
 }
 
-fn begin(context: &Context<'_>, input: &Wait) -> Result<Begun, AppError> {
+fn begin(context: &Context<'_>, input: &Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let given = input.task_id.iter().chain(&input.task_ids);
-    let ids = given.map(|given| resolved(&engine, given)).collect::<Result<Vec<_>, _>>()?;
+    let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
     let goal = match input.until {
-        Until::Any => Goal::Any,
-        Until::All => Goal::All,
+        Until::Any => WaitGoal::Any,
+        Until::All => WaitGoal::All,
     };
-    let asked = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
-    let within = asked.or(context.call_budget);
-    Ok(Begun::Staying(Staying { ids, goal, within, facts: Map::new() }))
+    let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
+    let timeout = requested.or(context.call_budget);
+    Ok(Started::Waiting(TaskWait { ids, goal, timeout, facts: Map::new() }))
 }
 
-fn end(context: &Context<'_>, input: &Value, watched: Watched) -> Result<Answer, AppError> {
-    let (engine, input) = (engine(context)?, read(input)?);
-    let watched = as_they_stand(&engine, watched)?;
+fn end(context: &Context<'_>, input: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
+    let (engine, input) = (engine(context)?, parse(input)?);
+    let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => all(&engine, &input, &watched.tasks),
+        (None, Until::All) => combined_outcome(&engine, &input, &watched.tasks),
         (None, Until::Any) => {
-            let pending = ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(one(&engine, &input, first_of(watched)?)?.fact("pending", pending))
+            let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
+            Ok(single_outcome(&engine, &input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => one(&engine, &input, first_of(watched)?),
+        (Some(_), _) => single_outcome(&engine, &input, first_ended(watched)?),
     }
 }
 
-fn ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
+fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError> {
-    let Waited { task, expired } = waited;
+fn single_outcome(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+    let WaitOutcome { task, expired } = waited;
     if expired {
         // Of several, all are waited for again.
-        let way_back = input.task_id.is_some().then(|| WayBack::to(&task.id));
-        let data = still_working(engine, &task)?;
-        return Ok(Answer::new(Completion::Incomplete(data, Parting::TimeIsUp(way_back))));
+        let reattach = input.task_id.is_some().then(|| WaitHint::for_task(&task.id));
+        let data = progress_json(engine, &task)?;
+        return Ok(CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(reattach))));
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = ended_answer(engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = ended_task_json(engine, &task, &files, input.include_output, input.max_output_bytes)?;
     let data = Value::Object(data);
-    let failed = if input.exit_status { failure(&task, &files) } else { None };
-    let completion = match failed {
+    let error = if input.exit_status { task_error(&task, &files) } else { None };
+    let completion = match error {
         // The caller asked for the task's own fate, whatever stage it failed at.
         Some(error) if task.state == State::Failed => {
             Completion::Failed(Box::new(AppError { code: ErrorCode::AgentFailed, ..error }), Some(data))
@@ -162,35 +163,36 @@ fn one(engine: &Engine, input: &Wait, waited: Waited) -> Result<Answer, AppError
         Some(error) => Completion::Failed(Box::new(error), Some(data)),
         None => Completion::Done(data),
     };
-    let mut answer = with_times(Answer::new(completion), &task);
-    answer.warnings.extend(warnings::of(&task, &files));
+    let mut answer = with_timestamps(CommandOutput::new(completion), &task);
+    answer.warnings.extend(warnings::for_task(&task, &files));
     answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(answer)
 }
 
-fn still_working(engine: &Engine, task: &Task) -> Result<Value, AppError> {
+fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
     let files = engine.files(&task.id)?;
     Ok(view::unfinished(task, files.snapshot.as_ref()))
 }
 
 /// Each as it stands.
-fn all(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Answer, AppError> {
-    let (mut told, mut warned) = (Vec::new(), Vec::new());
+fn combined_outcome(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+    let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
-            told.push(still_working(engine, task)?);
+            items.push(progress_json(engine, task)?);
             continue;
         }
         engine.mark_read(&task.id)?;
         let (files, output) = (engine.files(&task.id)?, input.include_output);
-        warned.extend(warnings::of(task, &files));
-        told.push(Value::Object(ended_answer(engine, task, &files, output, input.max_output_bytes)?));
+        all_warnings.extend(warnings::for_task(task, &files));
+        items.push(Value::Object(ended_task_json(engine, task, &files, output, input.max_output_bytes)?));
     }
-    let data = json!({"tasks": told});
-    let pending = ids(tasks.iter().filter(|task| !task.state.is_terminal()));
+    let data = json!({"tasks": items});
+    let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
     let answer = match pending.is_empty() {
-        true => Answer::done(data),
-        false => Answer::new(Completion::Incomplete(data, Parting::TimeIsUp(None))).fact("pending", pending),
+        true => CommandOutput::done(data),
+        false => CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(None)))
+            .fact("pending", pending),
     };
-    Ok(Answer { warnings: warned, ..answer })
+    Ok(CommandOutput { warnings: all_warnings, ..answer })
 }

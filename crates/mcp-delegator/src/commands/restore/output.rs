@@ -1,7 +1,7 @@
 //! What `restore` answers, as JSON, as sentences and for people.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DroppedPoint, ListedPoint, RestoreReport, Restored};
+use delegator_engine::{DroppedPoint, ListedPoint, RestoreReport, RestoredTree};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -115,10 +115,10 @@ impl RestoreOutput {
     }
 
     pub(super) fn dropped(task: &TaskId, points: Vec<DroppedPoint>, dry_run: bool) -> RestoreOutput {
-        let output = |one: DroppedPoint| PointOutput {
-            only_copy: Some(one.is_only_copy),
-            is_undo: one.is_undo,
-            ..PointOutput::of(task.to_string(), &one.point, one.bytes)
+        let output = |dropped: DroppedPoint| PointOutput {
+            only_copy: Some(dropped.is_only_copy),
+            is_undo: dropped.is_undo,
+            ..PointOutput::of(task.to_string(), &dropped.point, dropped.bytes)
         };
         RestoreOutput {
             task_id: Some(task.to_string()),
@@ -129,9 +129,9 @@ impl RestoreOutput {
     }
 
     pub(super) fn listed(points: Vec<ListedPoint>) -> RestoreOutput {
-        let output = |one: ListedPoint| PointOutput {
-            is_undo: one.is_undo,
-            ..PointOutput::of(one.task, &one.point, one.bytes)
+        let output = |listed: ListedPoint| PointOutput {
+            is_undo: listed.is_undo,
+            ..PointOutput::of(listed.task, &listed.point, listed.bytes)
         };
         let restore_points = Some(points.into_iter().map(output).collect());
         RestoreOutput { restore_points, ..RestoreOutput::default() }
@@ -139,8 +139,8 @@ impl RestoreOutput {
 }
 
 impl TreeOutput {
-    fn of(restored: Restored) -> TreeOutput {
-        let Restored { plan, point, undo, head_restored } = restored;
+    fn of(restored: RestoredTree) -> TreeOutput {
+        let RestoredTree { plan, point, undo, head_restored } = restored;
         let kept = plan.keep.into_iter().map(|(path, reason)| KeptFile { path, reason: reason.to_owned() });
         TreeOutput {
             restore_point: point.reference,
@@ -179,8 +179,8 @@ impl PointOutput {
 }
 
 /// One sentence about a restore.
-pub(super) fn sentence(trees: &[Restored], dry_run: bool) -> String {
-    let count = |list: fn(&Restored) -> usize| trees.iter().map(list).sum::<usize>();
+pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
+    let count = |list: fn(&RestoredTree) -> usize| trees.iter().map(list).sum::<usize>();
     let written = count(|tree| tree.plan.write.len() + tree.plan.modes.len());
     let removed = count(|tree| tree.plan.remove.len());
     if trees.iter().any(|tree| tree.undo.is_some()) {
@@ -193,57 +193,58 @@ pub(super) fn sentence(trees: &[Restored], dry_run: bool) -> String {
 }
 
 pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = report.trees.iter().flat_map(of_tree).collect();
+    let mut warnings: Vec<Warning> = report.trees.iter().flat_map(tree_warnings).collect();
     if !report.unavailable.is_empty() {
-        let words = format!(
+        let message = format!(
             "{} work trees could not be restored; see unavailable_work_trees",
             report.unavailable.len()
         );
-        warnings.push(Warning::new("W_RESTORE_007", words));
+        warnings.push(Warning::new("W_RESTORE_007", message));
     }
     warnings
 }
 
-fn of_tree(restored: &Restored) -> Vec<Warning> {
+fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
     let (plan, point) = (&restored.plan, &restored.point);
     let mut warnings = Vec::new();
-    let mut warn = |code, words: String| warnings.push(Warning::new(code, words));
+    let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     if plan.head_moved && !restored.head_restored {
         let name = |head: &Option<String>, branch: &Option<String>| {
             let commit = head.as_deref().map_or("no commit", |id| &id[..id.len().min(12)]).to_owned();
             format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
         };
-        let (then, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
-        let words = format!("HEAD stays where it is ({now}; before the task: {then}); --force moves it back");
-        warn("W_RESTORE_001", words);
+        let (before, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
+        let message =
+            format!("HEAD stays where it is ({now}; before the task: {before}); --force moves it back");
+        warn("W_RESTORE_001", message);
     }
-    if plan.index_is_left {
-        let words =
+    if plan.index_not_stored {
+        let message =
             "the index had conflicts before the task, which cannot be brought back; it stays as it is";
-        warn("W_RESTORE_002", words.to_owned());
+        warn("W_RESTORE_002", message.to_owned());
     }
-    if !plan.under_way.is_empty() {
-        let words =
-            format!("git is in the middle of something, and stays there: {}", plan.under_way.join(", "));
-        warn("W_RESTORE_003", words);
+    if !plan.in_progress.is_empty() {
+        let message =
+            format!("git is in the middle of something, and stays there: {}", plan.in_progress.join(", "));
+        warn("W_RESTORE_003", message);
     }
     if !plan.keep.is_empty() {
         warn("W_RESTORE_004", format!("{} paths that differ were left as they are", plan.keep.len()));
     }
-    let over = point.under_way.iter().filter(|name| !plan.under_way.contains(&name.as_str()));
-    let over: Vec<&str> = over.map(String::as_str).collect();
-    if !over.is_empty() {
-        let words = format!(
+    let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
+    let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
+    if !ended_operations.is_empty() {
+        let message = format!(
             "git was in the middle of an operation before the task ({}); files and index are as they were then, \
              but the operation itself is over",
-            over.join(", ")
+            ended_operations.join(", ")
         );
-        warn("W_RESTORE_005", words);
+        warn("W_RESTORE_005", message);
     }
     if point.is_partial {
-        let words = "there were too many directories or unusual permissions to record all; directories that \
+        let message = "there were too many directories or unusual permissions to record all; directories that \
                      the task created may remain";
-        warn("W_RESTORE_006", words.to_owned());
+        warn("W_RESTORE_006", message.to_owned());
     }
     warnings
 }
@@ -252,7 +253,7 @@ pub(super) fn describe(data: &Value) -> Document {
     for (key, title) in [("dropped", "Restore points of the task"), ("restore_points", "Restore points")] {
         if let Some(points) = data[key].as_array() {
             let none = || Block::Text("There are none in this repository.".to_owned());
-            return Document::titled(title).block(listing(points).unwrap_or_else(none));
+            return Document::titled(title).block(points_table(points).unwrap_or_else(none));
         }
     }
     let title = match (data["restored"] == true, data["dry_run"] == true) {
@@ -260,15 +261,15 @@ pub(super) fn describe(data: &Value) -> Document {
         (false, true) => "What a restore would do",
         (false, false) => "Nothing differs",
     };
-    let mut document = of_work_tree(Document::titled(title), data);
+    let mut document = add_work_tree(Document::titled(title), data);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
-        document = of_work_tree(document, tree);
+        document = add_work_tree(document, tree);
     }
     document
 }
 
 /// `None` without restore points.
-fn listing(points: &[Value]) -> Option<Block> {
+fn points_table(points: &[Value]) -> Option<Block> {
     let keys =
         ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "only_copy"];
     let row = |point: &Value| {
@@ -281,7 +282,7 @@ fn listing(points: &[Value]) -> Option<Block> {
     table(&columns, points.iter().map(row).collect())
 }
 
-fn of_work_tree(document: Document, data: &Value) -> Document {
+fn add_work_tree(document: Document, data: &Value) -> Document {
     let keys = [
         "task_id",
         "restore_point",

@@ -13,7 +13,7 @@ use rmcp::model::{Tool, ToolAnnotations, object};
 use serde_json::{Value, json};
 
 use crate::commands::local::{exec, resume};
-use crate::registry::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// What the toolset is called.
 pub const TOOLSET: &str = "codex-compat";
@@ -64,7 +64,7 @@ impl CompatTool {
         Tool::new(self.name(), about, Arc::new(object(self.input_schema())))
             .with_title(title)
             .with_annotations(annotations)
-            .with_raw_output_schema(Arc::new(object(answer_schema())))
+            .with_raw_output_schema(Arc::new(object(output_schema())))
     }
 
     fn input_schema(self) -> Value {
@@ -83,13 +83,13 @@ impl CompatTool {
                     "model": text("Model, 1..128 chars (default: Codex's)"),
                     "approval-policy": {
                         "type": "string",
-                        "enum": translation::APPROVALS,
+                        "enum": translation::APPROVAL_POLICIES,
                         "description": "Never asks, whichever is chosen (default never)",
                     },
                     "developer-instructions": text("Put before the prompt"),
                     "config": {
                         "type": "object",
-                        "description": format!("Settings of Codex: {}", translation::settings().join(", ")),
+                        "description": format!("Settings of Codex: {}", translation::config_setting_names().join(", ")),
                     },
                 },
                 "required": ["prompt"],
@@ -107,7 +107,7 @@ impl CompatTool {
     }
 }
 
-fn answer_schema() -> Value {
+fn output_schema() -> Value {
     json!({
         "type": "object",
         "properties": {"threadId": {"type": "string"}, "content": {"type": "string"}},

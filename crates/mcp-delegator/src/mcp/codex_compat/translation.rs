@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::CompatTool;
-use crate::fault::{ErrorCode, Problem, meant};
+use crate::error::{ErrorCode, Problem, suggest_nearest};
 
 /// Theirs and ours. Where two of theirs are one of ours, the first is the one to use.
-const NAMES: [(&str, &str); 7] = [
+const INPUT_NAMES: [(&str, &str); 7] = [
     ("prompt", "task"),
     ("cwd", "working_dir"),
     ("sandbox", "mode"),
@@ -19,7 +19,7 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 /// What may be set through `config`, by the name it has in Codex's own configuration.
-const SETTINGS: [(&str, &str); 4] = [
+const CONFIG_SETTINGS: [(&str, &str); 4] = [
     ("model", "model"),
     ("model_reasoning_effort", "reasoning_effort"),
     ("profile", "profile"),
@@ -31,13 +31,13 @@ const CONFIG: &str = "config";
 const DEVELOPER: &str = "developer-instructions";
 
 /// Policies that never let an agent do more than ours: where they would ask, ours says no.
-pub(super) const APPROVALS: [&str; 3] = ["never", "on-request", "on-failure"];
+pub(super) const APPROVAL_POLICIES: [&str; 3] = ["never", "on-request", "on-failure"];
 
-pub(super) fn settings() -> [&'static str; 4] {
-    SETTINGS.map(|(theirs, _)| theirs)
+pub(super) fn config_setting_names() -> [&'static str; 4] {
+    CONFIG_SETTINGS.map(|(theirs, _)| theirs)
 }
 
-fn known(tool: CompatTool) -> &'static [&'static str] {
+fn known_inputs(tool: CompatTool) -> &'static [&'static str] {
     match tool {
         CompatTool::Codex => &["prompt", "cwd", "sandbox", "model", "profile", APPROVAL, DEVELOPER, CONFIG],
         CompatTool::Reply => &["threadId", "conversationId", "prompt"],
@@ -46,28 +46,32 @@ fn known(tool: CompatTool) -> &'static [&'static str] {
 
 /// A call in our words, and what is wrong with it in theirs.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Translated {
+pub(super) struct TranslatedCall {
     pub object: Map<String, Value>,
     pub problems: Vec<Problem>,
 }
 
-pub(super) fn translated(tool: CompatTool, mut given: Map<String, Value>, current_dir: &Path) -> Translated {
-    let mut told = Translated::default();
+pub(super) fn translate(
+    tool: CompatTool,
+    mut given: Map<String, Value>,
+    current_dir: &Path,
+) -> TranslatedCall {
+    let mut told = TranslatedCall::default();
     let unknown: Vec<String> =
-        given.keys().filter(|key| !known(tool).contains(&key.as_str())).cloned().collect();
+        given.keys().filter(|key| !known_inputs(tool).contains(&key.as_str())).cloned().collect();
     for key in unknown {
         given.shift_remove(&key);
-        told.problems.push(not_taken(tool, &key));
+        told.problems.push(unknown_input_problem(tool, &key));
     }
     if let Some(config) = given.shift_remove(CONFIG) {
-        told.settings(config);
+        told.apply_config(config);
     }
     if let Some(policy) = given.shift_remove(APPROVAL) {
-        told.problems.extend(approval(APPROVAL, &policy));
+        told.problems.extend(approval_problem(APPROVAL, &policy));
     }
     let instructions = given.shift_remove(DEVELOPER);
     // From the last to the first, so that the name to use wins over a former one.
-    for (theirs, ours) in NAMES.into_iter().rev() {
+    for (theirs, ours) in INPUT_NAMES.into_iter().rev() {
         if let Some(value) = given.shift_remove(theirs) {
             told.object.insert(ours.to_owned(), value);
         }
@@ -76,7 +80,7 @@ pub(super) fn translated(tool: CompatTool, mut given: Map<String, Value>, curren
         let missing = Problem::new(ErrorCode::MissingArgument, "threadId", "is missing");
         told.problems.push(missing.suggest(Some("Take it from the answer of codex.")));
     }
-    told.put_before_the_prompt(instructions);
+    told.prepend_instructions(instructions);
     // Codex asked for a repository on its command line only, not in its server.
     told.object.insert("skip_git_repo_check".to_owned(), true.into());
     if let Some(Value::String(dir)) = told.object.get_mut("working_dir") {
@@ -85,8 +89,8 @@ pub(super) fn translated(tool: CompatTool, mut given: Map<String, Value>, curren
     told
 }
 
-impl Translated {
-    fn settings(&mut self, config: Value) {
+impl TranslatedCall {
+    fn apply_config(&mut self, config: Value) {
         let Value::Object(config) = config else {
             let problem = Problem::new(ErrorCode::InvalidValue, CONFIG, "is not an object").value(config);
             self.problems.push(problem);
@@ -94,9 +98,9 @@ impl Translated {
         };
         for (key, value) in config {
             let field = format!("{CONFIG}.{key}");
-            match SETTINGS.iter().find(|(theirs, _)| *theirs == key) {
+            match CONFIG_SETTINGS.iter().find(|(theirs, _)| *theirs == key) {
                 Some((_, ours)) => drop(self.object.insert((*ours).to_owned(), value)),
-                None if key == "approval_policy" => self.problems.extend(approval(&field, &value)),
+                None if key == "approval_policy" => self.problems.extend(approval_problem(&field, &value)),
                 None => self.problems.push(
                     Problem::new(ErrorCode::Unsupported, field, "cannot be set by a call")
                         .suggest(Some("Set it in Codex's own config.toml, or in a profile there.")),
@@ -105,7 +109,7 @@ impl Translated {
         }
     }
 
-    fn put_before_the_prompt(&mut self, instructions: Option<Value>) {
+    fn prepend_instructions(&mut self, instructions: Option<Value>) {
         match (instructions, self.object.get_mut("task")) {
             (Some(Value::String(instructions)), Some(Value::String(prompt))) if !prompt.trim().is_empty() => {
                 *prompt = format!("{instructions}\n\n{prompt}");
@@ -119,32 +123,38 @@ impl Translated {
     }
 }
 
-fn approval(field: &str, policy: &Value) -> Option<Problem> {
+fn approval_problem(field: &str, policy: &Value) -> Option<Problem> {
     match policy.as_str() {
-        Some(name) if APPROVALS.contains(&name) => None,
+        Some(name) if APPROVAL_POLICIES.contains(&name) => None,
         Some("untrusted") => Some(
             Problem::new(ErrorCode::Unsupported, field, "cannot be untrusted: nobody can be asked here")
                 .suggest(Some("Use never, with sandbox read-only if commands are not to change anything.")),
         ),
         _ => Some(
-            Problem::new(ErrorCode::InvalidValue, field, format!("is not one of {}", APPROVALS.join(", ")))
-                .value(policy.clone()),
+            Problem::new(
+                ErrorCode::InvalidValue,
+                field,
+                format!("is not one of {}", APPROVAL_POLICIES.join(", ")),
+            )
+            .value(policy.clone()),
         ),
     }
 }
 
-fn not_taken(tool: CompatTool, key: &str) -> Problem {
+fn unknown_input_problem(tool: CompatTool, key: &str) -> Problem {
     if matches!(key, "base-instructions" | "compact-prompt") && tool == CompatTool::Codex {
         return Problem::new(ErrorCode::Unsupported, key, "cannot be set by a call")
             .suggest(Some(format!("Leave it out, or use {DEVELOPER}.")));
     }
     Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this tool")
-        .suggest(Some(meant(key, known(tool).iter().copied())))
+        .suggest(Some(suggest_nearest(key, known_inputs(tool).iter().copied())))
 }
 
 /// What is wrong with an input of ours, told of the input the caller knows.
-pub(super) fn in_their_words(mut problem: Problem) -> Problem {
-    let Some((theirs, ours)) = NAMES.iter().find(|(_, ours)| *ours == problem.field) else { return problem };
+pub(super) fn rename_to_codex_input(mut problem: Problem) -> Problem {
+    let Some((theirs, ours)) = INPUT_NAMES.iter().find(|(_, ours)| *ours == problem.field) else {
+        return problem;
+    };
     problem.field = (*theirs).to_owned();
     problem.suggestion = problem.suggestion.map(|advice| match advice.strip_prefix(&format!("{ours}: ")) {
         Some(about) => format!("{theirs}: {about}"),
@@ -163,17 +173,17 @@ mod tests {
 
     use super::*;
 
-    fn told(tool: CompatTool, given: Value) -> Translated {
-        translated(tool, given.as_object().cloned().unwrap(), Path::new("/here"))
+    fn translate_json(tool: CompatTool, given: Value) -> TranslatedCall {
+        translate(tool, given.as_object().cloned().unwrap(), Path::new("/here"))
     }
 
-    fn wrong(given: Value) -> Vec<String> {
-        told(CompatTool::Codex, given).problems.into_iter().map(|problem| problem.field).collect()
+    fn problem_fields(given: Value) -> Vec<String> {
+        translate_json(CompatTool::Codex, given).problems.into_iter().map(|problem| problem.field).collect()
     }
 
     #[test]
-    fn every_input_has_its_place() {
-        let codex = told(
+    fn every_codex_input_is_translated() {
+        let codex = translate_json(
             CompatTool::Codex,
             json!({"prompt": "p", "cwd": "sub", "sandbox": "workspace-write", "model": "m", "approval-policy": "on-request",
                 "developer-instructions": "d", "config": {"model": "other", "model_reasoning_effort": "high"}}),
@@ -182,7 +192,8 @@ mod tests {
         let expected = json!({"task": "d\n\np", "working_dir": "/here/sub", "mode": "workspace-write", "model": "m",
             "reasoning_effort": "high", "skip_git_repo_check": true});
         assert_eq!(Value::Object(codex.object), expected);
-        let reply = told(CompatTool::Reply, json!({"prompt": "p", "threadId": "t", "conversationId": "c"}));
+        let reply =
+            translate_json(CompatTool::Reply, json!({"prompt": "p", "threadId": "t", "conversationId": "c"}));
         assert_eq!(
             Value::Object(reply.object),
             json!({"task": "p", "thread_id": "t", "skip_git_repo_check": true})
@@ -190,15 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_honoured_is_refused() {
-        assert_eq!(wrong(json!({"prompt": "p", "base-instructions": "b"})), ["base-instructions"]);
-        assert_eq!(wrong(json!({"prompt": "p", "approval-policy": "untrusted"})), ["approval-policy"]);
+    fn unsupported_inputs_are_refused() {
+        assert_eq!(problem_fields(json!({"prompt": "p", "base-instructions": "b"})), ["base-instructions"]);
         assert_eq!(
-            wrong(
+            problem_fields(json!({"prompt": "p", "approval-policy": "untrusted"})),
+            ["approval-policy"]
+        );
+        assert_eq!(
+            problem_fields(
                 json!({"prompt": "p", "config": {"approval_policy": "untrusted", "mcp_servers": {}}, "cdw": "/"})
             ),
             ["cdw", "config.approval_policy", "config.mcp_servers"]
         );
-        assert_eq!(wrong(json!({"prompt": "p", "config": 1, "approval-policy": "sometimes"})).len(), 2);
+        assert_eq!(
+            problem_fields(json!({"prompt": "p", "config": 1, "approval-policy": "sometimes"})).len(),
+            2
+        );
     }
 }

@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Full};
 use serde::Serialize;
 
 use super::Body;
-use super::media::speaks_our_types;
-use crate::fault::{AppError, ErrorCode};
+use super::media_types::check_media_types;
+use crate::error::{AppError, ErrorCode};
 use crate::mcp::token::Token;
 
 /// Where the protocol is spoken, and where somebody may ask whether we are there.
@@ -26,12 +26,12 @@ pub(super) struct Gate {
     hosts: Vec<String>,
     /// A server on all addresses of its machine is meant by each of them. A page elsewhere can make a name lead here, but
     /// not an address.
-    takes_addresses: bool,
+    allows_any_address: bool,
     token: Token,
 }
 
 /// The names under which a server at this address is meant.
-fn hosts(address: IpAddr) -> Vec<String> {
+fn allowed_hosts(address: IpAddr) -> Vec<String> {
     let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !address.is_unspecified() {
         hosts.push(address.to_string());
@@ -40,57 +40,58 @@ fn hosts(address: IpAddr) -> Vec<String> {
 }
 
 impl Gate {
-    pub(super) fn of(address: IpAddr, token: Token) -> Gate {
-        Gate { hosts: hosts(address), takes_addresses: address.is_unspecified(), token }
+    pub(super) fn new(address: IpAddr, token: Token) -> Gate {
+        Gate { hosts: allowed_hosts(address), allows_any_address: address.is_unspecified(), token }
     }
 
-    pub(super) fn judge(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Verdict {
-        if !self.is_meant(target, headers) {
-            return Verdict::Answer(StatusCode::FORBIDDEN, "This is not the host that was asked for.\n");
+    pub(super) fn check(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Verdict {
+        if !self.is_host_allowed(target, headers) {
+            return Verdict::Respond(StatusCode::FORBIDDEN, "This is not the host that was asked for.\n");
         }
-        if !is_ours(headers) {
-            return Verdict::Answer(StatusCode::FORBIDDEN, "Pages are not served.\n");
+        if !is_origin_allowed(headers) {
+            return Verdict::Respond(StatusCode::FORBIDDEN, "Pages are not served.\n");
         }
         match target.path() {
             HEALTH if method == Method::GET || method == Method::HEAD => {
-                Verdict::Answer(StatusCode::OK, "ok\n")
+                Verdict::Respond(StatusCode::OK, "ok\n")
             }
-            ENDPOINT if !self.is_admitted(headers) => {
-                Verdict::Answer(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
+            ENDPOINT if !self.has_valid_token(headers) => {
+                Verdict::Respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
             }
-            ENDPOINT => match speaks_our_types(method, headers) {
-                Ok(()) => Verdict::Protocol,
-                Err((status, words)) => Verdict::Answer(status, words),
+            ENDPOINT => match check_media_types(method, headers) {
+                Ok(()) => Verdict::Forward,
+                Err((status, words)) => Verdict::Respond(status, words),
             },
-            _ => Verdict::Answer(StatusCode::NOT_FOUND, "There is nothing here.\n"),
+            _ => Verdict::Respond(StatusCode::NOT_FOUND, "There is nothing here.\n"),
         }
     }
 
     /// One token; of several nobody can say which one counts.
-    fn is_admitted(&self, headers: &HeaderMap) -> bool {
+    fn has_valid_token(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let (Some(one), None) = (given.next(), given.next()) else { return false };
         self.token.admits(Some(one.as_bytes()))
     }
 
     /// A target may name a host, too. Then it is the one that counts for everybody between a host and us.
-    fn is_meant(&self, target: &Uri, headers: &HeaderMap) -> bool {
+    fn is_host_allowed(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (given.next(), given.next()) else { return false };
         let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
-        self.knows(&host) && target.authority().is_none_or(|target| self.knows(target))
+        self.is_allowed_authority(&host)
+            && target.authority().is_none_or(|target| self.is_allowed_authority(target))
     }
 
-    fn knows(&self, authority: &Authority) -> bool {
+    fn is_allowed_authority(&self, authority: &Authority) -> bool {
         let name = authority.host();
         let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
-            || (self.takes_addresses && name.parse::<IpAddr>().is_ok())
+            || (self.allows_any_address && name.parse::<IpAddr>().is_ok())
     }
 }
 
 /// Whether a page that asks is one this very server would have sent. The gate is strict so that the library need not be.
-fn is_ours(headers: &HeaderMap) -> bool {
+fn is_origin_allowed(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
     let mut origins = headers.get_all(header::ORIGIN).iter();
     origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
@@ -99,20 +100,24 @@ fn is_ours(headers: &HeaderMap) -> bool {
 /// Who answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Protocol,
-    Answer(StatusCode, &'static str),
+    Forward,
+    Respond(StatusCode, &'static str),
 }
 
 pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
-    saying(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+    response(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
 }
 
 /// A refusal in the protocol's own words.
 pub(super) fn protocol_error(error: &impl Serialize) -> Response<Body> {
-    saying(StatusCode::BAD_REQUEST, "application/json", serde_json::to_vec(error).unwrap_or_default().into())
+    response(
+        StatusCode::BAD_REQUEST,
+        "application/json",
+        serde_json::to_vec(error).unwrap_or_default().into(),
+    )
 }
 
-fn saying(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
+fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Full::new(body).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -128,7 +133,7 @@ fn saying(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body>
 }
 
 /// Where to listen, refused where anybody could knock.
-pub fn address(given: &str, has_token_file: bool) -> Result<SocketAddr, AppError> {
+pub fn parse_address(given: &str, has_token_file: bool) -> Result<SocketAddr, AppError> {
     let address: SocketAddr = given.replace("localhost", "127.0.0.1").parse().map_err(|_| {
         AppError::new(ErrorCode::InvalidValue, format!("{given} is not an address with a port."))
             .context("field", "http")
@@ -151,25 +156,25 @@ mod tests {
     fn gate() -> (Gate, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let token = Token::at(&path).unwrap();
+        let token = Token::load_or_create(&path).unwrap();
         let header = format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim());
-        (Gate::of("127.0.0.1".parse().unwrap(), token), header)
+        (Gate::new("127.0.0.1".parse().unwrap(), token), header)
     }
 
-    fn judged(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> u16 {
+    fn status_of(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> u16 {
         let mut map = HeaderMap::new();
         map.insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
         for (name, value) in headers {
             map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        match gate.judge(&Method::GET, &target.parse().unwrap(), &map) {
-            Verdict::Protocol => 200,
-            Verdict::Answer(status, _) => status.as_u16(),
+        match gate.check(&Method::GET, &target.parse().unwrap(), &map) {
+            Verdict::Forward => 200,
+            Verdict::Respond(status, _) => status.as_u16(),
         }
     }
 
     #[test]
-    fn only_a_caller_who_means_us_and_knows_the_token_gets_through() {
+    fn host_origin_and_token_are_all_required() {
         let (gate, token) = gate();
         let ours = ("host", "127.0.0.1:7777");
         let known = ("authorization", token.as_str());
@@ -200,33 +205,33 @@ mod tests {
             ("/healthz", vec![("host", "evil.com")], 403),
             ("/", vec![ours, known], 404),
         ] {
-            assert_eq!(judged(&gate, path, &headers), status, "{path} {headers:?}");
+            assert_eq!(status_of(&gate, path, &headers), status, "{path} {headers:?}");
         }
     }
 
     #[test]
-    fn the_address_that_is_listened_on_is_a_host_that_is_meant() {
+    fn the_listening_address_is_an_allowed_host() {
         for (address, host, others) in [
             ("127.0.0.5", "127.0.0.5:7777", "127.0.0.6:7777"),
             ("192.0.2.7", "192.0.2.7:7777", "192.0.2.8:7777"),
             ("::1", "[::1]:7777", "[::2]:7777"),
         ] {
             let (gate, token) = gate();
-            let gate = Gate { hosts: hosts(address.parse().unwrap()), ..gate };
+            let gate = Gate { hosts: allowed_hosts(address.parse().unwrap()), ..gate };
             let known = ("authorization", token.as_str());
-            assert_eq!(judged(&gate, "/mcp", &[("host", host), known]), 200, "{host}");
-            assert_eq!(judged(&gate, "/mcp", &[("host", others), known]), 403, "{others}");
-            assert_eq!(judged(&gate, "/mcp", &[("host", "localhost:7777"), known]), 200);
+            assert_eq!(status_of(&gate, "/mcp", &[("host", host), known]), 200, "{host}");
+            assert_eq!(status_of(&gate, "/mcp", &[("host", others), known]), 403, "{others}");
+            assert_eq!(status_of(&gate, "/mcp", &[("host", "localhost:7777"), known]), 200);
         }
     }
 
     #[test]
-    fn other_machines_need_a_token_they_were_given() {
-        assert!(address("127.0.0.1:0", false).is_ok());
-        assert!(address("localhost:7777", false).is_ok());
-        assert!(address("[::1]:7777", false).is_ok());
-        assert_eq!(address("0.0.0.0:7777", false).unwrap_err().code, ErrorCode::PolicyBlocked);
-        assert!(address("0.0.0.0:7777", true).is_ok());
-        assert_eq!(address("nonsense", false).unwrap_err().code, ErrorCode::InvalidValue);
+    fn non_loopback_addresses_require_a_token_file() {
+        assert!(parse_address("127.0.0.1:0", false).is_ok());
+        assert!(parse_address("localhost:7777", false).is_ok());
+        assert!(parse_address("[::1]:7777", false).is_ok());
+        assert_eq!(parse_address("0.0.0.0:7777", false).unwrap_err().code, ErrorCode::PolicyBlocked);
+        assert!(parse_address("0.0.0.0:7777", true).is_ok());
+        assert_eq!(parse_address("nonsense", false).unwrap_err().code, ErrorCode::InvalidValue);
     }
 }

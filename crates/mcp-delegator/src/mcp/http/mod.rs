@@ -9,17 +9,17 @@
 //! much of bodies is in memory, how many sessions there are. What takes long because the work does, a `wait` for one, has
 //! no bound here: its request has been read, and its answer is being waited for by us, not by the peer.
 
-mod attended;
-mod era;
+mod body_reader;
+mod client_stream;
+mod event_log;
 mod gate;
-mod impatience;
-mod intake;
-mod ledger;
-mod media;
 #[cfg(test)]
-mod rude_peers;
+mod hostile_clients;
+mod media_types;
+mod protocol_version;
+mod session_table;
 mod sessions;
-mod told;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -41,22 +41,22 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::hearing::{Heard, understood};
+use super::decode::{DecodedMessage, decode_body};
 use super::token::Token;
-use crate::fault::{AppError, io_error};
+use crate::error::{AppError, io_error};
 use crate::screen::Screen;
-pub use gate::address;
+use body_reader::BodyReader;
+pub use gate::parse_address;
 use gate::{ENDPOINT, Gate, Verdict, plain};
-use impatience::Impatient;
-use intake::Intake;
 use sessions::Sessions;
+use write_timeout::WriteTimeout;
 
 const SESSION: &str = "mcp-session-id";
 const HEADER_BYTES: usize = 64 << 10;
 /// How long somebody who is not served may take to hear so.
-const GOODBYE_MAY_TAKE: Duration = Duration::from_secs(1);
+const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// After an accept that failed, and would at once again.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 type Body = BoxBody<Bytes, Infallible>;
 type Service<S> = StreamableHttpService<S, Sessions>;
@@ -67,52 +67,52 @@ struct Bounds {
     connections: usize,
     /// From one request's end, or the connection's beginning, until the next one's headers are there: a connection nobody
     /// uses is closed, too.
-    headers_may_take: Duration,
+    header_timeout: Duration,
     /// From its headers' end to its own.
-    body_may_take: Duration,
+    body_timeout: Duration,
     /// Without a byte of it being taken.
-    answer_may_lie: Duration,
+    write_timeout: Duration,
     body_bytes: usize,
     /// Of all bodies that are being read.
-    bytes_at_once: usize,
+    buffered_body_bytes: usize,
     sessions: usize,
     /// A session nobody has said anything in. Longer than the longest wait.
-    session_may_rest: Duration,
+    session_idle_timeout: Duration,
     /// An answer of a session that nobody listens to any more. A connection that broke is resumed in this time.
-    come_back_within: Duration,
+    reconnect_window: Duration,
     /// Of all answers somebody may come back for.
-    answer_bytes: usize,
+    stored_response_bytes: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             connections: 512,
-            headers_may_take: Duration::from_secs(10),
-            body_may_take: Duration::from_secs(30),
-            answer_may_lie: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             body_bytes: 4 << 20,
-            bytes_at_once: 16 << 20,
+            buffered_body_bytes: 16 << 20,
             sessions: 256,
-            session_may_rest: Duration::from_secs(2 * 60 * 60),
-            come_back_within: Duration::from_secs(30),
-            answer_bytes: 16 << 20,
+            session_idle_timeout: Duration::from_secs(2 * 60 * 60),
+            reconnect_window: Duration::from_secs(30),
+            stored_response_bytes: 16 << 20,
         }
     }
 }
 
 impl Bounds {
     /// At most half of the files that may be open: calls need some, too.
-    fn within(self, most_files: Option<u64>) -> Bounds {
-        let half = most_files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX));
+    fn limited_by_open_files(self, max_files: Option<u64>) -> Bounds {
+        let half = max_files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX));
         Bounds { connections: self.connections.min(half).max(1), ..self }
     }
 }
 
 /// What all connections share.
-struct Face<S> {
+struct HttpServer<S> {
     gate: Gate,
-    intake: Intake,
+    body_reader: BodyReader,
     sessions: Arc<Sessions>,
     service: Service<S>,
     bounds: Bounds,
@@ -130,12 +130,12 @@ pub fn serve(
         let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
         screen.announce(&format!("Serving on http://{address}{ENDPOINT}"));
-        let bounds = Bounds::default().within(getrlimit(Resource::Nofile).current);
-        accept(listener, Face::new(server, Gate::of(address.ip(), token), bounds)).await
+        let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
+        accept(listener, HttpServer::new(server, Gate::new(address.ip(), token), bounds)).await
     })
 }
 
-async fn accept<S: ServerHandler>(listener: TcpListener, face: Face<S>) -> Result<(), AppError> {
+async fn accept<S: ServerHandler>(listener: TcpListener, face: HttpServer<S>) -> Result<(), AppError> {
     let room = Arc::new(Semaphore::new(face.bounds.connections));
     let face = Arc::new(face);
     loop {
@@ -144,7 +144,7 @@ async fn accept<S: ServerHandler>(listener: TcpListener, face: Face<S>) -> Resul
             // Out of descriptors, or the peer is gone again: the next one may have more luck.
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
@@ -152,23 +152,23 @@ async fn accept<S: ServerHandler>(listener: TcpListener, face: Face<S>) -> Resul
             Ok(place) => {
                 let face = Arc::clone(&face);
                 tokio::spawn(async move {
-                    face.connection(stream).await;
+                    face.serve_connection(stream).await;
                     drop(place);
                 });
             }
-            Err(_) => drop(tokio::spawn(say(stream, "503 Service Unavailable"))),
+            Err(_) => drop(tokio::spawn(write_status(stream, "503 Service Unavailable"))),
         }
     }
 }
 
 /// The last words to a peer whose request is not read, or not read to its end.
-async fn say(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
+async fn write_status(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
     let words = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
-    let _ = tokio::time::timeout(GOODBYE_MAY_TAKE, stream.write_all(words.as_bytes())).await;
+    let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(words.as_bytes())).await;
 }
 
-impl<S: ServerHandler> Face<S> {
-    fn new(server: S, gate: Gate, bounds: Bounds) -> Face<S>
+impl<S: ServerHandler> HttpServer<S> {
+    fn new(server: S, gate: Gate, bounds: Bounds) -> HttpServer<S>
     where
         S: Clone,
     {
@@ -182,21 +182,21 @@ impl<S: ServerHandler> Face<S> {
             .with_sse_retry(None);
         let sessions = Arc::new(Sessions::new(&bounds));
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
-        Face { gate, intake: Intake::new(&bounds), sessions, service, bounds }
+        HttpServer { gate, body_reader: BodyReader::new(&bounds), sessions, service, bounds }
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream) {
+    async fn serve_connection(self: Arc<Self>, stream: TcpStream) {
         // What is written is complete; waiting for more of it to send at once would only delay it.
         let _ = stream.set_nodelay(true);
         let face = Arc::clone(&self);
         let answer = service_fn(move |request| {
             let face = Arc::clone(&face);
-            Box::pin(async move { Ok::<_, Infallible>(face.answer(request).await) })
+            Box::pin(async move { Ok::<_, Infallible>(face.respond(request).await) })
         });
-        let stream = Impatient::new(stream, self.bounds.answer_may_lie);
+        let stream = WriteTimeout::new(stream, self.bounds.write_timeout);
         let mut connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.bounds.headers_may_take)
+            .header_read_timeout(self.bounds.header_timeout)
             .max_buf_size(HEADER_BYTES)
             .serve_connection(TokioIo::new(stream), answer);
         let Err(error) = (&mut connection).await else { return };
@@ -204,43 +204,44 @@ impl<S: ServerHandler> Face<S> {
         let left = connection.into_parts();
         // A peer that began to ask is told; one that was only silent has nothing to be told.
         if error.is_timeout() && !left.read_buf.is_empty() {
-            say(left.io.into_inner(), "408 Request Timeout").await;
+            write_status(left.io.into_inner(), "408 Request Timeout").await;
         }
     }
 
-    async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Body> {
+    async fn respond(&self, request: http::Request<Incoming>) -> http::Response<Body> {
         // Nobody's body is waited for who does not get through.
-        let verdict = self.gate.judge(request.method(), request.uri(), request.headers());
-        if let Verdict::Answer(status, text) = verdict {
+        let verdict = self.gate.check(request.method(), request.uri(), request.headers());
+        if let Verdict::Respond(status, text) = verdict {
             return plain(status, text);
         }
         let (mut head, body) = request.into_parts();
-        media::in_the_librarys_words(&mut head.headers);
-        match self.intake.read(body).await {
-            Ok(body) if head.method == Method::POST => match understood(&body) {
-                Some(Heard::Wrong(answer)) => gate::protocol_error(&answer),
+        media_types::normalize_media_types(&mut head.headers);
+        match self.body_reader.read(body).await {
+            Ok(body) if head.method == Method::POST => match decode_body(&body) {
+                Some(DecodedMessage::Invalid(answer)) => gate::protocol_error(&answer),
                 heard => {
-                    let body =
-                        heard.and_then(|heard| era::as_in_a_session(&head.headers, heard)).unwrap_or(body);
-                    self.protocol(head, body).await
+                    let body = heard
+                        .and_then(|heard| protocol_version::without_self_description(&head.headers, heard))
+                        .unwrap_or(body);
+                    self.forward(head, body).await
                 }
             },
-            Ok(body) if head.method == Method::DELETE => self.goodbye(head, body).await,
-            Ok(body) => self.protocol(head, body).await,
-            Err(refused) => plain(refused.status(), refused.words()),
+            Ok(body) if head.method == Method::DELETE => self.delete_session(head, body).await,
+            Ok(body) => self.forward(head, body).await,
+            Err(refused) => plain(refused.status(), refused.message()),
         }
     }
 
-    async fn protocol(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+    async fn forward(&self, head: Parts, body: Bytes) -> http::Response<Body> {
         let request = http::Request::from_parts(head, Full::new(body));
-        self.sessions.refusals_told(self.service.handle(request).await)
+        self.sessions.map_full_error(self.service.handle(request).await)
     }
 
     /// The library says goodbye to whoever never was there, too.
-    async fn goodbye(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+    async fn delete_session(&self, head: Parts, body: Bytes) -> http::Response<Body> {
         let id = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        let is_known = self.sessions.knows(id).await;
-        let answer = self.protocol(head, body).await;
+        let is_known = self.sessions.contains(id).await;
+        let answer = self.forward(head, body).await;
         match answer.status() {
             StatusCode::ACCEPTED if !is_known => plain(StatusCode::NOT_FOUND, "There is no such session.\n"),
             _ => answer,
@@ -253,8 +254,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_for_the_calls() {
-        let connections = |files| Bounds::default().within(files).connections;
+    fn connections_use_at_most_half_of_the_open_files() {
+        let connections = |files| Bounds::default().limited_by_open_files(files).connections;
         assert_eq!(connections(None), 512);
         assert_eq!(connections(Some(1 << 20)), 512);
         assert_eq!(connections(Some(1024)), 512);

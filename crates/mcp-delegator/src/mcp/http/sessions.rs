@@ -24,29 +24,29 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc::Receiver;
 
-use super::attended::{Attended, is_answer};
+use super::client_stream::{ClientStream, is_response};
+use super::event_log::EventLog;
 use super::gate::plain;
-use super::ledger::{Asked, Ledger, Room};
-use super::told::Told;
+use super::session_table::{RequestKey, SessionCapacity, SessionTable};
 use super::{Body, Bounds};
 
 /// After how long a host whose connection broke is to come back.
-const COME_BACK_AFTER: Duration = Duration::from_secs(3);
+const RECONNECT_DELAY: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Sessions {
-    kept: Arc<Kept>,
-    most: usize,
+    store: Arc<SessionStore>,
+    max_sessions: usize,
     /// One is opened at a time, so that there is never one too many.
     opening: tokio::sync::Mutex<()>,
 }
 
 /// The library's sessions, and what we know of them.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct SessionStore {
     library: LocalSessionManager,
-    ledger: Mutex<Ledger>,
-    come_back_within: Duration,
+    table: Mutex<SessionTable>,
+    reconnect_window: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,23 +62,27 @@ pub(super) enum SessionsError {
 impl Sessions {
     pub(super) fn new(bounds: &Bounds) -> Sessions {
         let mut library = LocalSessionManager::default();
-        library.session_config.keep_alive = Some(bounds.session_may_rest);
+        library.session_config.keep_alive = Some(bounds.session_idle_timeout);
         // Whether a host can take such an event depends on the protocol it speaks.
         library.session_config.sse_retry = None;
-        let come_back_within = bounds.come_back_within;
-        let ledger = Mutex::new(Ledger::new(bounds.answer_bytes));
-        let kept = Kept { library, ledger, come_back_within };
-        Sessions { kept: Arc::new(kept), most: bounds.sessions, opening: tokio::sync::Mutex::default() }
+        let come_back_within = bounds.reconnect_window;
+        let ledger = Mutex::new(SessionTable::new(bounds.stored_response_bytes));
+        let kept = SessionStore { library, table: ledger, reconnect_window: come_back_within };
+        Sessions {
+            store: Arc::new(kept),
+            max_sessions: bounds.sessions,
+            opening: tokio::sync::Mutex::default(),
+        }
     }
 
-    pub(super) async fn knows(&self, id: &str) -> bool {
-        self.kept.library.sessions.read().await.contains_key(id)
+    pub(super) async fn contains(&self, id: &str) -> bool {
+        self.store.library.sessions.read().await.contains_key(id)
     }
 
     /// The library calls it an error of its own when there is no room for a session.
-    pub(super) fn refusals_told(&self, response: Response<Body>) -> Response<Body> {
+    pub(super) fn map_full_error(&self, response: Response<Body>) -> Response<Body> {
         let is_refused = response.status() == StatusCode::INTERNAL_SERVER_ERROR
-            && self.kept.with(|ledger| ledger.room(self.most)) == Room::None;
+            && self.store.with_table(|ledger| ledger.capacity(self.max_sessions)) == SessionCapacity::Full;
         match is_refused {
             true => plain(StatusCode::SERVICE_UNAVAILABLE, "All sessions are in use; try again.\n"),
             false => response,
@@ -86,9 +90,9 @@ impl Sessions {
     }
 }
 
-impl Kept {
-    pub(super) fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
-        act(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+impl SessionStore {
+    pub(super) fn with_table<R>(&self, act: impl FnOnce(&mut SessionTable) -> R) -> R {
+        act(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn handle(&self, id: &SessionId) -> Result<LocalSessionHandle, LocalSessionManagerError> {
@@ -97,30 +101,35 @@ impl Kept {
     }
 
     fn priming(&self, session: &SessionId) -> Option<Duration> {
-        self.with(|ledger| ledger.takes_priming(session)).then_some(COME_BACK_AFTER)
+        self.with_table(|ledger| ledger.takes_priming(session)).then_some(RECONNECT_DELAY)
     }
 
     /// Takes what the library says to a request, whether or not anybody listens.
-    async fn take(self: Arc<Self>, asked: Asked, told: Arc<Told>, mut messages: Receiver<ServerSseMessage>) {
+    async fn collect_events(
+        self: Arc<Self>,
+        asked: RequestKey,
+        told: Arc<EventLog>,
+        mut messages: Receiver<ServerSseMessage>,
+    ) {
         let mut is_answered = false;
         while let Some(event) = messages.recv().await {
-            if is_answer(&event) {
+            if is_response(&event) {
                 is_answered = true;
                 let bytes = event.message.as_ref().and_then(|message| serde_json::to_vec(message).ok());
-                self.with(|ledger| ledger.answered(&asked, bytes.map_or(0, |bytes| bytes.len())));
+                self.with_table(|ledger| ledger.store_response(&asked, bytes.map_or(0, |bytes| bytes.len())));
             }
             told.push(event);
         }
         if !is_answered {
-            self.with(|ledger| ledger.dropped(&asked));
+            self.with_table(|ledger| ledger.remove_request(&asked));
         }
         told.end();
     }
 
     /// Forgets what was asked, and cancels it if it is not answered, unless somebody has come back for it.
-    pub(super) async fn give_up(&self, asked: &Asked, listeners: u64) {
-        tokio::time::sleep(self.come_back_within).await;
-        let Some(request) = self.with(|ledger| ledger.given_up(asked, listeners)) else { return };
+    pub(super) async fn abandon_after_window(&self, asked: &RequestKey, listeners: u64) {
+        tokio::time::sleep(self.reconnect_window).await;
+        let Some(request) = self.with_table(|ledger| ledger.abandon(asked, listeners)) else { return };
         self.cancel(&asked.session, vec![request], "nobody listens").await;
     }
 
@@ -141,13 +150,13 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
         let _alone = self.opening.lock().await;
-        match self.kept.with(|ledger| ledger.room(self.most)) {
-            Room::Free => {}
-            Room::InsteadOf(session) => self.close_session(&session).await?,
-            Room::None => return Err(SessionsError::Full),
+        match self.store.with_table(|ledger| ledger.capacity(self.max_sessions)) {
+            SessionCapacity::Free => {}
+            SessionCapacity::Evict(session) => self.close_session(&session).await?,
+            SessionCapacity::Full => return Err(SessionsError::Full),
         }
-        let (id, transport) = self.kept.library.create_session().await?;
-        self.kept.with(|ledger| ledger.used(&id));
+        let (id, transport) = self.store.library.create_session().await?;
+        self.store.with_table(|ledger| ledger.insert_or_touch(&id));
         Ok((id, transport))
     }
 
@@ -156,20 +165,20 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionsError> {
-        let answer = self.kept.library.initialize_session(id, message).await?;
-        self.kept.with(|ledger| ledger.greeted(id, takes_priming(&answer)));
+        let answer = self.store.library.initialize_session(id, message).await?;
+        self.store.with_table(|ledger| ledger.set_takes_priming(id, takes_priming(&answer)));
         Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
-        Ok(self.kept.library.has_session(id).await?)
+        Ok(self.store.library.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionsError> {
         // The library would let requests go on for a while, in the hope that they end by themselves.
-        let unanswered = self.kept.with(|ledger| ledger.closed(id));
-        self.kept.cancel(id, unanswered, "the session is over").await;
-        Ok(self.kept.library.close_session(id).await?)
+        let unanswered = self.store.with_table(|ledger| ledger.close(id));
+        self.store.cancel(id, unanswered, "the session is over").await;
+        Ok(self.store.library.close_session(id).await?)
     }
 
     async fn create_stream(
@@ -177,17 +186,18 @@ impl SessionManager for Sessions {
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        let handle = self.kept.handle(id).await?;
+        let handle = self.store.handle(id).await?;
         let stream = handle.establish_request_wise_channel().await.map_err(LocalSessionManagerError::from)?;
         let (Some(number), JsonRpcMessage::Request(request)) = (stream.http_request_id, &mut message) else {
             return Err(SessionsError::NoStream);
         };
-        let asked = Asked { session: id.clone(), number };
-        let told = Arc::new(Told::new(number, self.kept.priming(id)));
-        self.kept.with(|ledger| ledger.asked(asked.clone(), request.id.clone(), Arc::clone(&told)));
-        request.request.extensions_mut().insert(told.audience());
-        let attended = Attended::request(&self.kept, asked.clone(), Arc::clone(&told), told.listen());
-        tokio::spawn(Arc::clone(&self.kept).take(asked, told, stream.inner));
+        let asked = RequestKey { session: id.clone(), number };
+        let told = Arc::new(EventLog::new(number, self.store.priming(id)));
+        self.store
+            .with_table(|ledger| ledger.open_request(asked.clone(), request.id.clone(), Arc::clone(&told)));
+        request.request.extensions_mut().insert(told.listener_count());
+        let attended = ClientStream::request(&self.store, asked.clone(), Arc::clone(&told), told.subscribe());
+        tokio::spawn(Arc::clone(&self.store).collect_events(asked, told, stream.inner));
         handle.push_message(message, Some(number)).await.map_err(LocalSessionManagerError::from)?;
         Ok(attended)
     }
@@ -197,8 +207,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), SessionsError> {
-        self.kept.library.accept_message(id, message).await?;
-        self.kept.with(|ledger| ledger.touched(id));
+        self.store.library.accept_message(id, message).await?;
+        self.store.with_table(|ledger| ledger.touch(id));
         Ok(())
     }
 
@@ -206,9 +216,9 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        let handle = self.kept.handle(id).await?;
+        let handle = self.store.handle(id).await?;
         let stream = handle.establish_common_channel().await.map_err(LocalSessionManagerError::from)?;
-        Ok(Attended::common(&self.kept, id, stream.inner, self.kept.priming(id)))
+        Ok(ClientStream::standalone(&self.store, id, stream.inner, self.store.priming(id)))
     }
 
     async fn resume(
@@ -217,19 +227,19 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let Some((event, number)) = last_event_id.split_once('/') else {
-            let handle = self.kept.handle(id).await?;
+            let handle = self.store.handle(id).await?;
             // The library would begin with the event that is named, and counts one less than we do.
             let last = last_event_id.parse().map_err(LocalSessionManagerError::from)?;
             let stream = handle.resume(last).await.map_err(LocalSessionManagerError::from)?;
-            return Ok(Attended::common(&self.kept, id, stream.inner, None));
+            return Ok(ClientStream::standalone(&self.store, id, stream.inner, None));
         };
         let (Ok(event), Ok(number)) = (event.parse(), number.parse()) else {
             return Err(SessionsError::NoStream);
         };
-        let asked = Asked { session: id.clone(), number };
-        let told = self.kept.with(|ledger| ledger.told(&asked)).ok_or(SessionsError::NoStream)?;
+        let asked = RequestKey { session: id.clone(), number };
+        let told = self.store.with_table(|ledger| ledger.event_log(&asked)).ok_or(SessionsError::NoStream)?;
         let listening = told.resume(event).ok_or(SessionsError::NoStream)?;
-        Ok(Attended::request(&self.kept, asked, told, listening))
+        Ok(ClientStream::request(&self.store, asked, told, listening))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> End {
-    End::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }
+fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> TaskEnd {
+    TaskEnd::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }
 }
 
-fn nothing(end: &End) -> Findings<'_> {
+fn no_findings(end: &TaskEnd) -> Findings<'_> {
     Findings {
         end,
         task_id: "T-local-1",
@@ -16,14 +16,14 @@ fn nothing(end: &End) -> Findings<'_> {
         thread: None,
         limit_seconds: None,
         running: None,
-        place: None,
+        location: None,
         command: None,
         failed_tests: Vec::new(),
     }
 }
 
 #[test]
-fn what_kept_the_agent_from_working() {
+fn failures_outside_the_work_have_one_suggestion() {
     use FailureKind as Kind;
     let gpt = Some("gpt-9");
     let cases = [
@@ -93,15 +93,15 @@ fn what_kept_the_agent_from_working() {
     ];
     for (kind, message, retry_at, model, expected) in cases {
         let end = failed(kind, message, retry_at);
-        assert_eq!(suggestions(&Findings { model, ..nothing(&end) }), [expected], "{kind:?}");
+        assert_eq!(suggestions(&Findings { model, ..no_findings(&end) }), [expected], "{kind:?}");
     }
     let end = failed(Kind::SupervisorLost, "x", None);
-    let told = suggestions(&Findings { thread: Some("01a1"), ..nothing(&end) });
+    let told = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(told, ["Go on where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]);
 }
 
 #[test]
-fn a_limit_and_the_larger_one() {
+fn timeout_suggests_a_larger_limit() {
     let cases = [
         (
             LimitKind::Idle,
@@ -120,21 +120,22 @@ fn a_limit_and_the_larger_one() {
         (LimitKind::Hard, None, None, None),
     ];
     for (limit, limit_seconds, running, expected) in cases {
-        let end = End::Timeout(limit);
-        let told = suggestions(&Findings { limit_seconds, running, ..nothing(&end) });
+        let end = TaskEnd::Timeout(limit);
+        let told = suggestions(&Findings { limit_seconds, running, ..no_findings(&end) });
         assert_eq!(told.first().map(String::as_str), expected);
     }
 }
 
 #[test]
-fn what_the_work_itself_tells() {
-    let place = Place { file: "src/x.rs".into(), line: 3, message: "expected `u32`, found `&str`".into() };
+fn failures_of_the_work_point_to_location_and_tests() {
+    let place =
+        ErrorLocation { file: "src/x.rs".into(), line: 3, message: "expected `u32`, found `&str`".into() };
     let end = failed(FailureKind::AgentExit, "exited with code 1", None);
     let found = Findings {
-        place: Some(place),
+        location: Some(place),
         command: Some(("cargo build".into(), "error".into())),
         failed_tests: vec!["a::b".into(), "c".into()],
-        ..nothing(&end)
+        ..no_findings(&end)
     };
     assert_eq!(
         suggestions(&found),
@@ -143,38 +144,38 @@ fn what_the_work_itself_tells() {
             "Run the 2 failing tests alone, first \"a::b\"",
         ]
     );
-    let without_place = Findings { place: None, failed_tests: Vec::new(), ..found.clone() };
+    let without_place = Findings { location: None, failed_tests: Vec::new(), ..found.clone() };
     assert_eq!(suggestions(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
     // A command's complaint is not why somebody is not signed in.
     let auth = failed(FailureKind::Auth, "x", None);
     assert_eq!(suggestions(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
-    let limit = End::Timeout(LimitKind::Idle);
+    let limit = TaskEnd::Timeout(LimitKind::Idle);
     assert_eq!(suggestions(&Findings { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
 }
 
 #[test]
-fn nothing_found_is_nothing_suggested_and_never_more_than_three() {
+fn suggestions_need_findings_and_are_at_most_three() {
     for kind in FailureKind::ALL {
         let end = failed(kind, "", None);
-        assert!(suggestions(&nothing(&end)).len() <= 1, "{kind:?}");
+        assert!(suggestions(&no_findings(&end)).len() <= 1, "{kind:?}");
     }
     for kind in
         [FailureKind::AgentError, FailureKind::Network, FailureKind::NoTerminalEvent, FailureKind::Internal]
     {
         let end = failed(kind, "something", None);
-        assert_eq!(suggestions(&nothing(&end)), [""; 0], "{kind:?}");
+        assert_eq!(suggestions(&no_findings(&end)), [""; 0], "{kind:?}");
     }
-    for end in [End::Completed, End::Cancelled { reason: None }] {
-        assert_eq!(suggestions(&nothing(&end)), [""; 0]);
+    for end in [TaskEnd::Completed, TaskEnd::Cancelled { reason: None }] {
+        assert_eq!(suggestions(&no_findings(&end)), [""; 0]);
     }
 }
 
 #[test]
-fn others_words_are_quoted_on_one_line_and_cut() {
+fn quoted_text_is_one_line_and_truncated() {
     let end = failed(FailureKind::AgentExit, "", None);
     let message = format!("ignore\u{1b}[2J \"all\"\n{}", "x".repeat(10_000));
-    let place = Place { file: "a.c".into(), line: 1, message };
-    let told = suggestions(&Findings { place: Some(place), ..nothing(&end) });
+    let place = ErrorLocation { file: "a.c".into(), line: 1, message };
+    let told = suggestions(&Findings { location: Some(place), ..no_findings(&end) });
     assert!(
         told[0].starts_with("Look at a.c:1: \"ignore[2J 'all'x") && told[0].ends_with("x\""),
         "{}",

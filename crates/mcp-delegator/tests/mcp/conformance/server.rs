@@ -4,5 +4,6 @@ use mcp_delegator::process::Process;
 
 fn main() -> std::process::ExitCode {
     let process = Process::current();
-    mcp_delegator::other_lives::live(&process).unwrap_or_else(|| mcp_delegator::run::run(process).into())
+    mcp_delegator::internal_modes::run_if_requested(&process)
+        .unwrap_or_else(|| mcp_delegator::run::run(process).into())
 }

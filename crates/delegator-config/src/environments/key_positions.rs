@@ -1,0 +1,71 @@
+//! Where the keys of an object of objects stand in its text.
+//!
+//! The JSON reader forgets places, and of two equal keys it forgets one. This walks over text that is already known to
+//! be JSON and notes the keys of the first two levels; it does not look at values.
+
+/// A key of the first level, or of an object below one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPosition {
+    /// The key of the first level, and below it perhaps one of the second.
+    pub(crate) path: Vec<String>,
+    /// The byte the key begins at.
+    pub(crate) at: usize,
+}
+
+/// All keys of the first two levels, in the order of the text.
+pub(crate) fn key_positions(text: &str) -> Vec<KeyPosition> {
+    let mut positions = Vec::new();
+    let (mut depth, mut brackets, mut at) = (0usize, Vec::<u8>::new(), 0);
+    let mut parent: Option<String> = None;
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'{' | b'[' => {
+                brackets.push(*byte);
+                depth += 1;
+            }
+            b'}' | b']' => {
+                brackets.pop();
+                depth = depth.saturating_sub(1);
+            }
+            b'"' => {
+                let end = end_of_string(bytes, at);
+                let is_key = brackets.last() == Some(&b'{') && next_is_colon(bytes, end);
+                if let (true, Ok(key)) = (is_key, serde_json::from_str::<String>(&text[at..end])) {
+                    match (depth, &parent) {
+                        (1, _) => {
+                            positions.push(KeyPosition { path: vec![key.clone()], at });
+                            parent = Some(key);
+                        }
+                        (2, Some(above)) => {
+                            positions.push(KeyPosition { path: vec![above.clone(), key], at })
+                        }
+                        _ => {}
+                    }
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    positions
+}
+
+/// The byte behind the closing quotation mark.
+fn end_of_string(bytes: &[u8], begin: usize) -> usize {
+    let mut at = begin + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn next_is_colon(bytes: &[u8], from: usize) -> bool {
+    bytes[from..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
+}

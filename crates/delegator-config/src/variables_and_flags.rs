@@ -1,0 +1,131 @@
+//! Values given as plain words: environment variables and flags.
+//!
+//! A variable that begins like ours but sets no key is only a warning, because it may be meant for a newer
+//! version of the program that shares the environment. A flag cannot be meant for another program, so an
+//! unknown one is a problem.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::check::Checker;
+use crate::keys::{self, Key, TextFormat, VARIABLE_PREFIX, ValueKind};
+use crate::layers::{Layer, SourcedValue};
+use crate::locations::RESERVED_VARIABLES;
+use crate::node::node_from_text;
+use crate::origin::Origin;
+use crate::problem::{ConfigWarning, Problem, ProblemSource, ValueProblem, quoted};
+use crate::sources::Sources;
+use crate::value::Value;
+
+const UNKNOWN_VARIABLE: &str = "W_CONFIG_001";
+
+/// What the environment sets.
+pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
+    let mut layer = Layer::new();
+    let mut problems = Vec::new();
+    for key in keys::settings() {
+        let Some(name) = key.variable() else { continue };
+        let Some(text) = sources.variable(&name) else { continue };
+        let source = ProblemSource::Variable(name.clone());
+        match text.to_str() {
+            Some(text) => match value_of_text(key, text, sources.home()) {
+                Ok(None) => {}
+                Ok(Some(value)) => {
+                    drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Variable(name) }))
+                }
+                Err(faults) => {
+                    problems.extend(faults.into_iter().map(|fault| fault.into_problem(source.clone())));
+                }
+            },
+            None => problems
+                .push(ValueProblem::new(key.name, None, "the value is not UTF-8 text").into_problem(source)),
+        }
+    }
+    (layer, problems)
+}
+
+/// Variables that look like ours and are not.
+pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
+    let known: Vec<String> = keys::settings().filter_map(Key::variable).collect();
+    let is_unknown = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        name.starts_with(VARIABLE_PREFIX)
+            && !RESERVED_VARIABLES.contains(&name.as_ref())
+            && !known.iter().any(|variable| *variable == name)
+    };
+    let warning = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        let typed = name.strip_prefix(VARIABLE_PREFIX).unwrap_or_default();
+        let suggestion = keys::nearest(typed).and_then(keys::find).and_then(Key::variable);
+        let hint = suggestion.map(|variable| format!("; did you mean `{variable}`?")).unwrap_or_default();
+        ConfigWarning {
+            code: UNKNOWN_VARIABLE,
+            message: format!("the variable {} sets no configuration key{hint}", quoted(&name)),
+        }
+    };
+    let set = sources.environment.iter().filter(|(_, value)| !value.is_empty());
+    set.map(|(name, _)| name.as_os_str()).filter(|name| is_unknown(name)).map(warning).collect()
+}
+
+/// What the command line sets.
+pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
+    let mut layer = Layer::new();
+    let mut problems = Vec::new();
+    for (name, text) in &sources.flags {
+        let Some(key) = keys::find(name) else {
+            let suggestion = keys::nearest(name).map(str::to_owned);
+            let fault = ValueProblem { suggestion, ..ValueProblem::new(name, None, "there is no such key") };
+            problems.push(fault.into_problem(ProblemSource::Flag(keys::flag_name(name))));
+            continue;
+        };
+        let flag = key.flag();
+        let mut report =
+            |fault: ValueProblem| problems.push(fault.into_problem(ProblemSource::Flag(flag.clone())));
+        if layer.contains_key(key.name) {
+            report(ValueProblem::new(key.name, None, "the flag is given twice"));
+            continue;
+        }
+        match value_of_text(key, text, sources.home()) {
+            Ok(Some(value)) if has_password(key, &value) => report(ValueProblem::new(
+                key.name,
+                None,
+                "everyone on the machine can see a command line: set a URL with a password by variable or file",
+            )),
+            Ok(None) => {}
+            Ok(Some(value)) => {
+                drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Flag(flag) }))
+            }
+            Err(faults) => faults.into_iter().for_each(report),
+        }
+    }
+    (layer, problems)
+}
+
+fn value_of_text(key: &Key, text: &str, home: Option<&Path>) -> Result<Option<Value>, Vec<ValueProblem>> {
+    let node = match node_from_text(&key.kind, text) {
+        Ok(Some(node)) => node,
+        Ok(None) => return Ok(None),
+        Err(problem) => return Err(vec![ValueProblem::new(key.name, None, problem)]),
+    };
+    let mut checker = Checker::new(home);
+    match checker.value(&key.kind, key.name, &node) {
+        Some(value) => Ok(Some(value)),
+        None => Err(checker.into_problems()),
+    }
+}
+
+/// Whether a database URL carries a password, as user information or as a parameter.
+fn has_password(key: &Key, value: &Value) -> bool {
+    let (ValueKind::Text(TextFormat::DatabaseUrl), Some(url)) = (&key.kind, value.as_text()) else {
+        return false;
+    };
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    let parameters = after_scheme.split_once('?').map_or("", |(_, parameters)| parameters);
+    let in_user = user.split_once(':').is_some_and(|(_, password)| !password.is_empty());
+    in_user || parameters.split('&').any(|parameter| parameter.to_lowercase().starts_with("password="))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Credentials that are recognised by their form.
+//!
+//! Every format has an anchor, a literal by which the automaton finds it, and a matcher that reads on from
+//! there until it is sure. Minimum lengths are well below those of real tokens but above anything that occurs
+//! in prose, CSS classes or package names. A matcher answers from the text alone, so cutting the stream
+//! elsewhere cannot change the answer; each reads a bounded distance before it decides.
+
+use super::text::{Class, Lookahead, Text};
+use super::web;
+use super::{SecretKind, tail::Pem, tail::TokenTail};
+
+/// A recognised credential, in bytes from the anchor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CredentialSpan {
+    /// Text before the credential that stays, such as the name of a header.
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: SecretKind,
+    /// How the credential goes on.
+    pub(super) tail: Option<TokenTail>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenFormat {
+    Sk,
+    GitHub,
+    GitHubServer,
+    GitHubPat,
+    Aws,
+    GoogleKey,
+    GoogleAccess,
+    GoogleClient,
+    Slack,
+    SlackApp,
+    Npm,
+    PyPi,
+    Jwt,
+    Pem,
+    Url,
+    Authorization,
+}
+
+/// `authorization` is matched in any case, the others as written.
+pub(super) const AUTHORIZATION: &[u8] = b"authorization";
+
+pub(super) const ANCHORS: &[(&[u8], TokenFormat)] = &[
+    (b"sk-", TokenFormat::Sk),
+    (b"ghp_", TokenFormat::GitHub),
+    (b"gho_", TokenFormat::GitHub),
+    (b"ghu_", TokenFormat::GitHub),
+    (b"ghr_", TokenFormat::GitHub),
+    (b"ghs_", TokenFormat::GitHubServer),
+    (b"github_pat_", TokenFormat::GitHubPat),
+    (b"AKIA", TokenFormat::Aws),
+    (b"ASIA", TokenFormat::Aws),
+    (b"AIza", TokenFormat::GoogleKey),
+    (b"ya29.", TokenFormat::GoogleAccess),
+    (b"GOCSPX-", TokenFormat::GoogleClient),
+    (b"xox", TokenFormat::Slack),
+    (b"xapp-", TokenFormat::SlackApp),
+    (b"npm_", TokenFormat::Npm),
+    (b"pypi-", TokenFormat::PyPi),
+    (b"eyJ", TokenFormat::Jwt),
+    (b"-----BEGIN ", TokenFormat::Pem),
+    (b"://", TokenFormat::Url),
+    (b":\\/", TokenFormat::Url),
+    (b":\\\\/", TokenFormat::Url),
+    (b":\\\\\\/", TokenFormat::Url),
+    (AUTHORIZATION, TokenFormat::Authorization),
+];
+
+/// The longest header or payload of a JWT that is waited for.
+const JWT_PART: usize = 4096;
+
+/// What follows `sk-` in keys whose random part may contain dashes.
+const SK_FAMILIES: &[&[u8]] = &[b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-"];
+
+impl TokenFormat {
+    /// Whether the anchor must not continue a word.
+    pub(super) fn needs_boundary(self) -> bool {
+        !matches!(self, Self::Pem | Self::Url | Self::Authorization)
+    }
+
+    /// Reads from the anchor on; `previous` is the byte before it.
+    pub(super) fn find(
+        self,
+        text: &Text<'_>,
+        previous: Option<u8>,
+        json: bool,
+    ) -> Lookahead<Option<CredentialSpan>> {
+        match self {
+            Self::Sk => sk(text),
+            Self::GitHub => token(text, b"gh?_", Class::Word, 20, SecretKind::GitHub),
+            Self::GitHubServer => {
+                Ok(token(text, b"ghs_", Class::Word, 20, SecretKind::GitHub)?.map(|found| found.dotted()))
+            }
+            Self::GitHubPat => token(text, b"github_pat_", Class::Word, 20, SecretKind::GitHub),
+            Self::Aws => aws(text),
+            Self::GoogleKey => token(text, b"AIza", Class::Dash, 30, SecretKind::Google),
+            Self::GoogleAccess => {
+                Ok(token(text, b"ya29.", Class::Dash, 20, SecretKind::Google)?.map(|found| found.dotted()))
+            }
+            Self::GoogleClient => token(text, b"GOCSPX-", Class::Dash, 20, SecretKind::Google),
+            Self::Slack => token(text, b"xox?-", Class::Dash, 10, SecretKind::Slack),
+            Self::SlackApp => token(text, b"xapp-", Class::Dash, 10, SecretKind::Slack),
+            Self::Npm => token(text, b"npm_", Class::Alnum, 30, SecretKind::Npm),
+            Self::PyPi => pypi(text),
+            Self::Jwt => jwt(text, previous),
+            Self::Pem => pem(text, json),
+            Self::Url => web::url(text, previous),
+            Self::Authorization => web::authorization(text),
+        }
+    }
+}
+
+impl CredentialSpan {
+    fn whole(end: usize, kind: SecretKind, class: Class) -> Self {
+        Self { start: 0, end, kind, tail: Some(TokenTail::Token(class)) }
+    }
+
+    fn dotted(self) -> Self {
+        Self { tail: Some(TokenTail::Token(Class::Dotted)), ..self }
+    }
+}
+
+/// `prefix`, where `?` stands for a lower-case letter, and at least `minimum` characters of `class`.
+fn token(
+    text: &Text<'_>,
+    prefix: &[u8],
+    class: Class,
+    minimum: usize,
+    kind: SecretKind,
+) -> Lookahead<Option<CredentialSpan>> {
+    for (at, &wanted) in prefix.iter().enumerate() {
+        match text.byte(at)? {
+            Some(byte) if byte == wanted || (wanted == b'?' && byte.is_ascii_lowercase()) => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(text.take(prefix.len(), class, minimum)?.map(|end| CredentialSpan::whole(end, kind, class)))
+}
+
+fn sk(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
+    if !text.starts_with(0, b"sk-")? {
+        return Ok(None);
+    }
+    if text.starts_with(3, b"ant-")? {
+        return token(text, b"sk-ant-", Class::Dash, 16, SecretKind::Anthropic);
+    }
+    for family in SK_FAMILIES {
+        if text.starts_with(3, family)? {
+            let end = text.take(3 + family.len(), Class::Dash, 16)?;
+            return Ok(end.map(|end| CredentialSpan::whole(end, SecretKind::OpenAi, Class::Dash)));
+        }
+    }
+    // Without a known family a dash soon after means a CSS class or a slug.
+    let end = text.take(3, Class::Alnum, 20)?;
+    Ok(end.map(|end| CredentialSpan::whole(end, SecretKind::OpenAi, Class::Dash)))
+}
+
+/// Exactly sixteen characters: a longer run of capitals is something else.
+fn aws(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
+    if !text.starts_with(0, b"AKIA")? && !text.starts_with(0, b"ASIA")? {
+        return Ok(None);
+    }
+    let Some(end) = text.take(4, Class::UpperDigit, 16)? else { return Ok(None) };
+    let longer = text.byte(end)?.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    Ok((!longer).then_some(CredentialSpan { start: 0, end, kind: SecretKind::Aws, tail: None }))
+}
+
+/// Tokens start with a serialised macaroon, `AgE…`; anything else must be too long and unbroken for a package.
+fn pypi(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
+    if text.starts_with(0, b"pypi-AgE")? {
+        return token(text, b"pypi-", Class::Dash, 16, SecretKind::PyPi);
+    }
+    let found = token(text, b"pypi-", Class::Word, 24, SecretKind::PyPi)?;
+    Ok(found.map(|found| CredentialSpan { tail: Some(TokenTail::Token(Class::Dash)), ..found }))
+}
+
+/// Two parts that are both JSON objects are enough; an encrypted second part needs a third.
+fn jwt(text: &Text<'_>, previous: Option<u8>) -> Lookahead<Option<CredentialSpan>> {
+    let dash = |byte| Class::Dash.contains(byte);
+    if !text.starts_with(0, b"eyJ")? {
+        return Ok(None);
+    }
+    // Inside a run of token characters the same bytes would be read again and again.
+    let longest = if previous.is_some_and(dash) { JWT_PART / 16 } else { JWT_PART };
+    let header = text.run(0, longest, dash)?;
+    if header < 12 || text.byte(header)? != Some(b'.') {
+        return Ok(None);
+    }
+    let payload = header + 1;
+    let end = if text.starts_with(payload, b"eyJ")? {
+        text.take(payload, Class::Dash, 10)?
+    } else {
+        let length = text.run(payload, JWT_PART, dash)?;
+        if length < 10 || text.byte(payload + length)? != Some(b'.') {
+            return Ok(None);
+        }
+        text.take(payload + length + 1, Class::Dash, 10)?
+    };
+    Ok(end.map(|end| CredentialSpan::whole(end, SecretKind::Jwt, Class::Dotted)))
+}
+
+fn pem(text: &Text<'_>, json: bool) -> Lookahead<Option<CredentialSpan>> {
+    const BEGIN: &[u8] = b"-----BEGIN ";
+    if !text.starts_with(0, BEGIN)? {
+        return Ok(None);
+    }
+    let label = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ';
+    let end = BEGIN.len() + text.run(BEGIN.len(), 40, label)?;
+    if !text.starts_with(end, b"-----")? {
+        return Ok(None);
+    }
+    let label = &text.bytes[BEGIN.len()..end];
+    let private = label.ends_with(b"PRIVATE KEY") || label.ends_with(b"PRIVATE KEY BLOCK");
+    let tail = Some(TokenTail::Pem(Pem::new(!json)));
+    Ok(private.then_some(CredentialSpan { start: 0, end: end + 5, kind: SecretKind::Pem, tail }))
+}

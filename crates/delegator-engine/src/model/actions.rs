@@ -1,0 +1,154 @@
+//! What callers do: each act is one call of the engine, as a process would make it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use delegator_domain::task::{Mode, TaskId};
+use delegator_registry::Idempotency;
+use serde_json::json;
+
+use super::rng::Rng;
+use super::simulator::{Simulator, short};
+use crate::error::EngineError;
+use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission, cancel};
+
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    Submit(Box<Submission>),
+    Cancel(TaskId),
+    Query(TaskId),
+    Rescue,
+    Clean {
+        old_after_ms: i64,
+    },
+    /// Wants everything forgotten, whatever it does.
+    Delete(Vec<TaskId>),
+    PauseQueue(bool),
+}
+
+impl Action {
+    /// Something somebody might want now.
+    pub(super) fn random(
+        chance: &mut Rng,
+        trees: &[PathBuf],
+        tasks: &[TaskId],
+        threads: &[String],
+    ) -> Action {
+        match chance.below(20) {
+            0..=8 => Action::Submit(Box::new(submission(chance, trees, threads))),
+            9..=11 if !tasks.is_empty() => Action::Cancel(chance.pick(tasks).clone()),
+            12..=13 if !tasks.is_empty() => Action::Query(chance.pick(tasks).clone()),
+            14..=16 => Action::Rescue,
+            17 => Action::Clean { old_after_ms: chance.below(4_000).cast_signed() },
+            18 if chance.one_in(2) => Action::Delete(tasks.to_vec()),
+            18 => Action::PauseQueue(true),
+            _ => Action::PauseQueue(false),
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Action::Submit(submission) => format!(
+                "submit({}{}{}{})",
+                submission.settings.mode,
+                if submission.allow_parallel_writes { ", parallel" } else { "" },
+                submission.settings.resume.as_ref().map(|thread| format!(", {thread}")).unwrap_or_default(),
+                submission.idempotency.as_ref().map(|known| format!(", {}", known.key)).unwrap_or_default(),
+            ),
+            Action::Cancel(id) => format!("cancel({})", short(id)),
+            Action::Query(id) => format!("look({})", short(id)),
+            Action::Rescue => "rescue".to_owned(),
+            Action::Clean { old_after_ms } => format!("clean({old_after_ms} ms)"),
+            Action::Delete(ids) => format!("forget({})", ids.len()),
+            Action::PauseQueue(true) => "hold".to_owned(),
+            Action::PauseQueue(false) => "let go".to_owned(),
+        }
+    }
+
+    /// Makes the call. Only answers a caller may get are no problem.
+    pub(super) fn run(self, engine: &Engine, stage: &Arc<Simulator>) {
+        let name = self.name();
+        let result = match self {
+            Action::Submit(submission) => submit(engine, stage, *submission),
+            Action::Cancel(id) => cancel_one(engine, &id),
+            Action::Query(id) => engine.task(&id).map(drop),
+            Action::Rescue => engine.rescue(),
+            Action::Clean { old_after_ms } => clean(engine, old_after_ms),
+            Action::Delete(ids) => delete_all(engine, &ids),
+            Action::PauseQueue(is_paused) => engine.set_queue_paused(is_paused).map(drop),
+        };
+        match result {
+            Ok(()) | Err(EngineError::UnknownTask { .. } | EngineError::AlreadyEnded { .. }) => {}
+            Err(error) => stage.state().problems.push(format!("{name} failed: {error}")),
+        }
+    }
+}
+
+fn submit(engine: &Engine, stage: &Arc<Simulator>, submission: Submission) -> Result<(), EngineError> {
+    let key = submission.idempotency.as_ref().map(|known| known.key.clone());
+    let submitted = engine.submit(submission)?;
+    stage.state().acknowledged.push((submitted.task.id, key));
+    Ok(())
+}
+
+/// A cancel without the wait: the director decides how long things take.
+fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
+    let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
+    cancel::request(&mut registry, id, Some("not wanted"))?;
+    engine.promote(&mut registry)
+}
+
+fn clean(engine: &Engine, old_after_ms: i64) -> Result<(), EngineError> {
+    engine
+        .clean(&CleanRequest {
+            stuck_after_ms: 0,
+            old_after_ms,
+            dry_run: false,
+            include_restore_points: false,
+            trust_clock: false,
+            environment: Vec::new(),
+        })
+        .map(drop)
+}
+
+fn delete_all(engine: &Engine, ids: &[TaskId]) -> Result<(), EngineError> {
+    let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
+    registry.prune(ids)?;
+    Ok(())
+}
+
+fn submission(chance: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submission {
+    let mode = *chance.pick(&[Mode::ReadOnly, Mode::WorkspaceWrite, Mode::WorkspaceWrite]);
+    let resume = (chance.one_in(4) && !threads.is_empty()).then(|| chance.pick(threads).clone());
+    let key = chance.one_in(4).then(|| format!("key {}", chance.below(2)));
+    Submission {
+        text: "do it".to_owned(),
+        settings: settings(mode, chance.pick::<PathBuf>(trees), resume),
+        agent: AgentProgram { program: "/bin/true".into(), leading_args: Vec::new(), version: None },
+        agent_name: "codex".to_owned(),
+        max_mode: Mode::WorkspaceWrite,
+        environment: BTreeMap::new(),
+        passed_variables: Vec::new(),
+        secret_names: Vec::new(),
+        umask: 0o022,
+        title: "do it".to_owned(),
+        labels: BTreeMap::new(),
+        input: json!({}),
+        allow_parallel_writes: chance.one_in(6),
+        nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
+        idempotency: key.map(|key| Idempotency::new(key, "the same")),
+    }
+}
+
+fn settings(mode: Mode, tree: &Path, resume: Option<String>) -> Settings {
+    Settings {
+        skip_git_repo_check: true,
+        resume,
+        ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
+        max_stream_bytes: 1 << 20,
+        max_processes: 64,
+        without_group: true,
+        ..Settings::plain(mode, tree.to_owned())
+    }
+}

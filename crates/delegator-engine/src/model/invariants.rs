@@ -1,0 +1,258 @@
+//! What must hold after every single step, whoever was killed where.
+//!
+//! The law is told by the registry alone what has changed since it last looked, and judges that by rules of its own: it
+//! shares no code with what it judges.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
+use delegator_registry::{ChangeMark, Filter, Registry, Task, TaskFile};
+
+use super::simulator::{SimulatorState, short};
+
+#[derive(Debug, Default)]
+pub(super) struct Invariants {
+    known: BTreeMap<TaskId, KnownTask>,
+    /// Cleaned away after they had ended.
+    deleted: BTreeSet<TaskId>,
+    is_paused: bool,
+    /// What was there when last looked: most steps change nothing that is judged here.
+    last_observed: Option<(ChangeMark, usize)>,
+}
+
+#[derive(Debug, Clone)]
+struct KnownTask {
+    task: Task,
+    path: Vec<State>,
+}
+
+type CheckResult = Result<(), String>;
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> CheckResult {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
+impl Invariants {
+    /// Looks at everything and compares it with what was known.
+    pub(super) fn observe(
+        &mut self,
+        registry: &Registry,
+        scene: &SimulatorState,
+        max_concurrent: usize,
+    ) -> CheckResult {
+        let mark = registry.change_mark().map_err(|error| error.to_string())?;
+        let event_count = scene.starts.values().sum::<u32>() as usize + scene.acknowledged.len();
+        if self.last_observed.replace((mark, event_count)) == Some((mark, event_count)) {
+            return Ok(());
+        }
+        let rows = registry.list(&Filter::default(), 10_000, None).map_err(|error| error.to_string())?.tasks;
+        let mut current = BTreeMap::new();
+        for task in rows {
+            let known = self.known.get(&task.id);
+            let path = match known {
+                Some(known) if known.task == task => known.path.clone(),
+                _ => state_path(registry, &task)?,
+            };
+            let now = KnownTask { task, path };
+            check_transition(known, &now, registry)?;
+            check_starts(&now, scene)?;
+            check_end(known, &now, scene)?;
+            current.insert(now.task.id.clone(), now);
+        }
+        self.check_deleted(&current)?;
+        self.check_acknowledged(&current, scene)?;
+        check_running(&current, max_concurrent)?;
+        self.check_claims(&current, max_concurrent)?;
+        self.is_paused = registry.queue_paused().map_err(|error| error.to_string())?;
+        self.known = current;
+        Ok(())
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.known.values().all(|known| known.task.state.is_terminal())
+    }
+
+    /// Every task there is, the oldest first.
+    pub(super) fn ids(&self) -> Vec<TaskId> {
+        let mut tasks: Vec<&Task> = self.known.values().map(|known| &known.task).collect();
+        tasks.sort_by_key(|task| task.seq);
+        tasks.into_iter().map(|task| task.id.clone()).collect()
+    }
+
+    fn check_deleted(&mut self, current: &BTreeMap<TaskId, KnownTask>) -> CheckResult {
+        for (id, known) in self.known.iter().filter(|(id, _)| !current.contains_key(*id)) {
+            ensure(known.task.state.is_terminal(), || format!("{} was cleaned away alive", short(id)))?;
+            self.deleted.insert(id.clone());
+        }
+        Ok(())
+    }
+
+    fn check_acknowledged(
+        &self,
+        current: &BTreeMap<TaskId, KnownTask>,
+        scene: &SimulatorState,
+    ) -> CheckResult {
+        for (id, _) in &scene.acknowledged {
+            let is_there = current.contains_key(id) || self.deleted.contains(id);
+            ensure(is_there, || format!("{} was acknowledged and is lost", short(id)))?;
+        }
+        let mut keys = BTreeMap::new();
+        for known in current.values() {
+            let Some(idempotency) = &known.task.idempotency else { continue };
+            if let Some(first) = keys.insert(idempotency.key.clone(), known.task.id.clone()) {
+                return Err(format!("{} and {} have one key", short(&first), short(&known.task.id)));
+            }
+        }
+        for (id, key) in &scene.acknowledged {
+            let Some(first) = key.as_ref().and_then(|key| keys.get(key)) else { continue };
+            let is_one = first == id || self.deleted.contains(id);
+            ensure(is_one, || format!("a key was answered with {} and {}", short(first), short(id)))?;
+        }
+        Ok(())
+    }
+
+    /// Those that were claimed are exactly those whose turn it was.
+    fn check_claims(&self, current: &BTreeMap<TaskId, KnownTask>, max_concurrent: usize) -> CheckResult {
+        let was_queued = |id: &TaskId| self.known.get(id).is_some_and(|k| k.task.state == State::Queued);
+        let claimed: BTreeSet<&TaskId> = current
+            .values()
+            .filter(|known| known.task.state == State::Starting && was_queued(&known.task.id))
+            .map(|known| &known.task.id)
+            .collect();
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        ensure(!self.is_paused, || "a held queue was claimed from".to_owned())?;
+        let running = current.values().map(|known| &known.task).filter(|task| is_running(task));
+        let mut ahead: Vec<&Task> = running.filter(|task| !claimed.contains(&task.id)).collect();
+        let mut free = max_concurrent.saturating_sub(ahead.len());
+        let mut queue: Vec<&Task> = self.known.values().map(|known| &known.task).collect();
+        queue.retain(|task| task.state == State::Queued);
+        queue.sort_by_key(|task| task.seq);
+        let mut expected = BTreeSet::new();
+        for task in queue {
+            let may_start = free > 0 && !ahead.iter().any(|other| must_wait(task, other));
+            if may_start {
+                expected.insert(&task.id);
+                free -= 1;
+            }
+            ahead.push(task);
+        }
+        ensure(claimed == expected, || {
+            let names =
+                |ids: &BTreeSet<&TaskId>| ids.iter().map(|id| short(id).to_owned()).collect::<Vec<_>>();
+            format!("claimed were {:?}, the turn was {:?}'s", names(&claimed), names(&expected))
+        })
+    }
+}
+
+fn state_path(registry: &Registry, task: &Task) -> Result<Vec<State>, String> {
+    let history = registry.history_of(&task.id).map_err(|error| error.to_string())?;
+    let joined = history.windows(2).all(|pair| pair[1].from == Some(pair[0].to));
+    ensure(joined, || format!("the history of {} has a gap", short(&task.id)))?;
+    Ok(history.iter().map(|entry| entry.to).collect())
+}
+
+fn check_transition(before: Option<&KnownTask>, now: &KnownTask, registry: &Registry) -> CheckResult {
+    let name = short(&now.task.id);
+    let old: &[State] = before.map_or(&[], |known| &known.path);
+    ensure(now.path.starts_with(old), || format!("the past of {name} was changed"))?;
+    ensure(now.path.last() == Some(&now.task.state), || format!("the history of {name} says otherwise"))?;
+    ensure(now.path.len() <= old.len() + 1, || {
+        format!("{name} made two changes in one step: {:?}", now.path)
+    })?;
+    ensure(now.path.first() == Some(&State::Queued), || format!("{name} was never queued"))?;
+    ensure(now.path.windows(2).all(|pair| is_allowed_transition(pair[0], pair[1])), || {
+        format!("{name} went an unlawful way: {:?}", now.path)
+    })?;
+    if matches!(now.task.state, State::Queued | State::Starting) {
+        let launch = registry.dir().task(&now.task.id).file(TaskFile::Launch);
+        ensure(launch.exists(), || format!("{name} waits and has nothing to start from"))?;
+    }
+    Ok(())
+}
+
+fn is_allowed_transition(from: State, to: State) -> bool {
+    use State::{Cancelled, Completed, Failed, Queued, Starting, Timeout, Working};
+    matches!(
+        (from, to),
+        (Queued, Starting | Cancelled)
+            | (Starting, Queued | Working | Failed | Cancelled)
+            | (Working, Completed | Failed | Cancelled | Timeout)
+    )
+}
+
+fn check_starts(now: &KnownTask, scene: &SimulatorState) -> CheckResult {
+    let (task, name) = (&now.task, short(&now.task.id));
+    let starts = scene.starts.get(&task.id).copied().unwrap_or(0);
+    ensure(starts <= 1, || format!("{name} was started {starts} times"))?;
+    let worked = now.path.contains(&State::Working);
+    ensure(starts == 0 || worked, || format!("{name} was started and never worked"))?;
+    ensure(task.state != State::Completed || starts == 1, || format!("{name} completed and never began"))
+}
+
+fn check_end(before: Option<&KnownTask>, now: &KnownTask, scene: &SimulatorState) -> CheckResult {
+    let (task, name) = (&now.task, short(&now.task.id));
+    let Some(before) = before else { return Ok(()) };
+    if before.task.state.is_terminal() {
+        return ensure(before.task.ended == task.ended, || format!("the end of {name} was changed"));
+    }
+    if before.task.state == task.state {
+        return Ok(());
+    }
+    if task.state == State::Working {
+        ensure(before.task.cancel.is_none(), || format!("{name} began after it was cancelled"))?;
+        ensure(before.task.nonce == task.nonce, || format!("{name} was begun by another attempt"))?;
+    }
+    let is_lost = task.ended.as_ref().is_some_and(|ended| {
+        matches!(
+            ended.end,
+            TaskEnd::Failed { kind: FailureKind::SupervisorLost | FailureKind::SupervisorStartFailed, .. }
+        )
+    });
+    if is_lost || task.state == State::Queued {
+        let lives = before.task.nonce.as_ref().is_some_and(|nonce| scene.is_supervised(nonce));
+        ensure(!lives, || format!("{name} was taken from a living supervisor"))?;
+    }
+    if task.state.is_terminal() {
+        ensure(!scene.agents.contains_key(&task.id), || format!("{name} ended and its agent lives"))?;
+        let cancel_requested = task.cancel.is_some();
+        ensure(task.state != State::Cancelled || cancel_requested, || {
+            format!("{name} was cancelled by nobody")
+        })?;
+    }
+    Ok(())
+}
+
+fn is_running(task: &Task) -> bool {
+    matches!(task.state, State::Starting | State::Working)
+}
+
+fn check_running(current: &BTreeMap<TaskId, KnownTask>, max_concurrent: usize) -> CheckResult {
+    let mut running: Vec<&Task> = current.values().map(|k| &k.task).filter(|task| is_running(task)).collect();
+    ensure(running.len() <= max_concurrent, || format!("{} run at once", running.len()))?;
+    running.sort_by_key(|task| task.claimed_at_ms);
+    for (index, one) in running.iter().enumerate() {
+        for other in &running[index + 1..] {
+            // Which of the two came first is known only if their times differ.
+            let collide = must_wait(one, other) && must_wait(other, one);
+            ensure(!collide, || format!("{} and {} run side by side", short(&one.id), short(&other.id)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a task has to wait for another: one thread, or one tree for two that write.
+fn must_wait(task: &Task, other: &Task) -> bool {
+    let threads =
+        |of: &Task| [of.resumed_thread.clone(), of.thread_id.clone()].into_iter().flatten().collect();
+    let (own, taken): (Vec<String>, Vec<String>) = (threads(task), threads(other));
+    if own.iter().any(|thread| taken.contains(thread)) {
+        return true;
+    }
+    let writes = |of: &Task| of.mode != Mode::ReadOnly;
+    let (one, two) = (Path::new(&task.working_dir), Path::new(&other.working_dir));
+    let nested = one.starts_with(two) || two.starts_with(one);
+    writes(task) && writes(other) && !task.allow_parallel_writes && nested
+}

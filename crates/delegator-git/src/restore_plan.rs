@@ -1,0 +1,369 @@
+//! What bringing a restore point back would do: everything that can be known is found out here, before anything changes.
+//!
+//! Both sides are trees of bytes: the one that was kept, and one made of the present state. What differs is written or
+//! removed; the present side has nothing in it that could not be brought back itself. Never touched are ignored files
+//! (by the rules of now and by those of then), files that either side had to leave out, and other repositories.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::capture::{Limits, Purpose, capture};
+use crate::error::{GitError, RestoreError};
+use crate::index_file::IndexFile;
+use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
+use crate::point::RestorePoint;
+use crate::record::{existing_objects, record};
+use crate::repository::{Head, Repository, find_repository};
+use crate::run::Git;
+use crate::saved_state::{DirectoryActions, SavedState};
+use crate::scratch::Scratch;
+use crate::state::{State, TreeFiles, directories_above, is_absent, tree_files};
+use crate::store::Store;
+
+/// What would be done, for people and programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub write: Vec<String>,
+    pub remove: Vec<String>,
+    /// Files and directories of which only the permissions differ.
+    pub modes: Vec<String>,
+    pub make_directories: Vec<String>,
+    /// Directories that were not there and are empty once the files are removed.
+    pub remove_directories: Vec<String>,
+    /// Differs, and is left as it is, with the reason.
+    pub keep: Vec<(String, &'static str)>,
+    /// The index differs and would be brought back.
+    pub index_differs: bool,
+    /// The restore point, made by version 3.6 or earlier, has no index: it had conflicts. It is left as it is.
+    pub index_not_stored: bool,
+    /// HEAD or its branch is elsewhere.
+    pub head_moved: bool,
+    pub head: Head,
+    /// What is under way in the repository, by the names of git's own files.
+    pub in_progress: Vec<&'static str>,
+}
+
+impl Plan {
+    pub fn is_empty(&self) -> bool {
+        let paths =
+            [&self.write, &self.remove, &self.modes, &self.make_directories, &self.remove_directories];
+        paths.iter().all(|list| list.is_empty()) && !self.index_differs
+    }
+}
+
+/// A restore that has been checked and not been done.
+#[derive(Debug)]
+pub struct PreparedRestore {
+    pub plan: Plan,
+    pub(crate) point: RestorePoint,
+    pub(crate) scratch: Scratch,
+    /// `None` for a restore point that version 3.6 or earlier made.
+    pub(crate) saved: Option<SavedState>,
+    pub(crate) present: State,
+    pub(crate) actions: FileActions,
+    pub(crate) directories: DirectoryActions,
+}
+
+/// A restore is worth more time than a restore point.
+const SURVEY_TIME: Duration = Duration::from_secs(60);
+/// The index with the files to write, as they were.
+pub(crate) const TARGET_INDEX: &str = "target";
+
+/// Checks whether and how a restore point can be brought back. Adds nothing to the repository.
+pub fn prepare_restore(
+    git: &Git,
+    point: &RestorePoint,
+    temp_dir: &Path,
+) -> Result<PreparedRestore, RestoreError> {
+    let repository = verify_repository(git, point)?;
+    let store = point.store.as_deref().map(Store::at);
+    let commit = match &store {
+        Some(store) => store.read(&point.reference),
+        None => repository.resolve_ref(git, &point.reference)?,
+    };
+    if commit.as_deref() != Some(point.commit.as_str()) {
+        return Err(RestoreError::PointMissing { reference: point.reference.clone() });
+    }
+    let lock = repository.git_dir.join("index.lock");
+    if fs::symlink_metadata(&lock).is_ok() {
+        return Err(RestoreError::IndexLocked { top_level: repository.top_level, lock });
+    }
+    let mut scratch = Scratch::create(git, &repository, temp_dir)?;
+    if let Some(store) = store {
+        scratch = scratch.with_store(store);
+    }
+    let saved = SavedState::read(&scratch, point)?;
+    let mut before = tree_files(&scratch, &point.tree)?;
+    if let Some(saved) = &saved {
+        before.retain(|path, _| !is_absent(&saved.absent, path));
+    }
+    let (present, now) = capture_present(&scratch, &before, saved.as_ref())?;
+    let actions = plan_files(&scratch, (point, saved.as_ref()), &present, (&before, &now))?;
+    check_blocked_paths(&repository, &actions)?;
+    fill_index(
+        &scratch,
+        TARGET_INDEX,
+        before.iter().filter(|(path, _)| actions.write.binary_search(path).is_ok()),
+    )?;
+    check_objects_exist(&scratch, point, (&before, saved.as_ref()), &actions)?;
+    let directories =
+        DirectoryActions::compare(&repository.top_level, saved.as_ref(), &present.survey, &actions);
+    let plan =
+        plan(point, (saved.as_ref(), &present), &actions, (&directories, &repository, repository.head(git)?));
+    Ok(PreparedRestore { plan, point: point.clone(), scratch, saved, present, actions, directories })
+}
+
+/// The state of now, and the files of its tree that are on disk.
+fn capture_present(
+    scratch: &Scratch,
+    before: &TreeFiles,
+    saved: Option<&SavedState>,
+) -> Result<(State, TreeFiles), GitError> {
+    let mut needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
+    needed.extend(saved.into_iter().flat_map(|kept| kept.written.iter().cloned()));
+    let index = IndexFile::read(scratch)?;
+    let captured = capture(scratch, Limits::default(), &needed, Purpose::Restore)?;
+    let mut now = tree_files(scratch, &captured.tree)?;
+    let known = directories_above(&now);
+    let present = State::of(scratch, captured, index, &known, SURVEY_TIME);
+    now.retain(|path, _| !is_absent(&present.absent, path));
+    Ok((present, now))
+}
+
+fn plan(
+    point: &RestorePoint,
+    (saved, present): (Option<&SavedState>, &State),
+    actions: &FileActions,
+    (directories, repository, head): (&DirectoryActions, &Repository, Head),
+) -> Plan {
+    let names = |paths: &[RepoPath]| paths.iter().map(|path| display_path(path)).collect();
+    let mut keep = actions.keep.clone();
+    keep.extend(directories.blocked.iter().map(|path| (display_path(path), "a file where a directory was")));
+    Plan {
+        write: names(&actions.write),
+        remove: names(&actions.remove),
+        modes: actions
+            .modes
+            .iter()
+            .map(|(path, _)| path)
+            .chain(&directories.modes)
+            .map(|path| display_path(path))
+            .collect(),
+        make_directories: names(&directories.make),
+        remove_directories: names(&directories.remove),
+        keep,
+        index_differs: match saved {
+            Some(saved) => saved.index_differs(point, &present.index),
+            None => point.index_tree.is_some() && point.index_tree != present.captured.index_tree,
+        },
+        index_not_stored: saved.is_none() && point.index_tree.is_none(),
+        head_moved: head.commit != point.head || head.branch != point.branch,
+        in_progress: operations_in_progress(repository),
+        head,
+    }
+}
+
+impl PreparedRestore {
+    /// Whether a name for an undo point is not taken.
+    pub fn is_name_free(&self, reference: &str) -> Result<bool, GitError> {
+        let scratch = &self.scratch;
+        let is_stored = scratch.store().read(reference).is_some();
+        Ok(!is_stored && scratch.repository.resolve_ref(&scratch.git, reference)?.is_none())
+    }
+
+    /// Keeps the present state, so that the restore can itself be undone.
+    pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
+        self.present.about_to_write.clone_from(&self.actions.write);
+        record(&self.scratch, &mut self.present, self.plan.head.clone(), reference)
+    }
+}
+
+fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, RestoreError> {
+    let mismatch =
+        |problem| RestoreError::DifferentRepository { top_level: point.top_level.clone(), problem };
+    if !point.top_level.is_dir() {
+        return Err(mismatch("it is not there"));
+    }
+    let repository =
+        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is no git work tree"))?;
+    if repository.top_level != point.top_level || repository.common_dir != point.repository {
+        return Err(mismatch("it belongs to another repository"));
+    }
+    Ok(repository)
+}
+
+/// What is to be done with each path that differs.
+#[derive(Debug, Default)]
+pub(crate) struct FileActions {
+    pub(crate) write: Vec<RepoPath>,
+    pub(crate) remove: Vec<RepoPath>,
+    /// Files that only get other permissions.
+    pub(crate) modes: Vec<(RepoPath, u32)>,
+    pub(crate) keep: Vec<(String, &'static str)>,
+}
+
+fn plan_files(
+    scratch: &Scratch,
+    (point, saved): (&RestorePoint, Option<&SavedState>),
+    present: &State,
+    (before, now): (&TreeFiles, &TreeFiles),
+) -> Result<FileActions, GitError> {
+    let captured = &present.captured;
+    let left_out_before: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let left_out_now: BTreeSet<&str> = captured.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let removable = now.keys().filter(|path| !before.contains_key(*path));
+    let ignored = ignored_before(scratch, before, removable.map(Vec::as_slice))?;
+    let top = &scratch.repository.top_level;
+    let mut actions = FileActions::default();
+    let added = now.keys().filter(|path| !before.contains_key(*path));
+    for path in before.keys().chain(added) {
+        let (old, new) = (now.get(path), before.get(path));
+        if old == new {
+            let expected = saved.and_then(|kept| kept.survey.file_mode(path));
+            if let Some(mode) = expected.filter(|mode| file_mode(top, path).is_some_and(|now| now != *mode)) {
+                actions.modes.push((path.clone(), mode));
+            }
+            continue;
+        }
+        let name = display_path(path);
+        let is_submodule = old.into_iter().chain(new).any(|(mode, _)| mode == GITLINK);
+        let reason = if is_submodule {
+            Some("a submodule")
+        } else if left_out_before.contains(name.as_str()) {
+            Some("it was left out of the restore point")
+        } else if left_out_now.contains(name.as_str()) {
+            Some("its present content could not be kept")
+        } else if saved.is_none() && captured.sparse.contains(path) {
+            Some("outside the sparse checkout")
+        } else if ignored.contains(path) && !saved.is_some_and(|kept| kept.written.contains(path)) {
+            Some("it was ignored before the task")
+        } else {
+            None
+        };
+        match (reason, new) {
+            (Some(reason), _) => actions.keep.push((name, reason)),
+            (None, None) => actions.remove.push(path.clone()),
+            (None, Some(_)) => actions.write.push(path.clone()),
+        }
+    }
+    // What the present side could not take up and the kept one does not have stays where it is.
+    let uncaptured = captured.left_out.iter().filter(|entry| !left_out_before.contains(entry.path.as_str()));
+    let uncaptured = uncaptured.filter(|entry| !actions.keep.iter().any(|(name, _)| *name == entry.path));
+    let uncaptured: Vec<_> =
+        uncaptured.map(|entry| (entry.path.clone(), "its present content could not be kept")).collect();
+    actions.keep.extend(uncaptured);
+    Ok(actions)
+}
+
+/// The permission bits of a plain file.
+pub(crate) fn file_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
+    let found = fs::symlink_metadata(on_disk(top_level, path)).ok()?;
+    found.is_file().then(|| found.permissions().mode() & 0o7777)
+}
+
+/// Refuses if an object the restore needs is gone.
+fn check_objects_exist(
+    scratch: &Scratch,
+    point: &RestorePoint,
+    (before, saved): (&TreeFiles, Option<&SavedState>),
+    actions: &FileActions,
+) -> Result<(), RestoreError> {
+    let files = actions.write.iter().filter_map(|path| before.get(path)).map(|(_, id)| id.clone());
+    let needed: BTreeSet<String> = files.chain(saved.into_iter().flat_map(SavedState::own_objects)).collect();
+    let count = needed.len();
+    match existing_objects(scratch, needed)?.len() == count {
+        true => Ok(()),
+        false => Err(RestoreError::PointMissing { reference: point.reference.clone() }),
+    }
+}
+
+/// Which of the paths the ignore files of then would have hidden.
+fn ignored_before<'a>(
+    scratch: &Scratch,
+    before: &TreeFiles,
+    paths: impl Iterator<Item = &'a [u8]>,
+) -> Result<BTreeSet<RepoPath>, GitError> {
+    let paths: Vec<&[u8]> = paths.collect();
+    if paths.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let rules_dir = scratch.path("rules");
+    fs::create_dir(&rules_dir).map_err(GitError::io("make", &rules_dir))?;
+    let rules = before.iter().filter(|(path, _)| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
+    let index = "rules-index";
+    fill_index(scratch, index, rules)?;
+    let prefix = format!("--prefix={}/", rules_dir.display());
+    scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
+    scratch.ignored_in(index, &rules_dir, &paths)
+}
+
+/// Makes an index with these files and nothing else.
+fn fill_index<'a>(
+    scratch: &Scratch,
+    index: &str,
+    files: impl Iterator<Item = (&'a RepoPath, &'a (String, String))>,
+) -> Result<(), GitError> {
+    let mut entries = Vec::new();
+    for (path, (mode, id)) in files {
+        entries.extend_from_slice(format!("{mode} {id}\t").as_bytes());
+        entries.extend_from_slice(path);
+        entries.push(0);
+    }
+    scratch.run(index, ["read-tree", "--empty"], b"")?;
+    scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
+}
+
+/// Refuses where something that must stay stands in the place of something that is to be written.
+fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result<(), RestoreError> {
+    let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
+    let refuse = |path: &[u8], problem| Err(RestoreError::PathBlocked { path: display_path(path), problem });
+    // Each folder is looked at once.
+    let mut folders: BTreeMap<&[u8], ()> = BTreeMap::new();
+    for path in &actions.write {
+        let file = on_disk(&repository.top_level, path);
+        if fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir())
+            && !contains_only(&file, path, &removed)
+        {
+            return refuse(path, "a folder with files that must stay");
+        }
+        for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            folders.insert(&path[..at], ());
+        }
+    }
+    for folder in folders.into_keys() {
+        let found = fs::symlink_metadata(on_disk(&repository.top_level, folder));
+        if found.is_ok_and(|found| !found.is_dir()) && !removed.contains(folder) {
+            return refuse(folder, "a file where a folder was");
+        }
+    }
+    Ok(())
+}
+
+/// Whether everything in a folder is going to be removed.
+pub(crate) fn contains_only(dir: &Path, path: &[u8], removed: &BTreeSet<&[u8]>) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    for entry in entries {
+        let Ok(entry) = entry else { return false };
+        let inner = [path, b"/", entry.file_name().as_bytes()].concat();
+        let is_folder = entry.file_type().is_ok_and(|found| found.is_dir());
+        let is_removed = if is_folder {
+            contains_only(&entry.path(), &inner, removed)
+        } else {
+            removed.contains(inner.as_slice())
+        };
+        if !is_removed {
+            return false;
+        }
+    }
+    true
+}
+
+pub(crate) fn operations_in_progress(repository: &Repository) -> Vec<&'static str> {
+    let marker_files =
+        ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+    marker_files.into_iter().filter(|marker| repository.git_dir.join(marker).exists()).collect()
+}

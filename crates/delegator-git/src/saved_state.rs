@@ -1,0 +1,138 @@
+//! What a restore point holds beside the work tree's files: the index file, directories and permissions.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::error::GitError;
+use crate::index_file::{Entry, IndexFile};
+use crate::listing::{RepoPath, on_disk, records};
+use crate::point::{RestorePoint, StoredIndex};
+use crate::restore_plan::{FileActions, contains_only};
+use crate::scratch::Scratch;
+use crate::state::tree_files;
+use crate::survey::Survey;
+
+#[derive(Debug)]
+pub(crate) struct SavedState {
+    pub(crate) index: IndexFile,
+    pub(crate) survey: Survey,
+    pub(crate) absent: BTreeSet<RepoPath>,
+    /// Of an undo point: the files that the restore wrote.
+    pub(crate) written: BTreeSet<RepoPath>,
+}
+
+const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "cat-file" };
+
+impl SavedState {
+    /// `None` for a restore point that version 3.6 or earlier made.
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<SavedState>, GitError> {
+        if point.store.is_none() {
+            return Ok(None);
+        }
+        let names = ["index", "directories", "modes", "absent", "written"];
+        let names_input: String =
+            names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
+        let output = scratch.run_large(["cat-file", "--batch"], names_input.as_bytes())?;
+        let mut unparsed = output.as_slice();
+        let mut files = Vec::new();
+        for _ in names {
+            files.push(next_file(&mut unparsed)?);
+        }
+        let [index, directories, modes, absent, written] =
+            <[_; 5]>::try_from(files).map_err(|_| UNREADABLE)?;
+        let (Some(directories), Some(modes)) = (directories, modes) else { return Err(UNREADABLE) };
+        let (Some(absent), Some(written)) = (absent, written) else { return Err(UNREADABLE) };
+        let index = match (point.index, index, &point.index_tree) {
+            (StoredIndex::File, Some(bytes), _) => IndexFile::parse(bytes.to_vec(), scratch.id_bytes())?,
+            (StoredIndex::Tree, _, Some(tree)) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
+            (StoredIndex::Missing, ..) => IndexFile::default(),
+            _ => return Err(UNREADABLE),
+        };
+        let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
+        let paths = |bytes| records(bytes).map(<[u8]>::to_vec).collect();
+        Ok(Some(SavedState { index, survey, absent: paths(absent), written: paths(written) }))
+    }
+
+    pub(crate) fn index_differs(&self, point: &RestorePoint, present: &IndexFile) -> bool {
+        let was_missing = point.index == StoredIndex::Missing;
+        self.index.entries != present.entries || was_missing != present.bytes.is_none()
+    }
+
+    /// Objects of the index that no tree of the point names.
+    pub(crate) fn own_objects(&self) -> impl Iterator<Item = String> {
+        let index_only = self.index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
+        index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
+    }
+}
+
+/// One answer of `cat-file --batch`: `id SP type SP size LF bytes LF`, or a line that ends in "missing".
+fn next_file<'a>(unparsed: &mut &'a [u8]) -> Result<Option<&'a [u8]>, GitError> {
+    let end = unparsed.iter().position(|byte| *byte == b'\n').ok_or(UNREADABLE)?;
+    let (header, body) = (&unparsed[..end], &unparsed[end + 1..]);
+    *unparsed = body;
+    if header.ends_with(b" missing") {
+        return Ok(None);
+    }
+    let header = std::str::from_utf8(header).map_err(|_| UNREADABLE)?;
+    let size: usize = header.rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or(UNREADABLE)?;
+    let bytes = body.get(..size).ok_or(UNREADABLE)?;
+    *unparsed = body.get(size + 1..).ok_or(UNREADABLE)?;
+    Ok(Some(bytes))
+}
+
+/// What is to be done with directories.
+#[derive(Debug, Default)]
+pub(crate) struct DirectoryActions {
+    /// Missing now, outermost first.
+    pub(crate) make: Vec<RepoPath>,
+    /// Not there before and empty once the files are removed, innermost first.
+    pub(crate) remove: Vec<RepoPath>,
+    /// Have other permissions now.
+    pub(crate) modes: Vec<RepoPath>,
+    /// Something that must stay has the name of a directory that was.
+    pub(crate) blocked: Vec<RepoPath>,
+}
+
+impl DirectoryActions {
+    pub(crate) fn compare(
+        top_level: &Path,
+        saved: Option<&SavedState>,
+        present: &Survey,
+        actions: &FileActions,
+    ) -> DirectoryActions {
+        let Some(saved) = saved.map(|kept| &kept.survey) else { return DirectoryActions::default() };
+        let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
+        let replaced: BTreeSet<&[u8]> = actions.write.iter().map(Vec::as_slice).collect();
+        let mut result = DirectoryActions::default();
+        for (path, directory) in &saved.directories {
+            let current = fs::symlink_metadata(on_disk(top_level, path));
+            match current {
+                Ok(current) if current.is_dir() => {
+                    if current.permissions().mode() & 0o7777 != directory.mode {
+                        result.modes.push(path.clone());
+                    }
+                }
+                Ok(_) if !removed.contains(path.as_slice()) => result.blocked.push(path.clone()),
+                _ => result.make.push(path.clone()),
+            }
+        }
+        // Below a name that is taken nothing can be made.
+        let is_blocked = |path: &[u8]| result.blocked.iter().any(|above| is_below(path, above));
+        let make = std::mem::take(&mut result.make);
+        let make = make.into_iter().filter(|path| !is_blocked(path)).collect();
+        let extra = present.directories.keys().rev().filter(|path| !saved.directories.contains_key(*path));
+        for path in extra {
+            let is_removable = replaced.contains(path.as_slice()) || !saved.is_unrecorded(path);
+            if is_removable && contains_only(&on_disk(top_level, path), path, &removed) {
+                result.remove.push(path.clone());
+            }
+        }
+        DirectoryActions { make, ..result }
+    }
+}
+
+fn is_below(path: &[u8], above: &[u8]) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"))
+}

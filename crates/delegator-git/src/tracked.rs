@@ -1,0 +1,105 @@
+//! The entries of an index: their objects, the flags that hide files from git, submodules.
+//!
+//! Two flags make git pretend that a file is unchanged: `assume-unchanged` and `skip-worktree`. The second one also
+//! marks what a sparse checkout keeps off the disk. In a copy of the index both can be cleared for files that are on
+//! disk, so that a later comparison examines them like any other.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::error::GitError;
+use crate::index_file::{Entry, IndexFile};
+use crate::listing::{RepoPath, join_records, on_disk};
+use crate::scratch::Scratch;
+
+#[derive(Debug, Default)]
+pub(crate) struct TrackedFiles {
+    /// Sorted by path.
+    entries: Vec<Entry>,
+    assumed_unchanged: Vec<RepoPath>,
+    /// Marked skip-worktree, and on disk all the same.
+    skipped_on_disk: Vec<RepoPath>,
+    /// Marked skip-worktree, and not on disk.
+    pub(crate) sparse: BTreeSet<RepoPath>,
+    pub(crate) submodules: Vec<RepoPath>,
+}
+
+impl TrackedFiles {
+    /// `index` is a copy of ours.
+    pub(crate) fn read(scratch: &Scratch, index: &str) -> Result<TrackedFiles, GitError> {
+        let mut tracked = TrackedFiles { entries: entries(scratch, index)?, ..TrackedFiles::default() };
+        for entry in &tracked.entries {
+            if entry.skip_worktree && !is_on_disk(scratch, &entry.path) {
+                tracked.sparse.insert(entry.path.clone());
+            } else if entry.is_submodule() {
+                tracked.submodules.push(entry.path.clone());
+            } else if entry.skip_worktree {
+                tracked.skipped_on_disk.push(entry.path.clone());
+            }
+            if entry.assume_unchanged {
+                tracked.assumed_unchanged.push(entry.path.clone());
+            }
+        }
+        Ok(tracked)
+    }
+
+    pub(crate) fn contains(&self, path: &RepoPath) -> bool {
+        self.entries.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
+    }
+
+    /// Clears the flags that hide files which are on disk. `index` is a copy of ours.
+    pub(crate) fn unhide(&self, scratch: &Scratch, index: &str) -> Result<(), GitError> {
+        for (flag, paths) in [
+            ("--no-assume-unchanged", &self.assumed_unchanged),
+            ("--no-skip-worktree", &self.skipped_on_disk),
+        ] {
+            if !paths.is_empty() {
+                let paths = join_records(paths.iter().map(Vec::as_slice));
+                scratch.run(index, ["update-index", "-z", flag, "--stdin"], &paths)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Files that are longer or shorter than their objects.
+    pub(crate) fn converted(&self, scratch: &Scratch, index: &str) -> Result<Vec<RepoPath>, GitError> {
+        let is_expected_file =
+            |entry: &&Entry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
+        let files: Vec<&Entry> = self.entries.iter().filter(is_expected_file).collect();
+        let ids: String = files.iter().map(|entry| entry.id() + "\n").collect();
+        let args = ["cat-file", "--buffer", "--batch-check=%(objectsize)"];
+        let sizes = scratch.run(index, args, ids.as_bytes())?;
+        let sizes = String::from_utf8_lossy(&sizes);
+        let top = &scratch.repository.top_level;
+        let differs = |size: &str, entry: &Entry| {
+            fs::symlink_metadata(on_disk(top, &entry.path))
+                .is_ok_and(|found| found.is_file() && size.parse() != Ok(found.len()))
+        };
+        let converted = sizes.lines().zip(files).filter(|(size, entry)| differs(size, entry));
+        Ok(converted.map(|(_, entry)| entry.path.clone()).collect())
+    }
+}
+
+/// The entries of an index. A split or sparse one is first written as one file with all entries.
+fn entries(scratch: &Scratch, index: &str) -> Result<Vec<Entry>, GitError> {
+    let path = scratch.path(index);
+    let read = || -> Result<IndexFile, GitError> {
+        let bytes = fs::read(&path).map_err(GitError::io("read", &path))?;
+        IndexFile::parse(bytes, scratch.id_bytes())
+    };
+    let mut file = read()?;
+    if file.is_abridged() {
+        scratch.run(index, ["update-index", "--no-split-index", "--force-write-index"], b"")?;
+        file = read()?;
+    }
+    Ok(file.entries)
+}
+
+/// Whether a submodule has been checked out: then a repository of its own is there.
+pub(crate) fn is_checked_out(scratch: &Scratch, submodule: &RepoPath) -> bool {
+    is_on_disk(scratch, &[submodule, b"/.git".as_slice()].concat())
+}
+
+fn is_on_disk(scratch: &Scratch, path: &RepoPath) -> bool {
+    fs::symlink_metadata(on_disk(&scratch.repository.top_level, path)).is_ok()
+}

@@ -1,0 +1,110 @@
+//! Space held back, so that an end can be recorded on a full disk.
+//!
+//! A file with real blocks. When recording an end fails for want of space, one slice of it is given up and the step is
+//! tried again. Slices, because the task that filled the disk takes whatever becomes free: the next end still finds
+//! something. Once there is room again, a submit fills it up.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+use super::durable;
+
+/// Enough for the transaction of an end (some ten pages), its index in shared memory, and a report.
+const SLICE_BYTES: u64 = 256 * 1024;
+
+#[derive(Debug, Clone)]
+pub(crate) struct ReserveFile {
+    path: PathBuf,
+    target_bytes: u64,
+}
+
+impl ReserveFile {
+    pub(crate) fn new(path: PathBuf, target_bytes: u64) -> ReserveFile {
+        ReserveFile { path, target_bytes }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+    }
+
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        self.target_bytes.saturating_sub(self.size())
+    }
+
+    /// Fills up to what is wanted. Running out of space is no error: there is then nothing to hold back.
+    pub(crate) fn fill(&self) -> io::Result<()> {
+        if self.missing_bytes() == 0 {
+            return Ok(());
+        }
+        let file = self.lock()?;
+        let size = file.metadata()?.len();
+        match allocate(&file, size, self.target_bytes.saturating_sub(size)) {
+            Err(error) if durable::is_out_of_space(&error) => file.set_len(size),
+            other => other,
+        }
+    }
+
+    /// Gives up one slice; false when nothing is left to give.
+    pub(crate) fn release_slice(&self) -> io::Result<bool> {
+        if self.size() == 0 {
+            return Ok(false);
+        }
+        let file = self.lock()?;
+        let size = file.metadata()?.len();
+        if size == 0 {
+            return Ok(false);
+        }
+        file.set_len(size.saturating_sub(SLICE_BYTES))?;
+        Ok(true)
+    }
+
+    /// Two that give up at once give up two slices, and nobody fills what another is giving up.
+    fn lock(&self) -> io::Result<File> {
+        let options = &mut fs::OpenOptions::new();
+        let file =
+            durable::open_private(&self.path, options.read(true).write(true).create(true).truncate(false))?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+}
+
+fn allocate(mut file: &File, from: u64, length: u64) -> io::Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), from, length) {
+        Ok(()) => Ok(()),
+        // Where blocks cannot be reserved they are written.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+            io::Seek::seek(&mut file, io::SeekFrom::Start(from))?;
+            io::copy(&mut io::Read::take(io::repeat(0), length), &mut file)?;
+            file.flush()
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn the_reserve_holds_real_blocks_and_is_released_in_slices() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("held-back");
+        let reserve = ReserveFile::new(path.clone(), 2 * SLICE_BYTES);
+        reserve.fill().unwrap();
+        assert!(fs::metadata(&path).unwrap().blocks() * 512 >= 2 * SLICE_BYTES);
+        assert!(reserve.release_slice().unwrap());
+        assert_eq!(reserve.size(), SLICE_BYTES);
+        assert!(reserve.release_slice().unwrap());
+        assert!(!reserve.release_slice().unwrap());
+        reserve.fill().unwrap();
+        assert_eq!(reserve.missing_bytes(), 0);
+    }
+}

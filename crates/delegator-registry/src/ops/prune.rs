@@ -1,0 +1,109 @@
+//! Forgetting ended tasks: row, transitions, labels and directory.
+//!
+//! The rows go first, and their ids are kept in `forgotten` until the directories are gone, too: a crash in between leaves
+//! something that says what it is. A few at a time, so that nobody waits long for the write lock.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::{State, TaskId};
+use rusqlite::Connection;
+
+use super::queries::query_all;
+use super::restore_points::{self, PointToRecord};
+use crate::error::RegistryError;
+use crate::files::lock::LockAttempt;
+use crate::registry::Registry;
+use crate::row;
+
+/// Rows in one transaction: so many are gone in some milliseconds.
+const ROWS_PER_TRANSACTION: usize = 200;
+
+/// What was forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PruneOutcome {
+    pub pruned: Vec<TaskId>,
+    /// Still alive, so untouched.
+    pub alive: Vec<TaskId>,
+    pub unknown: Vec<TaskId>,
+}
+
+impl Registry {
+    /// Forgets those of the given tasks that have ended, files and all. A living task is never touched.
+    pub fn prune(&mut self, ids: &[TaskId]) -> Result<PruneOutcome, RegistryError> {
+        self.prune_and_record(ids, &BTreeMap::new())
+    }
+
+    /// The same; the given restore points are recorded when their task's row is deleted.
+    pub fn prune_and_record(
+        &mut self,
+        ids: &[TaskId],
+        points: &BTreeMap<TaskId, Vec<PointToRecord>>,
+    ) -> Result<PruneOutcome, RegistryError> {
+        let mut outcome = PruneOutcome::default();
+        for chunk in ids.chunks(ROWS_PER_TRANSACTION) {
+            let states: Vec<Option<State>> =
+                self.write(|db| chunk.iter().map(|id| delete_row(db, id, points.get(id))).collect())?;
+            crash_point(CrashPoint::RowsForgotten);
+            for (id, state) in chunk.iter().zip(states) {
+                match state {
+                    Some(state) if state.is_terminal() => outcome.pruned.push(id.clone()),
+                    Some(_) => outcome.alive.push(id.clone()),
+                    None => outcome.unknown.push(id.clone()),
+                }
+            }
+        }
+        // After all rows: every commit waits for the disk to have written what was removed before it.
+        self.remove_pruned_directories(&outcome.pruned)?;
+        Ok(outcome)
+    }
+
+    /// Removes the directories of forgotten tasks that a crash, or a supervisor in its last moments, left behind.
+    pub fn finish_pruning(&mut self) -> Result<usize, RegistryError> {
+        let left = self.read(|db| query_all(db, "SELECT id FROM forgotten", (), row::id_from))?;
+        self.remove_pruned_directories(&left)
+    }
+
+    /// Whether directories of forgotten tasks are left to remove.
+    pub fn has_unfinished_pruning(&self) -> Result<bool, RegistryError> {
+        self.read(|db| db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten)", (), |row| row.get(0)))
+    }
+
+    fn remove_pruned_directories(&mut self, ids: &[TaskId]) -> Result<usize, RegistryError> {
+        let mut removed = Vec::new();
+        for id in ids {
+            let dir = self.dir.task(id);
+            match dir.try_lock()? {
+                LockAttempt::Locked(lock) => dir.remove(lock)?,
+                LockAttempt::Gone => {}
+                // Its supervisor has recorded the end and is about to leave.
+                LockAttempt::Held => continue,
+            }
+            crash_point(CrashPoint::DirectoryRemoved);
+            removed.push(id);
+        }
+        if !removed.is_empty() {
+            self.write(|db| {
+                let mut statement = db.prepare("DELETE FROM forgotten WHERE id = ?1")?;
+                removed.iter().try_for_each(|id| statement.execute([id.as_str()]).map(drop))
+            })?;
+            crash_point(CrashPoint::ForgettingDone);
+        }
+        Ok(removed.len())
+    }
+}
+
+/// Deletes the row of an ended task; gives the state it was found in.
+fn delete_row(
+    db: &Connection,
+    id: &TaskId,
+    points: Option<&Vec<PointToRecord>>,
+) -> rusqlite::Result<Option<State>> {
+    let Some(stored) = row::load_state(db, id)? else { return Ok(None) };
+    if stored.state.is_terminal() {
+        restore_points::record(db, stored.seq, id, points.map_or(&[], Vec::as_slice))?;
+        db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
+        db.execute("DELETE FROM tasks WHERE seq = ?1", [stored.seq])?;
+    }
+    Ok(Some(stored.state))
+}

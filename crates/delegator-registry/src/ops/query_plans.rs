@@ -1,0 +1,147 @@
+//! Every question is held to an index: no plan may walk the table. (A plan depends on the schema and the statement, not
+//! on how much there is; what it takes with 100,000 tasks is measured in `benches/`.)
+
+use delegator_domain::task::State;
+use rusqlite::{Connection, params_from_iter, types::Value};
+
+use super::list::{self, Filter};
+use super::{claim, concurrent_writers, list_ended, queries, usage};
+use crate::database::migrations;
+
+fn database() -> Connection {
+    let db = Connection::open_in_memory().unwrap();
+    migrations::migrate(&db, 0).unwrap();
+    db
+}
+
+fn plan(db: &Connection, sql: &str, values: Option<Vec<Value>>) -> Vec<String> {
+    let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let values = values.unwrap_or_else(|| vec![Value::Integer(1); statement.parameter_count()]);
+    let steps = statement.query_map(params_from_iter(values), |row| row.get::<_, String>("detail")).unwrap();
+    steps.map(Result::unwrap).collect()
+}
+
+/// No step reads the table itself from end to end, and the index meant for it is used.
+fn assert_uses_index(db: &Connection, sql: &str, values: Option<Vec<Value>>, index: &str) {
+    let steps = plan(db, sql, values);
+    assert!(steps.iter().any(|step| step.contains(index)), "{sql}\nwithout {index}: {steps:#?}");
+    for step in &steps {
+        let scans_table = step.starts_with("SCAN tasks") && !step.contains("INDEX");
+        assert!(!scans_table, "{sql}\n{steps:#?}");
+    }
+}
+
+#[test]
+fn queries_use_their_index() {
+    let db = database();
+    for (sql, index) in [
+        (queries::COUNTS, "COVERING INDEX tasks_state"),
+        (queries::ACTIVE, "SEARCH tasks USING INDEX tasks_state"),
+        (queries::BY_THREAD, "INDEX tasks_thread"),
+        (queries::BY_THREAD, "INDEX tasks_resumed"),
+        (queries::ENDED_BEFORE, "INDEX tasks_retention"),
+        (queries::COUNT_ENDED_BEFORE, "INDEX tasks_retention"),
+        (queries::QUEUE, "SEARCH tasks USING INDEX tasks_state"),
+        (claim::WAITING, "SEARCH tasks USING INDEX tasks_state"),
+        (claim::RUNNING, "SEARCH tasks USING INDEX tasks_state"),
+        (concurrent_writers::RUNNING_WRITERS, "SEARCH tasks USING INDEX tasks_state"),
+        (concurrent_writers::ENDED_WRITERS, "INDEX tasks_ended"),
+        (concurrent_writers::START_ORDER, "INDEX transitions_task"),
+        (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
+        (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
+        (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
+        (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),
+        (usage::DURATIONS_IN_DIR, "SEARCH tasks USING INDEX tasks_dir"),
+        (usage::DURATIONS_ANYWHERE, "INDEX tasks_ended"),
+    ] {
+        assert_uses_index(&db, sql, None, index);
+    }
+}
+
+#[test]
+fn ended_and_queue_queries_need_no_sort() {
+    let db = database();
+    for sql in [
+        queries::ENDED_BEFORE,
+        queries::QUEUE,
+        queries::PREFIX,
+        claim::WAITING,
+        usage::DURATIONS_IN_DIR,
+        usage::DURATIONS_ANYWHERE,
+    ] {
+        let steps = plan(&db, sql, None);
+        assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}\n{steps:#?}");
+    }
+}
+
+#[test]
+fn lists_use_the_index_of_their_filter() {
+    let db = database();
+    let any = Filter::default;
+    let label = || [("team".to_owned(), "x".to_owned())].into();
+    let failed = || vec![State::Failed, State::Timeout];
+    let dir = || Some("/p".to_owned());
+    for (filter, index) in [
+        (any(), "SEARCH tasks USING INTEGER PRIMARY KEY"),
+        (Filter { states: failed(), ..any() }, "COVERING INDEX tasks_state"),
+        (Filter { working_dir: dir(), ..any() }, "COVERING INDEX tasks_dir"),
+        (
+            Filter { working_dir: dir(), states: failed(), since_ms: Some(1), ..any() },
+            "COVERING INDEX tasks_dir",
+        ),
+        (Filter { since_ms: Some(1), ..any() }, "COVERING INDEX tasks_created"),
+        (Filter { labels: label(), ..any() }, "SEARCH labels USING PRIMARY KEY"),
+        (Filter { labels: label(), states: failed(), ..any() }, "SEARCH labels USING PRIMARY KEY"),
+        (Filter { labels: label(), working_dir: dir(), ..any() }, "COVERING INDEX tasks_dir"),
+    ] {
+        let (sql, values) = list::select(&filter, 5, None);
+        let steps = plan(&db, &sql, Some(values.clone()));
+        // Without any filter the newest are the end of the table itself: read backwards, and no further than the limit.
+        let scans_table = steps.iter().any(|step| step.starts_with("SCAN tasks") && !step.contains("INDEX"));
+        assert_eq!(scans_table, filter == any(), "{sql}\n{steps:#?}");
+        if filter != any() {
+            assert_uses_index(&db, &sql, Some(values), index);
+        }
+    }
+}
+
+#[test]
+fn live_tasks_are_listed_and_counted_by_index() {
+    let db = database();
+    let living = Filter { states: vec![State::Starting, State::Working], ..Filter::default() };
+    for (sql, values) in [list::oldest(&living, 5), list::count(&living)] {
+        assert_uses_index(&db, &sql, Some(values), "COVERING INDEX tasks_state");
+    }
+}
+
+#[test]
+fn ended_tasks_are_listed_by_index() {
+    let db = database();
+    let any = Filter::default;
+    let labels = [("team".to_owned(), "x".to_owned())].into();
+    for (filter, index) in [
+        (any(), "INDEX tasks_ended"),
+        (Filter { states: vec![State::Failed], ..any() }, "INDEX tasks_ended"),
+        (Filter { working_dir: Some("/p".to_owned()), ..any() }, "INDEX tasks_dir"),
+    ] {
+        for (sql, values) in [list_ended::select(&filter, 1, 5, Some(9)), list_ended::count(&filter, 1)] {
+            assert_uses_index(&db, &sql, Some(values), index);
+        }
+    }
+    let (sql, values) = list_ended::select_orders(&Filter { labels, ..any() }, 1);
+    assert_uses_index(&db, &sql, Some(values), "SEARCH labels USING PRIMARY KEY");
+    let (sql, values) = list_ended::count(&any(), 1);
+    assert_uses_index(&db, &sql, Some(values), "COVERING INDEX tasks_ended");
+    let (sql, values) = list_ended::select(&any(), 1, 5, Some(9));
+    let steps = plan(&db, &sql, Some(values));
+    assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{steps:#?}");
+}
+
+#[test]
+fn pruning_finds_dependent_rows_by_index() {
+    let db = database();
+    for (table, index) in [("transitions", "transitions_task"), ("labels", "labels_task")] {
+        let steps = plan(&db, &format!("SELECT * FROM {table} WHERE task = ?1"), None);
+        assert!(steps.iter().all(|step| step.contains(index)), "{steps:#?}");
+    }
+}

@@ -1,0 +1,45 @@
+//! Who else was writing while a task ran.
+
+use delegator_domain::task::{Mode, TaskEnd, WorkTree};
+use delegator_registry::{Attempt, Claim, Finish, NewTask, Registry};
+
+use crate::support::{World, begin, new_task, slots};
+
+fn task(tree: &str, mode: Mode) -> NewTask {
+    NewTask { work_trees: vec![WorkTree::from_text(tree)], mode, ..new_task() }
+}
+
+fn start(registry: &mut Registry, new: &NewTask) -> Claim {
+    registry.submit(new, b"", 1).unwrap();
+    let claimed = registry.claim_all(&slots(99), 1).unwrap().remove(0);
+    begin(registry, &claimed);
+    claimed
+}
+
+fn end(registry: &mut Registry, claimed: &Claim) {
+    let attempt = Attempt::working(claimed.nonce.clone());
+    registry.finish(&claimed.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(99), 2).unwrap();
+}
+
+#[test]
+fn only_writers_of_the_same_tree_at_the_same_time_count() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let earlier = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
+    end(&mut registry, &earlier);
+    let before = start(&mut registry, &task("/a/below", Mode::WorkspaceWrite));
+    let own = start(&mut registry, &task("/a", Mode::ReadOnly));
+    let reader = start(&mut registry, &task("/a", Mode::ReadOnly));
+    let elsewhere = start(&mut registry, &task("/b", Mode::WorkspaceWrite));
+    let during = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
+    let running = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
+    for claimed in [&before, &reader, &elsewhere, &during] {
+        end(&mut registry, claimed);
+    }
+    let mut writers = registry.concurrent_writers(&own.task.id).unwrap();
+    writers.sort();
+    let mut expected = [before, during, running].map(|claimed| claimed.task.id);
+    expected.sort();
+    assert_eq!(writers, expected);
+    assert_eq!(registry.concurrent_writers(&crate::support::fresh_id()).unwrap(), []);
+}

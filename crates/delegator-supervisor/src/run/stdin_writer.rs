@@ -1,0 +1,59 @@
+//! Standard input: written as fast as it is read, and never waited for.
+
+use std::io::{ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ChildStdin;
+
+use rustix::fs::{OFlags, fcntl_setfl};
+
+pub(crate) struct StdinWriter {
+    pipe: Option<ChildStdin>,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl StdinWriter {
+    pub(crate) fn new(pipe: Option<ChildStdin>, bytes: Vec<u8>) -> std::io::Result<StdinWriter> {
+        if let Some(pipe) = &pipe {
+            fcntl_setfl(pipe, OFlags::NONBLOCK)?;
+        }
+        Ok(StdinWriter { pipe, bytes, written: 0 })
+    }
+
+    /// The pipe to wait for; nothing once all is said.
+    pub(crate) fn pending_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(|pipe| pipe.as_fd())
+    }
+
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.pipe.is_none() && self.written == self.bytes.len()
+    }
+
+    /// Writes what fits. At the end of the text, or of the reader, the pipe is closed.
+    pub(crate) fn write_some(&mut self) {
+        while let Some(pipe) = &mut self.pipe {
+            if self.written == self.bytes.len() {
+                self.close();
+                return;
+            }
+            match pipe.write(&self.bytes[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // It does not want to hear it: its business.
+                Err(_) => {
+                    self.close();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives the pipe and the memory back.
+    fn close(&mut self) {
+        self.pipe = None;
+        let is_all = self.written == self.bytes.len();
+        self.bytes = Vec::new();
+        self.written = usize::from(!is_all);
+    }
+}

@@ -1,0 +1,133 @@
+//! Go: the compiler and vet (`./x.go:3:5: undefined: y`), failed tests (`x_test.go:12: got 3`, printed before
+//! `--- FAIL` with `-v` and after it without), and panics, whose stack goes from the innermost function out, each
+//! with its file on the next line.
+
+use super::FoundLocations;
+use super::location::{Draft, Line, Position};
+
+/// Lines of a test that wait for its verdict.
+const MAX_LOG_LINES: usize = 20;
+
+#[derive(Debug, Default)]
+pub(super) struct Go<'t> {
+    panic: Option<&'t str>,
+    /// Inside the first stack after a panic: the function the next place is of.
+    stack: Option<&'t str>,
+    /// A place in an installed module, if there is nothing better.
+    installed: Option<Position<'t>>,
+    /// What a test said before its verdict.
+    logs: Vec<Position<'t>>,
+    has_failed: bool,
+}
+
+impl<'t> Go<'t> {
+    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        if let Some(message) = line.text.strip_prefix("panic: ") {
+            // A test's runner panics again with what it caught.
+            let message = message.strip_suffix(" [recovered]").unwrap_or(message);
+            self.panic.get_or_insert(message);
+            return true;
+        }
+        if let Some(message) = line.text.strip_prefix("fatal error: ") {
+            self.panic.get_or_insert(message);
+            return false;
+        }
+        if line.text.starts_with("goroutine ") && line.text.ends_with("]:") {
+            self.stack = self.panic.map(|_| "");
+            return true;
+        }
+        if self.stack.is_some() && self.parse_frame(line, found) {
+            return true;
+        }
+        if self.parse_verdict(line, found) {
+            return true;
+        }
+        let vet_position = line.trimmed.strip_prefix("vet: ").map(Position::at_start);
+        let Some(position) =
+            vet_position.unwrap_or(line.position).filter(|place| place.file.ends_with(".go"))
+        else {
+            return false;
+        };
+        if !position.rest.starts_with(':') {
+            return false;
+        }
+        if position.column.is_none() && line.is_indented() && is_test_file(position.file) {
+            self.parse_test_log(position, found);
+            return true;
+        }
+        found.add(&position.draft(position.message(), None));
+        true
+    }
+
+    fn parse_verdict(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        let Some(rest) = line.trimmed.strip_prefix("--- ").or_else(|| line.trimmed.strip_prefix("=== "))
+        else {
+            return false;
+        };
+        self.has_failed = rest.starts_with("FAIL: ");
+        if self.has_failed {
+            for log in self.logs.drain(..) {
+                found.add(&log.draft(log.message(), None));
+            }
+        }
+        if !rest.starts_with("RUN") {
+            self.logs.clear();
+        }
+        true
+    }
+
+    fn parse_test_log(&mut self, position: Position<'t>, found: &mut FoundLocations<'_>) {
+        if self.has_failed {
+            found.add(&position.draft(position.message(), None));
+        } else if self.logs.len() < MAX_LOG_LINES {
+            self.logs.push(position);
+        }
+    }
+
+    /// A function, or below it `\t/src/x.go:8 +0x1d`.
+    fn parse_frame(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        if line.is_blank() {
+            self.end_stack(found);
+            return true;
+        }
+        let Some(position) = line.position.filter(|_| line.text.starts_with('\t')) else {
+            let is_function = line.trimmed.ends_with(')') || line.trimmed.starts_with("created by ");
+            if is_function {
+                self.stack = Some(line.trimmed);
+            } else {
+                self.end_stack(found);
+            }
+            return is_function;
+        };
+        let function = self.stack.unwrap_or_default();
+        let is_go = ["panic(", "runtime.", "testing.", "created by "]
+            .iter()
+            .any(|prefix| function.starts_with(prefix));
+        if position.file.contains("/pkg/mod/") {
+            self.installed.get_or_insert(position);
+        } else if !is_go {
+            found.add(&panic_at(position, self.panic.unwrap_or_default()));
+            (self.panic, self.stack, self.installed) = (None, None, None);
+        }
+        true
+    }
+
+    fn end_stack(&mut self, found: &mut FoundLocations<'_>) {
+        if let (Some(position), Some(message)) = (self.installed.take(), self.panic) {
+            found.add(&panic_at(position, message));
+        }
+        (self.panic, self.stack) = (None, None);
+    }
+
+    pub(super) fn finish(&mut self) {
+        *self = Go::default();
+    }
+}
+
+fn panic_at<'t>(position: Position<'t>, message: &'t str) -> Draft<'t> {
+    position.draft(message, Some("panic"))
+}
+
+fn is_test_file(file: &str) -> bool {
+    file.ends_with("_test.go")
+}

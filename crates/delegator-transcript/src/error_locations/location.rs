@@ -1,0 +1,233 @@
+//! What all formats share: a line, a position in it, and what may be the name of a file.
+
+use std::borrow::Cow;
+
+/// Paths longer than this are not looked for.
+const MAX_PATH_BYTES: usize = 400;
+const MAX_DIGITS: usize = 7;
+
+/// One line of output, looked at once for all readers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'t> {
+    /// Without white space at its end.
+    pub(super) text: &'t str,
+    /// Without white space at either end.
+    pub(super) trimmed: &'t str,
+    /// `path:line[:column]` at the beginning of the words.
+    pub(super) position: Option<Position<'t>>,
+}
+
+impl<'t> Line<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let text = text.trim_ascii_end();
+        let trimmed = text.trim_ascii_start();
+        Line { text, trimmed, position: Position::at_start(trimmed) }
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.trimmed.is_empty()
+    }
+
+    pub(super) fn is_indented(&self) -> bool {
+        self.text.len() != self.trimmed.len()
+    }
+}
+
+/// A file and a place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position<'t> {
+    pub(super) file: &'t str,
+    pub(super) line: u32,
+    pub(super) column: Option<u32>,
+    /// What follows, separator and all.
+    pub(super) rest: &'t str,
+}
+
+impl<'t> Position<'t> {
+    /// Only the first colon before a number is tried, so that a line costs no more than its length.
+    pub(super) fn at_start(text: &'t str) -> Option<Self> {
+        let head = &text.as_bytes()[..text.len().min(MAX_PATH_BYTES)];
+        let is_digit = |at: &usize| text.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit);
+        let colon = memchr::memchr_iter(b':', head).find(is_digit)?;
+        let file = &text[..colon];
+        let (line, rest) = parse_number(&text[colon + 1..])?;
+        let second = rest.strip_prefix(':').and_then(parse_number);
+        let (column, rest) = match second {
+            Some((column, rest)) => (Some(column), rest),
+            None => (None, rest),
+        };
+        let is_delimited = rest.is_empty() || rest.starts_with([':', ' ', ')', ',', '\t']);
+        (is_delimited && looks_like_file(file)).then_some(Position { file, line, column, rest })
+    }
+
+    /// The text behind the position, without the colon.
+    pub(super) fn message(&self) -> &'t str {
+        self.rest.strip_prefix(':').unwrap_or(self.rest).trim()
+    }
+
+    pub(super) fn draft(&self, message: impl Into<Cow<'t, str>>, kind: Option<&'t str>) -> Draft<'t> {
+        Draft { file: self.file, line: self.line, column: self.column, message: message.into(), kind }
+    }
+}
+
+/// A place that was read and not yet kept.
+#[derive(Clone, Debug)]
+pub(super) struct Draft<'t> {
+    pub(super) file: &'t str,
+    pub(super) line: u32,
+    pub(super) column: Option<u32>,
+    pub(super) message: Cow<'t, str>,
+    pub(super) kind: Option<&'t str>,
+}
+
+/// A number above 0 and what follows it.
+pub(super) fn parse_number(text: &str) -> Option<(u32, &str)> {
+    let digits = text.bytes().take(MAX_DIGITS + 1).take_while(u8::is_ascii_digit).count();
+    if digits > MAX_DIGITS {
+        return None;
+    }
+    let number: u32 = text[..digits].parse().ok()?;
+    (number > 0).then_some((number, &text[digits..]))
+}
+
+/// Whether this can be the name of a file: not a time, a URL, or a host with its port.
+pub(super) fn looks_like_file(path: &str) -> bool {
+    if path.is_empty() || path.len() > MAX_PATH_BYTES {
+        return false;
+    }
+    let bytes = path.as_bytes();
+    // A path with a blank in it cannot be told from a word before a path, unless it begins like a path.
+    let is_rooted = matches!(bytes[0], b'/' | b'.' | b'\\') || bytes.get(1) == Some(&b':');
+    if !is_rooted && memchr::memchr(b' ', bytes).is_some() {
+        return false;
+    }
+    let is_forbidden = |byte: &u8| {
+        matches!(byte, 0..=31 | 127 | b'"' | b'\'' | b'`' | b'<' | b'>' | b'|' | b'*' | b'?' | b';' | b'=')
+    };
+    let has_file_name = is_source_file(path) || (path.contains(['/', '\\']) && has_extension(path));
+    has_file_name && !bytes.iter().any(is_forbidden) && !path.contains("://")
+}
+
+fn file_name(path: &str) -> &str {
+    memchr::memrchr2(b'/', b'\\', path.as_bytes()).map_or(path, |at| &path[at + 1..])
+}
+
+fn extension(name: &str) -> Option<&str> {
+    memchr::memrchr(b'.', name.as_bytes()).map(|at| &name[at + 1..])
+}
+
+fn has_extension(path: &str) -> bool {
+    let ending = extension(file_name(path)).unwrap_or_default();
+    ending.len() <= 8 && ending.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Whether the name says that it is something people write.
+pub(super) fn is_source_file(path: &str) -> bool {
+    let name = file_name(path);
+    match extension(name) {
+        Some(ending) => ending.len() <= 8 && SOURCE_EXTENSIONS.binary_search(&ending).is_ok(),
+        None => {
+            matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "Dockerfile" | "Justfile" | "justfile")
+        }
+    }
+}
+
+/// In order, to be searched.
+const SOURCE_EXTENSIONS: [&str; 86] = [
+    "R", "S", "asm", "bash", "bat", "c", "cc", "cjs", "clj", "cljs", "cmake", "cpp", "cs", "css", "cts",
+    "cu", "cxx", "d", "dart", "el", "erl", "ex", "exs", "f90", "fs", "go", "gradle", "graphql", "groovy",
+    "h", "hh", "hpp", "hrl", "hs", "html", "hxx", "inl", "ipynb", "java", "jl", "js", "json", "jsx", "kt",
+    "kts", "less", "lua", "m", "md", "mjs", "mk", "ml", "mli", "mm", "mts", "nim", "nix", "php", "pl", "pm",
+    "proto", "ps1", "py", "pyi", "pyx", "r", "rb", "rs", "s", "sass", "scala", "scss", "sh", "sql", "sv",
+    "svelte", "swift", "tf", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml", "zig",
+];
+
+/// A path as it is told: relative where it is below the working directory.
+pub(super) fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    let below = workdir.filter(|dir| dir.len() > 1).and_then(|dir| {
+        path.strip_prefix(dir.trim_end_matches('/'))?.strip_prefix('/').filter(|rest| !rest.is_empty())
+    });
+    below.unwrap_or(path)
+}
+
+/// At most so many characters, none of which controls anything.
+pub(super) fn sanitize(text: &str, max_chars: usize) -> String {
+    let replace_control = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().take(max_chars).map(replace_control).collect()
+}
+
+/// `Name: message`, where the name is one an error can have: letters, digits, `_`, `.`, `$`.
+pub(super) fn split_error_name(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().take(200).position(|b| !(b.is_ascii_alphanumeric() || b"_.$".contains(&b)));
+    let name = &text[..end.unwrap_or(text.len().min(200))];
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        return None;
+    }
+    let rest = &text[name.len()..];
+    match rest.strip_prefix(':') {
+        Some(message) if message.is_empty() || message.starts_with(' ') => Some((name, message.trim())),
+        None if rest.is_empty() => Some((name, "")),
+        _ => None,
+    }
+}
+
+/// Whether a name is that of an error in nearly every language.
+pub(super) fn is_error_name(name: &str) -> bool {
+    ["Error", "Exception", "Throwable"].iter().any(|ending| name.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_distinguished_from_lookalikes() {
+        for line in [
+            "src/x.rs:3:5: oops",
+            "src/x.rs:3",
+            "/a b/x.c:3:5: error: y",
+            r"C:\x\y.c:3:5: error",
+            "Makefile:3: *** missing separator.",
+            "./pages/[id].tsx:12:1",
+        ] {
+            assert!(Position::at_start(line).is_some(), "{line}");
+        }
+        for line in [
+            "12:30:45 hello",
+            "2026-01-02T12:30:45Z x",
+            "http://localhost:3000/x.js:3:5",
+            "localhost:3000: refused",
+            "127.0.0.1:8080: refused",
+            "example.com:443: refused",
+            "error: src/x.rs:3:5",
+            "x.rs:0:5",
+            "x.rs:12345678:1",
+            "x.rs:3abc",
+            ":3:5",
+            "a=b/x.rs:3:5",
+        ] {
+            assert_eq!(Position::at_start(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn source_extensions_are_sorted() {
+        assert!(SOURCE_EXTENSIONS.is_sorted());
+    }
+
+    #[test]
+    fn paths_below_the_working_directory_are_relative() {
+        for (path, expected) in [
+            ("/w/d/src/x.rs", "src/x.rs"),
+            ("file:///w/d/x.js", "x.js"),
+            ("/w/dd/x.js", "/w/dd/x.js"),
+            ("./x.go", "./x.go"),
+            ("/w/d/", "/w/d/"),
+        ] {
+            assert_eq!(relative_to_workdir(path, Some("/w/d")), expected);
+            assert_eq!(relative_to_workdir(path, Some("/w/d/")), expected);
+        }
+        assert_eq!(relative_to_workdir("/x.rs", Some("/")), "/x.rs");
+    }
+}

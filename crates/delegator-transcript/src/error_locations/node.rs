@@ -1,0 +1,124 @@
+//! JavaScript stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame out. Node's own frames do
+//! not count, those of `node_modules` only if there are no others. An uncaught error is preceded by `/src/x.js:3` and
+//! the source, which for a syntax error is the only place there is. Vitest marks its frames with an arrow.
+
+use super::FoundLocations;
+use super::location::{Line, Position, is_error_name, looks_like_file, split_error_name};
+
+#[derive(Debug, Default)]
+pub(super) struct Node<'t> {
+    /// The last line that said what went wrong.
+    error: Option<ErrorText<'t>>,
+    /// `/src/x.js:3` before an uncaught error.
+    header: Option<Position<'t>>,
+    previous_line: &'t str,
+    stack: Option<Stack<'t>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ErrorText<'t> {
+    kind: Option<&'t str>,
+    message: &'t str,
+}
+
+#[derive(Debug, Default)]
+struct Stack<'t> {
+    own: Option<Position<'t>>,
+    installed: Option<Position<'t>>,
+}
+
+impl<'t> Node<'t> {
+    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        let frame = line.trimmed.strip_prefix("at ").or_else(|| line.trimmed.strip_prefix("\u{276f} "));
+        if let Some(frame) = frame.filter(|_| line.is_indented()) {
+            let stack = self.stack.get_or_insert_default();
+            if stack.own.is_none()
+                && let Some(position) = parse_location(frame)
+            {
+                let is_installed = position.file.contains("node_modules/");
+                let slot = if is_installed { &mut stack.installed } else { &mut stack.own };
+                slot.get_or_insert(position);
+            }
+            return true;
+        }
+        if line.is_blank() {
+            return false;
+        }
+        self.end_stack(found);
+        if let Some(error) = parse_error_text(line.trimmed) {
+            self.error = Some(error);
+        }
+        if let Some(position) = line.position
+            && position.rest.is_empty()
+            && position.column.is_none()
+            && !line.is_indented()
+            && is_script(position.file)
+        {
+            self.header = Some(position);
+        }
+        self.previous_line = line.trimmed;
+        false
+    }
+
+    fn end_stack(&mut self, found: &mut FoundLocations<'_>) {
+        let Some(stack) = self.stack.take() else { return };
+        let error = self.error.take().or_else(|| error_above_stack(self.previous_line));
+        let header = self.header.take();
+        let Some(ErrorText { kind, message }) = error else { return };
+        if let Some(position) = stack.own.or(header).or(stack.installed) {
+            found.add(&position.draft(message, kind));
+        }
+    }
+
+    pub(super) fn finish(&mut self, found: &mut FoundLocations<'_>) {
+        self.end_stack(found);
+        *self = Node::default();
+    }
+}
+
+/// `f (/src/x.js:3:5)`, `async f (…)`, `/src/x.js:3:5`, `file:///src/x.js:3:5`.
+fn parse_location(frame: &str) -> Option<Position<'_>> {
+    let frame = frame.strip_suffix('{').unwrap_or(frame).trim_end();
+    let place = match frame.strip_suffix(')').and_then(|inner| inner.rsplit_once('(')) {
+        Some((_, place)) => place,
+        None => frame.strip_prefix("async ").unwrap_or(frame).rsplit(' ').next()?,
+    };
+    let place = place.strip_prefix("file://").unwrap_or(place);
+    let (rest, column) = place.rsplit_once(':')?;
+    let (file, line) = rest.rsplit_once(':')?;
+    let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+    let is_place = line > 0 && is_script(file) && looks_like_file(file);
+    is_place.then_some(Position { file, line, column: Some(column), rest: "" })
+}
+
+/// `TypeError: x`, `AssertionError [ERR_ASSERTION]: x`, and what Jest says of an expectation.
+fn parse_error_text(text: &str) -> Option<ErrorText<'_>> {
+    let text = text.strip_prefix("Uncaught ").unwrap_or(text);
+    let text = text.strip_prefix("[cause]: ").unwrap_or(text);
+    if text.starts_with("expect(") {
+        return Some(ErrorText { kind: None, message: text });
+    }
+    let name_end = text.bytes().take(100).position(|b| !b.is_ascii_alphanumeric() && b != b'_')?;
+    let (name, rest) = text.split_at(name_end);
+    if !is_error_name(name) {
+        return None;
+    }
+    // The code in brackets.
+    let rest = match rest.strip_prefix(" [") {
+        Some(code) => code.split_once(']')?.1,
+        None => rest,
+    };
+    rest.strip_prefix(':').map(|message| ErrorText { kind: Some(name), message: message.trim() })
+}
+
+/// The line above a stack, where it has a name that is not that of an error; warnings are none.
+fn error_above_stack(line: &str) -> Option<ErrorText<'_>> {
+    let (name, message) = split_error_name(line)?;
+    let is_error = !name.ends_with("Warning") && !matches!(name, "Trace" | "warning" | "note");
+    (is_error && !message.is_empty()).then_some(ErrorText { kind: Some(name), message })
+}
+
+fn is_script(file: &str) -> bool {
+    let ending = file.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
+    matches!(ending, "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "jsx" | "tsx" | "vue" | "svelte")
+}

@@ -1,0 +1,142 @@
+//! Python: `Traceback (most recent call last):`, frames from the outermost in, and at the end the exception. A syntax
+//! error has a frame without a traceback. Exceptions that led to each other are printed one after the other with a
+//! sentence between: the last one counts. Groups of exceptions are drawn with bars at the left. And pytest, which ends its own kind of trace with `test_x.py:5: ValueError`
+//! and marks what is wrong with `E`.
+
+use super::FoundLocations;
+use super::location::{Draft, Line, is_error_name, parse_number, split_error_name};
+
+#[derive(Debug, Default)]
+pub(super) struct Python<'t> {
+    /// Inside a traceback.
+    frames: Option<Frames<'t>>,
+    /// A whole one, and how many more lines its message may have. It is given up if the next words say that it only
+    /// led to another.
+    pending: Option<(Draft<'t>, u8)>,
+    /// What pytest marked first since the last place.
+    first_marked_line: Option<&'t str>,
+}
+
+#[derive(Debug, Default)]
+struct Frames<'t> {
+    /// The innermost of the user's code.
+    own_frame: Option<(&'t str, u32)>,
+    /// The innermost of all that lie in a file.
+    any_frame: Option<(&'t str, u32)>,
+}
+
+/// Lines of a message behind the first.
+const MAX_EXTRA_MESSAGE_LINES: u8 = 4;
+
+const CHAIN_SENTENCES: [&str; 2] = [
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+];
+
+impl<'t> Python<'t> {
+    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        let (body, is_marked) = match line.text.strip_prefix("E  ") {
+            Some(marked) => (marked.trim_start(), true),
+            None => (line.trimmed.strip_prefix("| ").unwrap_or(line.text), false),
+        };
+        let text = body.trim_start();
+        let is_traceback =
+            text.trim_start_matches("+ Exception Group ").starts_with("Traceback (most recent call last)");
+        if self.pending.is_some() && !line.is_blank() {
+            if CHAIN_SENTENCES.contains(&text) {
+                self.pending = None;
+                return true;
+            }
+            self.wait_for_chain(is_traceback, found);
+        }
+        if is_traceback {
+            self.frames = Some(Frames::default());
+            return true;
+        }
+        if let Some(frame) = text.strip_prefix("File \"") {
+            return self.parse_frame(frame);
+        }
+        if self.frames.is_some() {
+            let is_source_line = body.starts_with([' ', '\t']);
+            if line.is_blank() || is_source_line || self.parse_exception(text) {
+                return true;
+            }
+        }
+        if is_marked {
+            self.first_marked_line.get_or_insert(text);
+            return true;
+        }
+        self.parse_pytest(line, found)
+    }
+
+    /// `/tmp/x.py", line 3, in <module>`
+    fn parse_frame(&mut self, text: &'t str) -> bool {
+        let Some((file, rest)) = text.split_once("\", line ") else { return false };
+        let Some((number, _)) = parse_number(rest) else { return false };
+        let frames = self.frames.get_or_insert_default();
+        if !file.starts_with('<') {
+            frames.any_frame = Some((file, number));
+            if is_user_code(file) {
+                frames.own_frame = frames.any_frame;
+            }
+        }
+        true
+    }
+
+    /// The line a traceback ends with.
+    fn parse_exception(&mut self, text: &'t str) -> bool {
+        let Some(frames) = self.frames.take() else { return false };
+        let Some((kind, message)) = split_error_name(text) else { return false };
+        if let Some((file, line)) = frames.own_frame.or(frames.any_frame) {
+            let message = if message.is_empty() { kind } else { message };
+            let draft = Draft { file, line, column: None, message: message.into(), kind: Some(kind) };
+            self.pending = Some((draft, MAX_EXTRA_MESSAGE_LINES));
+        }
+        true
+    }
+
+    /// `test_x.py:5: AssertionError`; frames on the way to it have no name.
+    fn parse_pytest(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        let Some(position) = line.position.filter(|position| {
+            position.file.ends_with(".py") && position.column.is_none() && !line.is_indented()
+        }) else {
+            return false;
+        };
+        let kind = position.message();
+        if is_error_name(kind) && !kind.contains(' ') {
+            self.flush_pending(found);
+            let message = self.first_marked_line.take().unwrap_or(kind);
+            // `E   ValueError: bad`: the name is told apart.
+            let message =
+                split_error_name(message).filter(|(name, _)| *name == kind).map_or(message, |(_, m)| m);
+            found.add(&position.draft(message, Some(kind)));
+            return true;
+        }
+        kind.is_empty()
+    }
+
+    /// A message may have several lines before it is told that it only led to another.
+    fn wait_for_chain(&mut self, is_traceback: bool, found: &mut FoundLocations<'_>) {
+        match &mut self.pending {
+            Some((_, lines_left)) if *lines_left > 0 && !is_traceback => *lines_left -= 1,
+            _ => self.flush_pending(found),
+        }
+    }
+
+    fn flush_pending(&mut self, found: &mut FoundLocations<'_>) {
+        if let Some((draft, _)) = self.pending.take() {
+            found.add(&draft);
+        }
+    }
+
+    pub(super) fn finish(&mut self, found: &mut FoundLocations<'_>) {
+        self.flush_pending(found);
+        (self.frames, self.first_marked_line) = (None, None);
+    }
+}
+
+/// Not the interpreter's library, not an installed package.
+fn is_user_code(file: &str) -> bool {
+    let library = ["/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "\\Lib\\"];
+    !library.iter().any(|part| file.contains(part))
+}

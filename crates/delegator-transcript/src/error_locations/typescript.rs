@@ -1,0 +1,45 @@
+//! tsc: `a.ts(3,5): error TS2322: …`, and in colour `a.ts:3:5 - error TS2322: …`.
+
+use super::FoundLocations;
+use super::location::{Draft, Line, looks_like_file, parse_number};
+
+pub(super) fn parse_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> bool {
+    let draft = match &line.position {
+        Some(position) => position.rest.strip_prefix(" - error ").and_then(|text| {
+            let (kind, message) = split_code(text)?;
+            Some(position.draft(message, Some(kind)))
+        }),
+        None => parse_parenthesised(line.trimmed),
+    };
+    match draft {
+        Some(draft) => {
+            found.add(&draft);
+            true
+        }
+        // What is shown besides, indented: where something is declared.
+        None => line.is_indented() && line.position.is_some_and(|position| position.rest.starts_with(" - ")),
+    }
+}
+
+/// `a.ts(3,5): error TS2322: …`; a C# compiler writes the same with codes of its own.
+fn parse_parenthesised(text: &str) -> Option<Draft<'_>> {
+    let (place, error) = text.split_once("): error ")?;
+    let (file, place) = place.rsplit_once('(')?;
+    let (line, rest) = parse_number(place)?;
+    let (column, _) = parse_number(rest.strip_prefix(',')?)?;
+    let (kind, message) = split_code(error)?;
+    looks_like_file(file).then_some(Draft {
+        file,
+        line,
+        column: Some(column),
+        message: message.into(),
+        kind: Some(kind),
+    })
+}
+
+/// `TS2322: message`
+fn split_code(text: &str) -> Option<(&str, &str)> {
+    let (code, message) = text.split_once(": ")?;
+    let is_code = code.len() <= 12 && code.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_code.then_some((code, message))
+}

@@ -1,0 +1,78 @@
+//! Over-long lines: both ends, and between them how much is missing.
+
+use crate::decode::decode_text;
+use crate::event::Event;
+use crate::framer::{Line, LineBody, LineText};
+use crate::json::Text;
+use crate::json::write::Object;
+use crate::map::UnmappedReason;
+
+/// An escape or a character cut in two at the end of a head takes up this many bytes at most.
+const MAX_SPLIT_BYTES: usize = 12;
+
+fn omission_mark(bytes: u64) -> String {
+    format!("... {bytes} bytes omitted ...")
+}
+
+/// Appends a line without a place in 001. Of an over-long one both ends, on one line: as an object about the line where
+/// that was JSON, so that whoever reads JSON lines can go on doing so.
+pub(super) fn write_unmapped(
+    line: &Line<'_>,
+    text: &LineText<'_>,
+    reason: UnmappedReason,
+    out: &mut Vec<u8>,
+) {
+    let (head, tail, facts) = match text {
+        LineText::Whole(text) => return out.extend_from_slice(text.as_bytes()),
+        LineText::Truncated { head, tail, facts } => (head, tail, facts),
+    };
+    let LineBody::Truncated { head: head_bytes, tail: tail_bytes, .. } = line.body else { return };
+    let omitted_bytes = line.length.saturating_sub((head_bytes.len() + tail_bytes.len()) as u64);
+    // A character cut in two is no reason for a replacement character.
+    let head = head.trim_end_matches('\u{fffd}');
+    let tail = tail.trim_start_matches('\u{fffd}');
+    if reason == UnmappedReason::NotJson {
+        out.extend_from_slice(format!("{head}{}{tail}", omission_mark(omitted_bytes)).as_bytes());
+        return;
+    }
+    let mut object = Object::open(out);
+    if let Some(kind) = facts.outer.kind.as_deref().filter(|kind| is_not_event(kind)) {
+        object.plain("type", kind);
+    }
+    object.raw("truncated", "true");
+    object.raw("bytes", &line.length.to_string());
+    object.raw("omitted_bytes", &omitted_bytes.to_string());
+    object.plain("head", head);
+    object.plain("tail", tail);
+    object.close();
+}
+
+/// Whether an object of this type is not taken for an event.
+fn is_not_event(kind: &str) -> bool {
+    let mut line = Vec::new();
+    let mut object = Object::open(&mut line);
+    object.plain("type", kind);
+    object.raw("item", "{}");
+    object.close();
+    let line = String::from_utf8(line).unwrap_or_default();
+    matches!(decode_text(&line), Event::Unknown { .. })
+}
+
+/// A text with what is missing of it marked, if it is the one an over-long line was cut in.
+pub(super) fn with_omission_mark(text: &Text<'_>, line: &LineText<'_>) -> Option<String> {
+    let LineText::Truncated { head, tail, facts } = line else { return None };
+    let head_text = text.stored().0;
+    let is_cut = |half| head.get(..head.len() - half).is_some_and(|head| head.ends_with(head_text));
+    if head_text.is_empty() || !(0..=MAX_SPLIT_BYTES.min(head.len())).any(is_cut) {
+        return None;
+    }
+    // The string the head ends in; a longer one may begin behind it, and then no more is known.
+    let reaches = head_text.len() + MAX_SPLIT_BYTES;
+    let ends_there = |from: u64| from.abs_diff(head.len() as u64) <= reaches as u64;
+    let (from, to) = facts.longest_string.filter(|(from, _)| ends_there(*from))?;
+    let behind = facts.length.saturating_sub(to);
+    let end = usize::try_from(behind).ok().and_then(|behind| tail.get(..tail.len().checked_sub(behind)?));
+    let end = Text::cut_json_tail(end.unwrap_or_default(), 0);
+    let omitted_bytes = (to - from).saturating_sub((head_text.len() + end.stored().0.len()) as u64);
+    Some(format!("{}\n{}\n{}", text.resolve(), omission_mark(omitted_bytes), end.resolve()))
+}

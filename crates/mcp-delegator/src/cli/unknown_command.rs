@@ -1,0 +1,177 @@
+//! Words nobody knows: what was probably meant, and whether that may be said as a redirect.
+//!
+//! A redirect (exit 13) is announced, never run, and only when the replacement is unique and harmless to name;
+//! otherwise the same finding is a plain suggestion (exit 2). That it must not repeat a secret is checked where the
+//! secrets are known.
+
+use std::ffi::OsString;
+
+use delegator_domain::similar_names;
+
+use super::path::locate;
+use super::tree;
+use crate::error::{AppError, ErrorCode, Redirect, truncate_text};
+use crate::requests::{snake_case, synonyms};
+use crate::spec::{self, CommandSpec, Danger, PROGRAM};
+use crate::views::shell_word;
+
+/// Every flag the command at this path takes, as typed.
+pub fn flags_of(path: &[String]) -> Vec<String> {
+    let mut level = tree::root();
+    let mut flags = long_flags(&level);
+    for name in path {
+        if let Some(below) = level.find_subcommand(name) {
+            level = below.clone();
+            flags.extend(long_flags(&level));
+        }
+    }
+    flags
+}
+
+/// The flag somebody means who calls it as another program does.
+pub fn suggest_flag(typed: &str, path: &[String]) -> Option<String> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let inputs = spec::find(&path)?.inputs();
+    let intended = synonyms::intended_input(&snake_case(typed.trim_start_matches('-')), &inputs)?;
+    inputs.get(intended).map(|property| format!("--{}", property.flag()))
+}
+
+fn long_flags(command: &clap::Command) -> Vec<String> {
+    command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
+        .collect()
+}
+
+/// A word of a line that stands where a command should.
+#[derive(Debug, Clone, Copy)]
+pub struct UnknownWord<'a> {
+    pub args: &'a [OsString],
+    /// The known words before it, and where they stand.
+    pub path: &'a [String],
+    pub path_indexes: &'a [usize],
+    pub index: usize,
+}
+
+impl UnknownWord<'_> {
+    fn word(&self) -> String {
+        self.args.get(self.index).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// The error for a word that stands where a command should.
+pub fn error_for(unknown_word: UnknownWord<'_>) -> AppError {
+    let word = unknown_word.word();
+    let typed: Vec<&str> = unknown_word.path.iter().map(String::as_str).chain([word.as_str()]).collect();
+    let display = truncate_text(&typed.join(" "));
+    if let Some((spec, code)) = find_by_former_name(&typed) {
+        return former_name_error(spec, code, &display, unknown_word);
+    }
+    let message = format!("There is no command '{display}'.");
+    let error = |suggestion: String| {
+        AppError::new(ErrorCode::ArgError, message.clone())
+            .context("typed", display.clone())
+            .suggest(suggestion)
+    };
+    let full_name =
+        |name: &str| unknown_word.path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" ");
+    let available = subcommand_names(unknown_word.path, true);
+    if let Some(name) = similar_names::nearest(&word, available.iter().copied()) {
+        return typo_error(&message, &full_name(name), name, unknown_word);
+    }
+    match similar_names::near(&word, available.iter().copied()).as_slice() {
+        [] => {}
+        several => return error(format!("Did you mean one of {}?", several.join(", "))),
+    }
+    match (similar_names::nearest(&word, subcommand_names(unknown_word.path, false)), available.as_slice()) {
+        (Some(name), _) => {
+            error(format!("'{}' is planned, but not available in this version.", full_name(name)))
+        }
+        (None, []) => {
+            error("Nothing is available here in this version; 'mcp-delegator help' shows what is.".into())
+        }
+        (None, offered) => error(format!("Known here: {}.", offered.join(", "))),
+    }
+}
+
+/// The names one step below a path, each once.
+fn subcommand_names(path: &[String], only_available: bool) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for spec in spec::all() {
+        let below = spec.path.len() > path.len() && spec.path.iter().zip(path).all(|(a, b)| a == b);
+        let name = spec.path.get(path.len()).copied();
+        if let (true, Some(name)) = (below && (spec.is_available() || !only_available), name)
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn find_by_former_name(typed: &[&str]) -> Option<(&'static CommandSpec, ErrorCode)> {
+    spec::all().iter().find_map(|spec| {
+        spec.former_names.iter().find(|former| former.path == typed).map(|former| (*spec, former.code))
+    })
+}
+
+fn former_name_error(
+    spec: &CommandSpec,
+    code: ErrorCode,
+    typed: &str,
+    unknown_word: UnknownWord<'_>,
+) -> AppError {
+    let message = format!("'{typed}' is now '{}'.", spec.cli_path());
+    let reason = match code {
+        ErrorCode::CommandMoved => "restructured",
+        ErrorCode::CommandDeprecated => "deprecated",
+        _ => "renamed",
+    };
+    match corrected_command_line(unknown_word, unknown_word.path_indexes, spec.path) {
+        Some(command) if spec.is_available() && spec.danger != Danger::Destructive => {
+            AppError::new(code, message).suggest(format!("Run: {command}")).redirect(Redirect {
+                command,
+                permanent: true,
+                reason,
+            })
+        }
+        _ => AppError::new(ErrorCode::ArgError, message).suggest(format!("Use '{}'.", spec.cli_path())),
+    }
+}
+
+fn typo_error(message: &str, intended: &str, name: &'static str, unknown_word: UnknownWord<'_>) -> AppError {
+    let suggestion = format!("Did you mean '{intended}'?");
+    match corrected_command_line(unknown_word, &[], &[name]) {
+        Some(command) => AppError::new(ErrorCode::TypoCorrected, message)
+            .suggest(suggestion)
+            .redirect(Redirect { command, permanent: false, reason: "typo_corrected" }),
+        None => AppError::new(ErrorCode::ArgError, message).suggest(suggestion),
+    }
+}
+
+/// The line with the stray word (and the words `dropped`) replaced, quoted for a shell. Nothing where that would lead
+/// nowhere, or to something that destroys: naming a guess for such a command is how things get destroyed by accident.
+fn corrected_command_line(
+    unknown_word: UnknownWord<'_>,
+    removed: &[usize],
+    replacement: &[&str],
+) -> Option<String> {
+    let mut args = vec![OsString::from(PROGRAM)];
+    for (place, word) in unknown_word.args.iter().enumerate().skip(1) {
+        if place == unknown_word.index {
+            args.extend(replacement.iter().map(OsString::from));
+        } else if !removed.contains(&place) {
+            args.push(word.clone());
+        }
+    }
+    let target = locate(&args);
+    let is_destructive = target.spec().is_some_and(|spec| spec.danger == Danger::Destructive);
+    if args.get(1..) == unknown_word.args.get(1..) || is_destructive {
+        return None;
+    }
+    args.iter()
+        .map(|word| word.to_str().map(shell_word))
+        .collect::<Option<Vec<_>>>()
+        .map(|words| words.join(" "))
+}

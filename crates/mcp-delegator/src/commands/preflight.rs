@@ -1,0 +1,121 @@
+//! What the surroundings say about a call to an agent, found out before anything is done.
+//!
+//! A caller is told all that is wrong at once, and nobody is asked to confirm what would be refused anyway: so what the
+//! engine would refuse for reasons one can see from here is looked at here too, by the same rules. The engine's own look
+//! stays what counts: between the two, names may come to mean something else.
+
+use std::path::{Path, PathBuf};
+
+use delegator_config::Config;
+use delegator_domain::task::Mode;
+use delegator_engine::{VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access};
+use serde_json::Value;
+
+use crate::commands::local::tasks::AGENT;
+use crate::error::engine::{directory_problem, file_problem, mode_too_wide, variable_not_allowed};
+use crate::error::{ErrorCode, Problem};
+use crate::spec::{PreflightContext, max_mode};
+
+/// An agent that works where it is told to, or where we are.
+pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+    let mut problems = agent_problems_in(input, context, Some(context.current_dir));
+    if input.get("working_dir").is_none() {
+        let roots = context.config.paths("allowed_roots");
+        problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
+            let converted = directory_problem("working_dir", context.current_dir, &problem);
+            let message = format!(
+                "is not given, and the current directory, {}, {}",
+                context.current_dir.display(),
+                converted.problem
+            );
+            Problem { problem: message, ..converted }
+        }));
+    }
+    problems
+}
+
+/// An agent that works where it is told to, or where only the registry knows.
+pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+    agent_problems_in(input, context, None)
+}
+
+/// An agent in its `working_dir`, or else in this directory, where one is known.
+fn agent_problems_in(
+    input: &Value,
+    context: &PreflightContext<'_>,
+    default_dir: Option<&Path>,
+) -> Vec<Problem> {
+    let roots = context.config.paths("allowed_roots");
+    let mut problems = Vec::new();
+    let given = input.get("working_dir").and_then(Value::as_str).map(Path::new);
+    problems.extend(given.and_then(|given| unusable_directory("working_dir", given, roots)));
+    match given.or(default_dir) {
+        Some(directory) => problems.extend(project_file_problems(input, context, directory)),
+        // The work tree may allow less; that is checked where it is known.
+        None => problems.extend(mode_problem(input, context.config)),
+    }
+    for (field, given) in list_items(input, "add_dirs") {
+        let path = Path::new(given);
+        problems
+            .extend(relative_path(&field, path, context).or_else(|| unusable_directory(&field, path, roots)));
+    }
+    for (field, given) in list_items(input, "images") {
+        let path = Path::new(given);
+        problems
+            .extend(relative_path(&field, path, context).or_else(|| unreadable_file(&field, path, context)));
+    }
+    for (field, given) in list_items(input, "env_allow_list") {
+        let right = variable_access(given, context.config.agent_variables(AGENT));
+        problems
+            .extend((right != VariableAccess::Passed).then(|| variable_not_allowed(&field, given, right)));
+    }
+    problems
+}
+
+/// What the project file of the task's work tree has against it.
+fn project_file_problems(input: &Value, context: &PreflightContext<'_>, directory: &Path) -> Vec<Problem> {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    match context.config.for_work_tree(&real) {
+        Ok(config) => mode_problem(input, &config).into_iter().collect(),
+        Err(error) => {
+            let problem = |problem: &delegator_config::Problem| {
+                let message = format!("is in a work tree whose project file is not valid: {problem}");
+                Problem::new(ErrorCode::ConfigInvalid, "working_dir", message)
+                    .suggest(Some("Mend or remove that file; until then no task is started in its tree."))
+            };
+            error.problems.iter().map(problem).collect()
+        }
+    }
+}
+
+fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
+    let requested = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)?;
+    let allowed = max_mode(config);
+    (requested > allowed).then(|| mode_too_wide(requested, allowed))
+}
+
+/// The texts of a list, each under the name problems have for it.
+fn list_items<'a>(input: &'a Value, list: &str) -> Vec<(String, &'a str)> {
+    let given = input.get(list).and_then(Value::as_array).into_iter().flatten();
+    let texts = given.enumerate().filter_map(|(at, item)| Some((at, item.as_str()?)));
+    texts.map(|(at, text)| (format!("{list}.{at}"), text)).collect()
+}
+
+fn unusable_directory(field: &str, path: &Path, roots: &[PathBuf]) -> Option<Problem> {
+    resolve_allowed_dir(path, roots).err().map(|problem| directory_problem(field, path, &problem))
+}
+
+/// Whose directory would it start from? A caller of a server hardly knows the server's.
+fn relative_path(field: &str, path: &Path, context: &PreflightContext<'_>) -> Option<Problem> {
+    let absolute = context.current_dir.join(path);
+    path.is_relative().then(|| {
+        Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path")
+            .value(path.display().to_string().into())
+            .suggest(Some(format!("From the current directory it would be {}.", absolute.display())))
+    })
+}
+
+fn unreadable_file(field: &str, path: &Path, context: &PreflightContext<'_>) -> Option<Problem> {
+    let opened = open_allowed_file(path, context.config.paths("allowed_roots"), context.state_dir);
+    opened.err().map(|problem| file_problem(field, path, &problem))
+}

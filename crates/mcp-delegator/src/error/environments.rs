@@ -1,0 +1,40 @@
+//! What the environments file reports, in the vocabulary of the door.
+
+use delegator_config::environments::{EnvironmentsError, sample};
+
+use super::engine::sentence;
+use super::{AppError, ErrorCode, io_error, truncate_text};
+
+impl From<EnvironmentsError> for AppError {
+    fn from(error: EnvironmentsError) -> Self {
+        let message = sentence(&error.to_string());
+        match error {
+            EnvironmentsError::Missing { path } => AppError::new(ErrorCode::NotFound, message)
+                .context("path", path.display().to_string())
+                .context("sample", sample())
+                .detail(format!("A file to begin with:\n{}", sample()))
+                .suggest("Write the file, or add an environment with 'mcp-delegator env add'."),
+            EnvironmentsError::Invalid(error) => error.into(),
+            EnvironmentsError::Exists { id, path } => AppError::new(ErrorCode::AlreadyExists, message)
+                .context("env_id", id)
+                .context("path", path.display().to_string())
+                .suggest("Take another id, or remove the old one first with 'mcp-delegator env remove'."),
+            EnvironmentsError::Unknown { id, path, nearest } => {
+                unknown_environment(&id, nearest.as_deref()).context("path", path.display().to_string())
+            }
+            EnvironmentsError::Write { path, error } => {
+                io_error(&format!("Writing {}", path.display()), &error)
+            }
+        }
+    }
+}
+
+fn unknown_environment(id: &str, nearest: Option<&str>) -> AppError {
+    let error =
+        AppError::new(ErrorCode::NotFound, format!("There is no environment '{}'.", truncate_text(id)))
+            .context("env_id", truncate_text(id));
+    match nearest {
+        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
+        None => error.suggest("'mcp-delegator cloud list-environments' lists them."),
+    }
+}

@@ -1,0 +1,206 @@
+//! What a line on standard input means, or the body of a request.
+//!
+//! Whoever asks is answered, even where the question cannot be understood: the host would wait for ever. Two things are
+//! not answered: notifications, which nobody waits for, and what looks like an answer itself, or two programs that
+//! misunderstand each other would never stop telling each other so.
+
+use std::borrow::Cow;
+
+use delegator_transcript::{Line, LineBody};
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use serde_json::Value;
+use serde_json::error::Category;
+
+use super::recover;
+
+/// Far more than any input of ours has. JSON grows when it is read, a number of one digit to a hundred times its length.
+const MAX_VALUES: usize = 50_000;
+
+#[derive(Debug)]
+pub enum DecodedMessage {
+    Message(Box<RxJsonRpcMessage<RoleServer>>),
+    /// It is no message; this is the answer to it.
+    Invalid(Box<TxJsonRpcMessage<RoleServer>>),
+}
+
+/// `None`: nothing that wants to be heard.
+pub fn decode_line(line: &Line<'_>) -> Option<DecodedMessage> {
+    let text = match line.body {
+        LineBody::Whole(text) => text.trim_ascii(),
+        LineBody::Truncated { head, tail, .. } => {
+            let words = format!("Parse error: a message of {} bytes is too long.", line.length);
+            let id = recover::find_id(head).or_else(|| recover::find_id_at_end(tail));
+            return Some(error_response(ErrorData::parse_error(words, None), id));
+        }
+    };
+    decode_text(text)
+}
+
+/// The same, of a whole line without its end.
+pub fn decode_text(text: &[u8]) -> Option<DecodedMessage> {
+    if has_too_many_values(text) {
+        let words = format!("Invalid request: it has more than {MAX_VALUES} values.");
+        return Some(error_response(ErrorData::invalid_request(words, None), recover::find_id(text)));
+    }
+    if text.is_empty() { None } else { decode_body(text) }
+}
+
+/// The same, of what came in one piece.
+pub fn decode_body(text: &[u8]) -> Option<DecodedMessage> {
+    match serde_json::from_slice(text) {
+        Ok(message) => Some(DecodedMessage::Message(Box::new(message))),
+        Err(error) if error.classify() == Category::Data => reject_invalid_message(text),
+        Err(error) => match recover::replace_lone_surrogates(text) {
+            Some(mended) => decode_body(&mended),
+            None => {
+                let error = ErrorData::parse_error(format!("Parse error: {error}."), None);
+                Some(error_response(error, recover::find_id(text)))
+            }
+        },
+    }
+}
+
+/// JSON, but no message.
+fn reject_invalid_message(text: &[u8]) -> Option<DecodedMessage> {
+    // What is nested deeper than anybody reads is not looked into.
+    let value: Value = serde_json::from_slice(text).unwrap_or_default();
+    let id = value.get("id").cloned().and_then(|id| serde_json::from_value::<RequestId>(id).ok());
+    let is_answer = value.get("result").is_some() || value.get("error").is_some();
+    let is_notification = value.get("method").is_some() && value.get("id").is_none();
+    if is_answer || is_notification {
+        return None;
+    }
+    let why: Cow<'static, str> = match &value {
+        Value::Array(_) => "Invalid request: batches are not part of this protocol.".into(),
+        Value::Object(object) if object.get("jsonrpc").is_none_or(|version| version != "2.0") => {
+            "Invalid request: jsonrpc must be \"2.0\".".into()
+        }
+        Value::Object(object) if object.get("method").is_none_or(|method| !method.is_string()) => {
+            "Invalid request: method must be a string.".into()
+        }
+        Value::Object(_) if id.is_none() => "Invalid request: id must be a string or a whole number.".into(),
+        _ => "Invalid request.".into(),
+    };
+    Some(error_response(ErrorData::invalid_request(why, None), id))
+}
+
+/// Counts what stands between values: every value but the first comes after one of these. Text counts nothing, whatever it
+/// holds. What is no JSON is counted somehow; the protocol finds out.
+pub fn has_too_many_values(json: &[u8]) -> bool {
+    let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    values > MAX_VALUES
+}
+
+fn error_response(error: ErrorData, id: Option<RequestId>) -> DecodedMessage {
+    DecodedMessage::Invalid(Box::new(TxJsonRpcMessage::<RoleServer>::error(error, id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_transcript::{Framer, LineLimits};
+    use serde_json::json;
+
+    use super::*;
+
+    fn decode_all(bytes: &[u8]) -> Vec<Option<Value>> {
+        let mut messages = Vec::new();
+        let limits = LineLimits { whole: 1 << 20, head: 64, tail: 64 };
+        Framer::new(limits).push(bytes, |line| {
+            messages.push(decode_line(&line).map(|decoded| match decoded {
+                DecodedMessage::Message(message) => json!(message),
+                DecodedMessage::Invalid(answer) => json!(answer),
+            }));
+        });
+        messages
+    }
+
+    fn decode_one(bytes: &str) -> Option<Value> {
+        decode_all(format!("{bytes}\n").as_bytes()).remove(0)
+    }
+
+    fn error_of(bytes: &str) -> (i64, Value) {
+        let answer = decode_one(bytes).unwrap_or_else(|| panic!("{bytes} was not answered"));
+        (answer["error"]["code"].as_i64().unwrap(), answer["id"].clone())
+    }
+
+    #[test]
+    fn surrounding_whitespace_is_ignored() {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        for line in [ping.to_owned(), format!("\u{feff}{ping}"), format!("  {ping}\t\r")] {
+            assert_eq!(decode_one(&line).unwrap()["method"], "ping", "{line:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_requests_get_an_error_response() {
+        for (line, code, id) in [
+            ("hello", -32700, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":"#, -32700, json!(null)),
+            ("[]", -32600, json!(null)),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600, json!(null)),
+            ("7", -32600, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":7}"#, -32600, json!(7)),
+            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, -32600, json!("a")),
+            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, -32600, json!(7)),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, json!(null)),
+        ] {
+            assert_eq!(error_of(line), (code, id), "{line}");
+        }
+        assert_eq!(error_of(&"x".repeat(2 << 20)), (-32700, json!(null)));
+        assert_eq!(error_of(&format!("[{}]", vec!["1"; 60_000].join(","))), (-32600, json!(null)));
+        let bad = decode_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}\n");
+        let answer = bad[0].as_ref().unwrap();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &json!(1)));
+        let long =
+            format!(r#"{{"method":"ping","params":"{}","jsonrpc":"2.0","id":8}}"#, "x".repeat(2 << 20));
+        assert_eq!(error_of(&long), (-32700, json!(8)));
+    }
+
+    #[test]
+    fn lone_surrogates_are_replaced() {
+        let heard =
+            decode_one(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\ud83d"}}"#)
+                .unwrap();
+        assert_eq!(heard["params"]["name"], "a\u{fffd}");
+    }
+
+    #[test]
+    fn notifications_and_responses_get_no_reply() {
+        for line in [
+            "",
+            "  \r",
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}"#,
+            r#"{"jsonrpc":"1.0","method":"notifications/nonsense"}"#,
+        ] {
+            let heard = decode_one(line);
+            assert!(heard.as_ref().is_none_or(|heard| heard["error"]["message"] == "x"), "{line}: {heard:?}");
+        }
+    }
+
+    #[test]
+    fn value_count_ignores_text() {
+        let many = |inner: &str, times: usize| format!("[{}]", vec![inner; times].join(","));
+        assert!(has_too_many_values(many("1", MAX_VALUES + 1).as_bytes()));
+        assert!(!has_too_many_values(many("1", MAX_VALUES - 1).as_bytes()));
+        assert!(has_too_many_values(many("{}", MAX_VALUES / 2 + 1).as_bytes()));
+        assert!(has_too_many_values("[".repeat(MAX_VALUES + 1).as_bytes()));
+        let text = "[{,:".repeat(MAX_VALUES);
+        assert!(!has_too_many_values(serde_json::json!({"task": text}).to_string().as_bytes()));
+        let escaped = "\\\" [,".repeat(MAX_VALUES);
+        assert!(!has_too_many_values(serde_json::json!({"task": escaped}).to_string().as_bytes()));
+        assert!(!has_too_many_values(b""));
+    }
+}

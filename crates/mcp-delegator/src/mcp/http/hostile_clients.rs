@@ -1,0 +1,475 @@
+//! The face before peers that are slow, silent, or gone, with little patience, so that nobody has to wait for its end: real
+//! connections to a server with a tool that stays until it is let go, one that tells much, and one that waits until nobody
+//! listens and tells when somebody does.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use delegator_testkit::stage::wait_until;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::*;
+use crate::mcp::listeners::{ListenerCount, wait_for_listener};
+
+const SHORT: Duration = Duration::from_millis(50);
+/// Nothing waits for it to pass.
+const LONG: Duration = Duration::from_secs(60);
+
+/// More than fits between a server and a peer that does not read.
+const LONG_RESPONSE_BYTES: usize = 16 << 20;
+
+/// Bounds no test comes near, but for those it sets.
+fn generous_bounds() -> Bounds {
+    Bounds {
+        header_timeout: LONG,
+        body_timeout: LONG,
+        write_timeout: LONG,
+        reconnect_window: LONG,
+        ..Bounds::default()
+    }
+}
+
+#[derive(Clone)]
+struct BlockingHandler {
+    blocked_calls: Arc<AtomicUsize>,
+    calls_without_listener: Arc<AtomicUsize>,
+    release: watch::Receiver<bool>,
+}
+
+impl BlockingHandler {
+    async fn wait_for_new_listener(&self, context: &RequestContext<RoleServer>) {
+        let ListenerCount(listeners) = context.extensions.get().unwrap();
+        let _ = listeners.clone().wait_for(|listeners| *listeners == 0).await;
+        self.calls_without_listener.fetch_add(1, Ordering::SeqCst);
+        wait_for_listener(context).await;
+        self.calls_without_listener.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl ServerHandler for BlockingHandler {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.name == "tell much" {
+            return Ok(
+                CallToolResult::success(vec![ContentBlock::text("x".repeat(LONG_RESPONSE_BYTES))]).into()
+            );
+        }
+        let mut let_go = self.release.clone();
+        self.blocked_calls.fetch_add(1, Ordering::SeqCst);
+        let is_let_go = tokio::select! {
+            () = self.wait_for_new_listener(&context), if request.name == "tell somebody" => true,
+            _ = let_go.wait_for(|let_go| *let_go) => true,
+            () = context.ct.cancelled() => false,
+        };
+        self.blocked_calls.fetch_sub(1, Ordering::SeqCst);
+        match is_let_go {
+            true => Ok(CallToolResult::success(vec![ContentBlock::text("let go")]).into()),
+            false => Err(ErrorData::internal_error("cancelled", None)),
+        }
+    }
+}
+
+struct Server {
+    port: u16,
+    token: String,
+    blocked_calls: Arc<AtomicUsize>,
+    /// Calls that have nobody to tell it, or had nobody when they were cancelled.
+    calls_without_listener: Arc<AtomicUsize>,
+    release: watch::Sender<bool>,
+}
+
+impl Server {
+    /// On a thread of its own, until the test is over.
+    fn start(bounds: Bounds) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let token = Token::load_or_create(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap().trim().to_owned();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (let_go, receiver) = watch::channel(false);
+        let staying = Arc::new(AtomicUsize::new(0));
+        let left = Arc::new(AtomicUsize::new(0));
+        let handler = BlockingHandler {
+            blocked_calls: Arc::clone(&staying),
+            calls_without_listener: Arc::clone(&left),
+            release: receiver,
+        };
+        std::thread::spawn(move || {
+            let runtime = crate::mcp::runtime().unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).unwrap();
+                accept(listener, HttpServer::new(handler, Gate::new(address.ip(), token), bounds)).await
+            })
+        });
+        Server {
+            port: address.port(),
+            token: text,
+            blocked_calls: staying,
+            calls_without_listener: left,
+            release: let_go,
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_write_timeout(Some(LONG)).unwrap();
+        stream
+    }
+
+    fn head(&self, method: &str, more: &str) -> String {
+        let Server { port, token, .. } = self;
+        format!(
+            "{method} /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{more}\r\n"
+        )
+    }
+
+    fn send(&self, method: &str, headers: &str, body: &str) -> TcpStream {
+        let mut stream = self.connect();
+        let more = format!("{headers}Connection: close\r\nContent-Length: {}\r\n", body.len());
+        // The answer shows what became of it.
+        let _ = stream.write_all((self.head(method, &more) + body).as_bytes());
+        stream
+    }
+
+    fn resume(&self, session: &str, last_event: &str) -> TcpStream {
+        self.send("GET", &format!("{session}Last-Event-ID: {last_event}\r\n"), "")
+    }
+
+    fn request(&self, headers: &str, message: &Value) -> String {
+        read_to_end(self.send("POST", headers, &message.to_string()))
+    }
+
+    fn health(&self) -> String {
+        let mut stream = self.connect();
+        let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        read_to_end(stream)
+    }
+
+    /// The headers of a new session.
+    fn open_session(&self) -> Result<String, String> {
+        self.open_session_with("2025-11-25")
+    }
+
+    fn open_session_with(&self, version: &str) -> Result<String, String> {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
+        }});
+        let greeting = self.request("", &hello);
+        let id = greeting.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let id = id.ok_or(greeting.clone())?;
+        let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {version}\r\n");
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let taken = self.request(&headers, &initialized);
+        if taken.starts_with("HTTP/1.1 202 ") { Ok(headers) } else { Err(taken) }
+    }
+
+    /// Begins a call that stays; gives its stream when it does, nothing if the server would not have it.
+    fn try_blocking_call(&self, session: &str) -> Option<TcpStream> {
+        self.try_call(session, "stay")
+    }
+
+    fn try_call(&self, session: &str, tool: &str) -> Option<TcpStream> {
+        let before = self.blocked_call_count();
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool}});
+        let stream = self.send("POST", session, &call.to_string());
+        stream.set_nonblocking(true).unwrap();
+        let is_over =
+            || stream.peek(&mut [0; 1]).map_or_else(|e| e.kind() != ErrorKind::WouldBlock, |n| n == 0);
+        wait_until("the call stays", || self.blocked_call_count() > before || is_over());
+        stream.set_nonblocking(false).unwrap();
+        (self.blocked_call_count() > before).then_some(stream)
+    }
+
+    fn blocking_call(&self, session: &str) -> TcpStream {
+        self.try_blocking_call(session).unwrap()
+    }
+
+    fn blocked_call_count(&self) -> usize {
+        self.blocked_calls.load(Ordering::SeqCst)
+    }
+}
+
+fn ping() -> Value {
+    json!({"jsonrpc": "2.0", "id": 8, "method": "ping"})
+}
+
+/// Until the server ends it; a reset is an end, too.
+fn read_to_end(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let ended = stream.read_to_end(&mut bytes);
+    assert!(ended.is_ok() || ended.is_err_and(|error| error.kind() != ErrorKind::WouldBlock));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn assert_status(answer: &str, status: u16) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status} was expected: {answer}");
+}
+
+#[test]
+fn slow_bodies_time_out_and_long_calls_do_not() {
+    let server = Server::start(Bounds { body_timeout: SHORT, ..generous_bounds() });
+    let session = server.open_session().unwrap();
+    let call = server.blocking_call(&session);
+    for beginning in ["", "{\"jsonrpc\":"] {
+        let mut stream = server.connect();
+        stream.write_all((server.head("POST", "Content-Length: 100\r\n") + beginning).as_bytes()).unwrap();
+        assert_status(&read_to_end(stream), 408);
+        let mut stream = server.connect();
+        stream.write_all(server.head("POST", "Transfer-Encoding: chunked\r\n").as_bytes()).unwrap();
+        stream.write_all(b"1\r\n{\r\n").unwrap();
+        assert_status(&read_to_end(stream), 408);
+    }
+    // The call has stayed for longer than any of these.
+    assert_eq!(server.blocked_call_count(), 1);
+    server.release.send(true).unwrap();
+    assert!(read_to_end(call).contains("let go"));
+}
+
+#[test]
+fn body_is_not_read_without_a_valid_token() {
+    let server = Server::start(generous_bounds());
+    let mut stream = server.connect();
+    let head = server.head("POST", "Content-Length: 100\r\n").replace(&server.token, "nonsense");
+    stream.write_all(head.as_bytes()).unwrap();
+    assert_status(&read_to_end(stream), 401);
+}
+
+/// On a busy machine this test is itself too slow for so little patience at times; then it tries again.
+fn retry_until_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut result = None;
+    wait_until(what, || {
+        result = attempt();
+        result.is_some()
+    });
+    result.unwrap()
+}
+
+#[test]
+fn idle_connections_are_closed_and_waiting_calls_are_not() {
+    let server = Server::start(Bounds { header_timeout: SHORT, connections: 3, ..generous_bounds() });
+    let session = retry_until_some("a session", || server.open_session().ok());
+    let call = retry_until_some("a call", || server.try_blocking_call(&session));
+    assert_eq!(read_to_end(server.connect()), "");
+    let answered = retry_until_some("an answer", || {
+        let mut idle = server.connect();
+        let _ = idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        Some(read_to_end(idle)).filter(|answer| answer.starts_with("HTTP/1.1 200 "))
+    });
+    assert!(answered.ends_with("ok\n"), "no word about the end of what is idle: {answered}");
+    let told = retry_until_some("a word", || {
+        let mut slow = server.connect();
+        let _ = slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: loc");
+        Some(read_to_end(slow)).filter(|answer| !answer.is_empty())
+    });
+    assert_status(&told, 408);
+    wait_until("there is room", || server.health().starts_with("HTTP/1.1 200 "));
+    server.release.send(true).unwrap();
+    assert!(read_to_end(call).contains("let go"));
+}
+
+#[test]
+fn client_that_does_not_read_is_disconnected() {
+    let server = Server::start(Bounds { write_timeout: SHORT, connections: 1, ..generous_bounds() });
+    let mut stream = server.connect();
+    let questions = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    let ended = loop {
+        if let Err(error) = stream.write_all(questions.as_bytes()) {
+            break error;
+        }
+    };
+    assert!(!matches!(ended.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{ended}");
+    wait_until("its place is free", || server.health().starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn client_that_reads_late_gets_the_whole_response() {
+    let server = Server::start(generous_bounds());
+    let session = server.open_session().unwrap();
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "tell much"}});
+    let stream = server.send("POST", &session, &call.to_string());
+    // Answered meanwhile, so the other answer lies there by now, as far as it fits.
+    assert_status(&server.request(&session, &ping()), 200);
+    let answer = read_to_end(stream);
+    assert!(answer.len() > LONG_RESPONSE_BYTES && answer.ends_with("0\r\n\r\n"), "{} bytes", answer.len());
+}
+
+#[test]
+fn bodies_over_the_memory_budget_are_refused() {
+    let server = Server::start(Bounds { buffered_body_bytes: 1000, body_bytes: 800, ..generous_bounds() });
+    let begin = |bytes: usize| {
+        let mut stream = server.connect();
+        let head = server.head("POST", "Content-Length: 800\r\nConnection: close\r\n");
+        stream.write_all((head + &"x".repeat(bytes)).as_bytes()).unwrap();
+        stream
+    };
+    let holding = begin(799);
+    // It may not have been read yet; then the other one holds its place.
+    wait_until("there is no room", || {
+        let other = begin(800);
+        let answer = read_to_end(other);
+        assert!(answer.starts_with("HTTP/1.1 503 ") || answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        answer.starts_with("HTTP/1.1 503 ")
+    });
+    drop(holding);
+    wait_until("there is room again", || read_to_end(begin(800)).starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn least_recently_used_sessions_are_evicted() {
+    let server = Server::start(Bounds { sessions: 4, ..generous_bounds() });
+    let sessions: Vec<String> = (0..20).map(|_| server.open_session().unwrap()).collect();
+    for (number, session) in sessions.iter().enumerate() {
+        let status = if number < 16 { 404 } else { 200 };
+        assert_status(&server.request(session, &ping()), status);
+    }
+    // A session somebody listens in is not ended for another.
+    let mut listening: Vec<TcpStream> =
+        sessions[16..].iter().map(|session| server.send("GET", session, "")).collect();
+    for stream in &mut listening {
+        stream.read_exact(&mut [0; 15]).unwrap();
+    }
+    assert_status(&server.open_session().unwrap_err(), 503);
+    assert_status(&server.request(&sessions[16], &ping()), 200);
+    listening.pop();
+    wait_until("there is room for a session", || server.open_session().is_ok());
+    assert_status(&server.request(&sessions[19], &ping()), 404);
+}
+
+#[test]
+fn idle_sessions_end() {
+    let server = Server::start(Bounds { session_idle_timeout: SHORT, ..generous_bounds() });
+    let session = retry_until_some("a session", || server.open_session().ok());
+    read_to_end(server.send("GET", &session, ""));
+    wait_until("it is forgotten", || server.request(&session, &ping()).starts_with("HTTP/1.1 404 "));
+    retry_until_some("another one", || server.open_session().ok());
+}
+
+#[test]
+fn request_of_a_disconnected_client_is_cancelled_and_its_session_is_not() {
+    let server = Server::start(Bounds { reconnect_window: SHORT, ..generous_bounds() });
+    let session = server.open_session().unwrap();
+    drop(server.blocking_call(&session));
+    wait_until("the call is cancelled", || server.blocked_call_count() == 0);
+    assert_status(&server.request(&session, &ping()), 200);
+}
+
+#[test]
+fn reconnecting_client_gets_its_response() {
+    let server = Server::start(generous_bounds());
+    let session = server.open_session().unwrap();
+    let mut stream = server.blocking_call(&session);
+    let last_event = next_event_id(&mut stream);
+    drop(stream);
+    let mut resumed = server.resume(&session, &last_event);
+    // The first words come when the stream is in place.
+    resumed.read_exact(&mut [0; 15]).unwrap();
+    assert_eq!(server.blocked_call_count(), 1);
+    server.release.send(true).unwrap();
+    assert!(read_to_end(resumed).contains("let go"));
+}
+
+#[test]
+fn response_is_stored_until_the_client_reconnects() {
+    let server = Server::start(generous_bounds());
+    let session = server.open_session().unwrap();
+    let mut stream = server.blocking_call(&session);
+    let last_event = next_event_id(&mut stream);
+    drop(stream);
+    server.release.send(true).unwrap();
+    wait_until("the call is over", || server.blocked_call_count() == 0);
+    let came_back = read_to_end(server.resume(&session, &last_event));
+    assert!(came_back.contains("let go"), "{came_back}");
+    assert!(!came_back.contains(&last_event), "only what came after the event that is named: {came_back}");
+    // It may have been lost on the way again.
+    assert!(read_to_end(server.resume(&session, &last_event)).contains("let go"));
+}
+
+#[test]
+fn response_that_needs_a_listener_is_sent_after_a_reconnect() {
+    let server = Server::start(generous_bounds());
+    let session = server.open_session().unwrap();
+    let mut stream = server.try_call(&session, "tell somebody").unwrap();
+    let last_event = next_event_id(&mut stream);
+    assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), 0);
+    drop(stream);
+    wait_until("it is known that nobody listens", || {
+        server.calls_without_listener.load(Ordering::SeqCst) == 1
+    });
+    assert!(read_to_end(server.resume(&session, &last_event)).contains("let go"));
+    assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn response_that_needs_a_listener_is_not_produced_without_a_reconnect() {
+    let server = Server::start(Bounds { reconnect_window: SHORT, ..generous_bounds() });
+    for calls in 1..=20 {
+        let session = server.open_session().unwrap();
+        drop(server.try_call(&session, "tell somebody").unwrap());
+        wait_until("the call is cancelled", || server.blocked_call_count() == 0);
+        assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), calls, "nobody was told");
+    }
+}
+
+#[test]
+fn stored_response_is_dropped_without_a_reconnect() {
+    // To look for it is to come back for it.
+    let server = Server::start(Bounds { reconnect_window: Duration::ZERO, ..generous_bounds() });
+    let session = server.open_session().unwrap();
+    let answer = server.request(&session, &ping());
+    let id = answer.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    assert!(id.starts_with("0/"), "{answer}");
+    wait_until("it is forgotten", || !read_to_end(server.resume(&session, &id)).contains("result"));
+}
+
+#[test]
+fn priming_event_is_sent_only_from_protocol_2025_11_25() {
+    let server = Server::start(generous_bounds());
+    for (version, is_primed) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let session = server.open_session_with(version).unwrap();
+        let answer = server.request(&session, &ping());
+        let data: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+        let (empty, messages): (Vec<&str>, Vec<&str>) = data.iter().partition(|data| data.trim().is_empty());
+        assert_eq!((empty.len(), messages.len()), (usize::from(is_primed), 1), "{version}: {answer}");
+        let mut listening = server.send("GET", &session, "");
+        assert_eq!(server.resume(&session, "0").read(&mut [0; 15]).unwrap(), 15);
+        listening.read_exact(&mut [0; 15]).unwrap();
+        if is_primed {
+            assert_eq!(next_event_id(&mut listening), "0");
+        }
+    }
+}
+
+/// The id of the next event.
+fn next_event_id(stream: &mut TcpStream) -> String {
+    let mut seen = String::new();
+    loop {
+        let mut bytes = [0; 64];
+        let count = stream.read(&mut bytes).unwrap();
+        assert!(count > 0, "the stream ended: {seen}");
+        seen.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        let id = seen.lines().find_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:")));
+        if let (Some(id), true) = (id, seen.ends_with("\n\n\r\n")) {
+            return id.to_owned();
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The edges of the command line: odd words, odd files, odd sizes. Each was wrong once, or nearly.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use delegator_testkit::program::{RunOutput, World, read_text};
+use delegator_testkit::terminal::run_on_terminal;
+use mcp_delegator::commands::manifest::output_schema;
+use mcp_delegator::spec;
+use mcp_delegator::views::envelope_schema::violations;
+use serde_json::{Value, json};
+
+fn world() -> World {
+    World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
+}
+
+fn problem_fields(run: &RunOutput) -> Vec<String> {
+    let problems = run.json()["meta"]["error_context"]["problems"].as_array().cloned().unwrap_or_default();
+    problems.iter().map(|problem| problem["field"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn arguments_that_are_not_utf8_are_refused() {
+    let bad = OsStr::from_bytes(b"\xff\xfe\xfd");
+    for args in
+        [vec![bad], vec![OsStr::new("config"), bad], vec![OsStr::new("manifest"), OsStr::new("--etag"), bad]]
+    {
+        let run = world().run(&args);
+        assert_eq!(run.exit, Some(2), "{args:?}: {run:?}");
+        assert_eq!(run.json()["ok"], false);
+    }
+}
+
+#[test]
+fn a_flag_may_precede_its_command() {
+    let run = world().run(["--limit", "2", "manifest"]);
+    assert_eq!(run.json()["data"]["commands"].as_array().unwrap().len(), 2);
+    assert_eq!(world().run(["config", "--changed", "show"]).json()["data"]["settings"], json!([]));
+}
+
+#[test]
+fn global_flags_are_honoured_behind_an_unknown_command() {
+    let run = world().run(["manifets", "--envelope", "standard"]);
+    assert_eq!(run.document()["error"]["code"], "E_VALIDATION_011");
+    let run = world().run(["nonsense", "--format", "human"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""));
+    assert!(run.stderr.starts_with("error: There is no command"), "{}", run.stderr);
+}
+
+#[test]
+fn a_redirect_names_the_intended_command_line() {
+    let redirect = |args: &[&str]| world().run(args).json()["error"]["redirect"]["command"].clone();
+    assert_eq!(redirect(&["help", "manifets"]), "mcp-delegator help manifest");
+    assert_eq!(redirect(&["help", "config", "shw"]), "mcp-delegator help config show");
+    assert_eq!(redirect(&["--output", "manifets", "manifets"]), "mcp-delegator --output manifets manifest");
+    assert_eq!(redirect(&["--", "manifest"]), json!(null));
+    let world = world().variable("MY_API_TOKEN", "hunter2supersecretvalue");
+    let run = world.run(["manifets", "--etag", "hunter2supersecretvalue"]);
+    assert_eq!(run.exit, Some(2));
+    assert_eq!(run.json()["error"].get("redirect"), None);
+}
+
+#[test]
+fn a_misspelt_group_is_suggested() {
+    let suggestion =
+        |args: &[&str]| world().run(args).json()["error"]["suggestion"].as_str().unwrap().to_owned();
+    assert!(
+        suggestion(&["flet", "status"]).contains("'fleet' is planned"),
+        "{}",
+        suggestion(&["flet", "status"])
+    );
+    assert!(suggestion(&["evnts", "normalize"]).contains("'events'"));
+    assert!(!suggestion(&["cloud", "nope"]).contains("Known here: ."));
+}
+
+#[test]
+fn wrong_flags_are_reported_as_typed() {
+    assert_eq!(problem_fields(&world().run(["--json", "manifest", "-qx"])), ["-x"]);
+    let run = world().run(["manifest", "--quiet=true"]);
+    assert!(
+        run.json()["error"]["message"].as_str().unwrap().contains("--quiet: takes no value"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(problem_fields(&world().run(["manifest", "--max-bytes", "-1"])), ["--max-bytes"]);
+    let run = world().run(["manifest", "--available-only", "true"]);
+    assert_eq!(run.json()["error"]["suggestion"], "Write a switch as --name=true.");
+    assert_eq!(problem_fields(&world().run(["manifest", ""])), ["''"]);
+}
+
+#[test]
+fn each_suggestion_belongs_to_its_own_field() {
+    let run = world().run(["manifest", "--zzz=true", "--etga=x", "--envelope", "standard"]);
+    let details = run.document()["error"]["details"].clone();
+    assert_eq!((&details["field"], details.get("suggestion")), (&json!("--zzz"), None));
+}
+
+#[test]
+fn output_to_dev_stdout_appends() {
+    let world = world();
+    world.write("project/log", "precious\n");
+    let file = std::fs::OpenOptions::new().append(true).open(world.project().join("log")).unwrap();
+    let status = world.command(["version", "--output", "/dev/stdout"]).stdout(file).status().unwrap();
+    assert!(status.success());
+    let text = read_text(&world.project().join("log"));
+    assert!(text.starts_with("precious\n{"), "{text}");
+}
+
+#[test]
+fn output_follows_a_dangling_symlink() {
+    let world = world();
+    std::os::unix::fs::symlink("target.json", world.project().join("link")).unwrap();
+    assert_eq!(world.run(["version", "--output", "link"]).exit, Some(0));
+    assert!(world.project().join("link").is_symlink());
+    assert!(read_text(&world.project().join("target.json")).contains("\"success\": true"));
+}
+
+#[test]
+fn an_unwritable_output_file_is_reported_on_stdout() {
+    let world = world();
+    world.write("project/folder/x", "");
+    for path in ["folder", "folder/", "new/"] {
+        let run = world.run(["version", "--output", path]);
+        assert_eq!(run.exit, Some(2), "{path}: {run:?}");
+        assert_eq!(run.json()["error"]["code"], "INVALID_VALUE");
+    }
+    let run = world.run(["version", "--output", "/proc/x.json"]);
+    assert_eq!(run.json()["ok"], false, "{run:?}");
+    assert_eq!(json!(run.exit), run.json()["meta"]["exit_code"]);
+    assert_eq!(world.run(["version", "--output", "-"]).exit, Some(2));
+}
+
+#[test]
+fn a_not_modified_response_leaves_the_output_file_alone() {
+    let world = world();
+    world.run(["manifest", "--output", "cache.json"]);
+    let before = read_text(&world.project().join("cache.json"));
+    let etag = world.run(["manifest"]).json()["meta"]["etag"].as_str().unwrap().to_owned();
+    let run = world.run(["manifest", "--etag", &etag, "--output", "cache.json"]);
+    assert_eq!(run.json()["meta"]["not_modified"], true);
+    assert_eq!(read_text(&world.project().join("cache.json")), before);
+}
+
+#[test]
+fn every_response_matches_its_output_schema() {
+    let world = world();
+    world.write("project/t.jsonl", "{\"type\":\"turn.started\"}\n");
+    for args in [
+        vec!["manifest"],
+        vec!["config", "show"],
+        vec!["schema"],
+        vec!["schema", "local.exec"],
+        vec!["completions", "bash"],
+        vec!["man"],
+        vec!["help"],
+        vec!["version"],
+        vec!["events", "summarize", "t.jsonl"],
+        vec!["events", "normalize", "t.jsonl"],
+    ] {
+        let run = world.run(args.iter().chain(&["--format", "json"]));
+        let spec = spec::all().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
+        assert_eq!(violations(&output_schema(spec), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
+    }
+}
+
+#[test]
+fn json_on_a_terminal_has_no_control_characters() {
+    let hostile = "\u{9b}31mX\u{7f}\u{202e}\u{e0041}";
+    for format in ["json", "jsonl"] {
+        let run = run_on_terminal(world().command(["schema", hostile, "--format", format]));
+        assert!(run.stdout.chars().all(|letter| !letter.is_control() || letter == '\n'), "{:?}", run.stdout);
+        assert!(!run.stdout.contains('\u{202e}'));
+        let told: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(told["meta"]["error_context"]["name"], hostile);
+    }
+}
+
+#[test]
+fn every_envelope_fits_the_size_limit() {
+    for (max, envelope) in [
+        (10_000, "agent"),
+        (10_000, "standard"),
+        (60_000, "standard"),
+        (60_000, "tool"),
+        (140_000, "standard"),
+    ] {
+        let run = world().run(["manifest", "--max-bytes", &max.to_string(), "--envelope", envelope]);
+        assert!(run.stdout.len() <= max, "{envelope} {max}: {}", run.stdout.len());
+        let document = run.document();
+        let data = if envelope == "standard" { &document["data"]["manifest"] } else { &document["data"] };
+        let commands = data["commands"].as_array().unwrap();
+        assert!(max < 60_000 || commands.len() > 2, "{envelope} {max}: only {}", commands.len());
+    }
+    let run = world().run(["completions", "bash", "--max-bytes", "4096", "--strict-warnings"]);
+    assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "a command's own format is never cut");
+}
+
+#[test]
+fn huge_input_is_not_echoed() {
+    let huge = json!({"key": "x".repeat(3_000_000), "y".repeat(1_000_000): 1});
+    let run = world().run_with_input(["config", "show", "--input-json", "-"], huge.to_string().as_bytes());
+    assert_eq!(run.exit, Some(2));
+    assert!(run.stdout.len() < 5_000, "{} bytes", run.stdout.len());
+}
+
+#[test]
+fn json_input_is_parsed_leniently() {
+    let by_json = |text: &str| world().run_with_input(["manifest", "--input-json", "-"], text.as_bytes());
+    assert_eq!(by_json(r#"{"limit": 5.0}"#).json()["data"]["commands"].as_array().unwrap().len(), 5);
+    assert_eq!(by_json(r#"{"limit": null, "availableOnly": true}"#).exit, Some(0));
+    assert!(by_json(r#"{"limit": 1, "format": "markdown"}"#).stdout.starts_with("# mcp-delegator"));
+    for (text, code) in [
+        ("", "INVALID_JSON"),
+        ("[]", "INVALID_JSON"),
+        ("{", "INVALID_JSON"),
+        (r#"{"format": 3}"#, "INVALID_VALUE"),
+    ] {
+        let run = by_json(text);
+        assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(2), &json!(code)), "{text}");
+    }
+    for missing in ["/nowhere/at/all.json", "", "."] {
+        assert_eq!(world().run(["manifest", "--input-json", missing]).exit, Some(2), "{missing}");
+    }
+    let both = world().run_with_input(["local", "exec", "-", "--input-json", "-"], b"{}");
+    assert_eq!(problem_fields(&both), ["task"]);
+    let literal = world().run_with_input(["local", "exec", "--input-json", "-"], br#"{"task": "-"}"#);
+    assert_eq!(literal.exit, Some(4), "a hyphen in JSON is just a text: {literal:?}");
+}
+
+#[test]
+fn a_forged_cursor_is_refused() {
+    let cursor =
+        world().run(["manifest", "--limit", "3"]).json()["meta"]["cursor"].as_str().unwrap().to_owned();
+    let plain: Vec<u8> =
+        (0..cursor.len()).step_by(2).map(|at| u8::from_str_radix(&cursor[at..at + 2], 16).unwrap()).collect();
+    let forged = String::from_utf8(plain).unwrap().replacen("1.2.3.", "1.1.5000.", 1);
+    let forged: String = forged.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(world().run(["manifest", "--cursor", &forged]).json()["error"]["code"], "INVALID_CURSOR");
+}
+
+#[test]
+fn fields_selection_works_in_every_format() {
+    let run = world().run(["config", "show", "--fields", "user_file", "--envelope", "standard"]);
+    assert_eq!(run.document()["data"].get("settings"), None);
+    let run = run_on_terminal(world().command(["manifest", "--fields", "version"]));
+    assert_eq!(run.stdout.trim(), "version  3.6.0");
+    for args in [["schema", "agent", "--fields", "nope"], ["manifest", "--json", "--fields", "version.foo"]] {
+        assert_eq!(world().run(args).exit, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_page_reports_that_more_follows_in_every_format() {
+    let run = world().run(["manifest", "--limit", "2", "--envelope", "standard"]);
+    assert_eq!(run.document()["metadata"]["pagination"]["page_size"], 2);
+    let run = run_on_terminal(world().command(["config", "show", "--limit", "2"]));
+    assert!(run.stdout.contains("There is more: --cursor "), "{}", run.stdout);
+}
+
+#[test]
+fn a_bad_state_directory_is_a_configuration_error() {
+    let run = world().variable("MCP_DELEGATOR_HOME", "relative").run(["config", "show"]);
+    assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")));
+}
+
+#[test]
+fn a_project_limit_above_the_effective_one_is_a_warning() {
+    let world = world().variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
+    world.write("project/.mcp-delegator.toml", "max_concurrent = 5000\n");
+    let warnings = world.run(["config", "show", "max_concurrent"]).json()["warnings"].to_string();
+    assert!(warnings.contains("8 holds (MCP_DELEGATOR_MAX_CONCURRENT)"), "{warnings}");
+}
+
+#[test]
+fn retryable_matches_the_declared_exit_codes() {
+    let run = world().run(["config", "show", "--input-json", "/dev/null/x"]);
+    let declared = world().run(["manifest"]).json();
+    let command = declared["data"]["commands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|c| c["name"] == "config.show")
+        .unwrap()
+        .clone();
+    let entry = &command["exit_codes"][run.exit.unwrap().to_string()];
+    assert_eq!(entry["retryable"], run.json()["error"]["retryable"]);
+}
+
+#[test]
+fn environment_problems_are_reported_with_the_input_problems() {
+    let words = ["local", "exec", "x", "--mode", "danger-full-access", "--isolation", "worktree"];
+    let more = ["--working-dir", "/nonexistent", "--hard-timeout-sec", "0", "--add-dirs", "here"];
+    let world = world();
+    let run = world.run([words.as_slice(), &more].concat());
+    assert_eq!(run.exit, Some(2), "{run:?}");
+    let mut fields = problem_fields(&run);
+    fields.sort();
+    assert_eq!(fields, ["add_dirs.0", "hard_timeout_sec", "isolation", "mode", "working_dir"], "{run:?}");
+    // A configuration that cannot be read says nothing about a call: its own error comes first.
+    let broken = world.variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
+    assert_eq!(
+        problem_fields(&broken.run(["local", "exec", "x", "--working-dir", "/nonexistent"])),
+        ["max_mode"]
+    );
+}

@@ -1,0 +1,393 @@
+//! One definition, many surfaces: they must never disagree.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use delegator_testkit::generated::{assert_up_to_date, workspace};
+use mcp_delegator::cli::globals::Format;
+use mcp_delegator::cli::{argv, tree};
+use mcp_delegator::commands;
+use mcp_delegator::requests;
+use mcp_delegator::spec::{self, CommandSpec, Property, PropertyType, Toolset, mcp_tool};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+const DEFAULT_TOOLS: [&str; 15] = [
+    "_codex_local_run",
+    "_codex_local_exec",
+    "_codex_local_resume",
+    "_codex_local_status",
+    "_codex_local_results",
+    "_codex_local_wait",
+    "_codex_local_cancel",
+    "_codex_cloud_submit",
+    "_codex_cloud_status",
+    "_codex_cloud_results",
+    "_codex_cloud_wait",
+    "_codex_cloud_cancel",
+    "_codex_cloud_list_environments",
+    "_codex_cloud_github_setup",
+    "_codex_cleanup_registry",
+];
+
+fn default_specs() -> Vec<&'static CommandSpec> {
+    let default = [Toolset::Local, Toolset::Cloud, Toolset::Registry];
+    spec::all().iter().copied().filter(|spec| default.contains(&spec.toolset)).collect()
+}
+
+#[test]
+fn the_default_toolsets_are_the_fifteen_tools() {
+    let names: BTreeSet<String> = default_specs().iter().map(|spec| spec.tool_name("_codex_")).collect();
+    assert_eq!(names, DEFAULT_TOOLS.iter().map(|name| (*name).to_owned()).collect());
+}
+
+#[test]
+fn command_paths_are_unique_and_every_group_has_a_heading() {
+    let paths: BTreeSet<_> = spec::all().iter().map(|spec| spec.path).collect();
+    assert_eq!(paths.len(), spec::all().len());
+    for spec in spec::all().iter().filter(|spec| spec.path.len() > 1) {
+        assert!(!spec::group_about(&spec.path[..1]).is_empty(), "{:?}", spec.path);
+    }
+}
+
+#[test]
+fn clap_and_schema_have_the_same_names_choices_and_positions() {
+    let mut root = tree::root();
+    root.build();
+    for spec in spec::all() {
+        let mut command = &root;
+        for word in spec.path {
+            command = command.find_subcommand(word).unwrap();
+        }
+        let global: BTreeSet<_> = root.get_arguments().map(|arg| arg.get_id().to_string()).collect();
+        let flags: BTreeSet<String> = command
+            .get_arguments()
+            .filter(|arg| arg.get_long().is_some() && !global.contains(arg.get_id().as_str()))
+            .map(|arg| arg.get_id().to_string())
+            .collect();
+        let inputs = spec.inputs();
+        let properties: BTreeSet<String> = inputs.names().map(str::to_owned).collect();
+        assert_eq!(flags, properties, "{}", spec.name());
+        for property in &inputs.properties {
+            let arg = command.get_arguments().find(|arg| arg.get_id() == property.name.as_str()).unwrap();
+            assert_eq!(arg.get_long(), Some(property.flag().as_str()));
+            let offered: Vec<String> =
+                arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            match property.kind {
+                PropertyType::Flag => assert_eq!(offered, ["true", "false"]),
+                _ => assert_eq!(offered, property.choices(), "{} {}", spec.name(), property.name),
+            }
+            let by_position =
+                command.get_positionals().any(|arg| arg.get_id() == &tree::positional_id(&property.name));
+            assert_eq!(by_position, property.positional, "{} {}", spec.name(), property.name);
+        }
+    }
+}
+
+#[test]
+fn tool_properties_are_the_flags_of_the_command() {
+    for spec in spec::all().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
+        let tool = mcp_tool::tool_definition(spec, "_codex_", Format::Markdown);
+        let schema = &tool["inputSchema"];
+        let mut offered: BTreeSet<String> =
+            schema["properties"].as_object().unwrap().keys().cloned().collect();
+        assert!(offered.remove("format"), "{}", spec.name());
+        let inputs = spec.inputs();
+        let built =
+            inputs.properties.iter().filter(|property| !property.unavailable && !property.command_line_only);
+        if offered.remove("options") {
+            let listed = schema["properties"]["options"]["description"].as_str().unwrap();
+            let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            let words: BTreeSet<&str> = listed.split(|letter| !is_part(letter)).collect();
+            let rare = inputs.properties.iter().filter(|property| property.advanced);
+            offered.extend(rare.map(|p| p.name.clone()).filter(|name| words.contains(name.as_str())));
+        }
+        let built: BTreeSet<String> = built.map(|property| property.name.clone()).collect();
+        assert_eq!(offered, built, "{}", spec.name());
+    }
+}
+
+#[test]
+fn schemas_use_only_widely_supported_keywords() {
+    fn walk(value: &Value, at: &str) {
+        match value {
+            Value::Object(object) => {
+                for key in object.keys() {
+                    assert!(!key.starts_with("x-"), "{at}: our marker {key} leaks");
+                }
+                assert!(object.get("type").is_none_or(Value::is_string), "{at}: {value}");
+                assert!(object.get("format").is_none_or(|format| !format.is_string()), "{at}: {value}");
+                assert!(!object.contains_key("$ref") && !object.contains_key("anyOf"), "{at}: {value}");
+                object.iter().for_each(|(key, inner)| walk(inner, &format!("{at}.{key}")));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, at)),
+            _ => {}
+        }
+    }
+    for spec in spec::all() {
+        let schema = spec.inputs().to_value();
+        walk(&schema, &spec.name());
+        assert!(jsonschema::validator_for(&schema).is_ok(), "{}", spec.name());
+        for property in spec.inputs().properties {
+            assert!(!property.description.is_empty(), "{} {} says nothing", spec.name(), property.name);
+        }
+    }
+}
+
+#[test]
+fn the_tool_list_matches_its_snapshots_and_is_small() {
+    let tools: Vec<Value> = default_specs()
+        .iter()
+        .map(|spec| mcp_tool::tool_definition(spec, "_codex_", Format::Markdown))
+        .collect();
+    let size = json!({"tools": tools}).to_string().len();
+    assert!(size <= 12_000, "tools/list has {size} bytes");
+    for tool in &tools {
+        assert!(tool["description"].as_str().unwrap().len() <= 2000);
+        let name = tool["name"].as_str().unwrap();
+        let text = serde_json::to_string_pretty(tool).unwrap() + "\n";
+        assert_up_to_date(&format!("crates/mcp-delegator/tests/snapshots/tools/{name}.json"), &text);
+    }
+}
+
+/// The table of the README, from the snapshots beside this test.
+#[test]
+fn the_readme_lists_the_served_tools() {
+    let folder = workspace().join("crates/mcp-delegator/tests/snapshots/tools");
+    let snapshot = |spec: &&&CommandSpec| -> Value {
+        let path = folder.join(format!("{}.json", spec.tool_name("_codex_")));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let fifteen = |spec: &&&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
+    let mut table = "| tool | what it does | |\n|---|---|---|\n".to_owned();
+    for spec in spec::all().iter().filter(fifteen) {
+        let tool = snapshot(&spec);
+        let note = if spec.is_available() { "" } else { "not yet" };
+        let about = tool["description"].as_str().unwrap();
+        table += &format!("| `{}` | {about} | {note} |\n", tool["name"].as_str().unwrap());
+    }
+    let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
+    let (before, rest) = readme.split_once(TABLE_BEGINS).unwrap();
+    let (_, after) = rest.split_once(TABLE_ENDS).unwrap();
+    assert_up_to_date("README.md", &format!("{before}{TABLE_BEGINS}{table}{TABLE_ENDS}{after}"));
+}
+
+const TABLE_BEGINS: &str = "<!-- tools: generated -->\n";
+const TABLE_ENDS: &str = "<!-- tools: end -->\n";
+
+#[test]
+fn annotations_match_the_effects_of_each_command() {
+    let of = |name: &str| {
+        let spec = default_specs().into_iter().find(|spec| spec.tool_name("_codex_") == name).unwrap();
+        mcp_tool::annotations(spec)
+    };
+    for name in ["status", "wait", "results"].map(|verb| format!("_codex_local_{verb}")) {
+        assert_eq!(of(&name)["readOnlyHint"], true, "{name}");
+    }
+    for name in ["_codex_local_cancel", "_codex_cleanup_registry"] {
+        let hints = of(name);
+        assert_eq!(
+            (&hints["destructiveHint"], &hints["idempotentHint"]),
+            (&json!(true), &json!(true)),
+            "{name}"
+        );
+    }
+    for name in ["_codex_local_run", "_codex_local_exec", "_codex_local_resume", "_codex_cloud_submit"] {
+        let hints = of(name);
+        assert_eq!(
+            (&hints["destructiveHint"], &hints["openWorldHint"]),
+            (&json!(false), &json!(true)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_command_reference_is_up_to_date() {
+    assert_up_to_date("docs/commands.md", &mcp_delegator::views::reference::commands());
+}
+
+/// The words that say the same as this object.
+fn words_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
+    let mut words: Vec<String> =
+        [spec::PROGRAM].iter().chain(spec.path).map(|word| (*word).to_owned()).collect();
+    let inputs = spec.inputs();
+    for (name, value) in object {
+        let flag = inputs.get(name).unwrap().flag();
+        let mut push = |text: String| words.push(format!("--{flag}={text}"));
+        match value {
+            Value::String(text) => push(text.clone()),
+            Value::Array(items) if items.len() > 1 => {
+                items.iter().for_each(|item| push(item.as_str().unwrap().to_owned()))
+            }
+            other => push(other.to_string()),
+        }
+    }
+    words.into_iter().map(OsString::from).collect()
+}
+
+fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
+    match property.name.as_str() {
+        "task_id" | "task_ids" => "T-(local|cloud)-[0-9a-f]{8,32}".prop_map(String::from).boxed(),
+        "thread_id" => "[0-9a-z][0-9a-z-]{0,30}".boxed(),
+        "model" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
+        "profile" | "reasoning_effort" => "[a-z0-9]([.]?[a-z0-9-]){0,20}".boxed(),
+        "env_allow_list" => "[A-Z_][A-Z0-9_]{0,12}".boxed(),
+        "repo_url" => "https://github\\.com/[a-z]{1,8}/[a-z.-]{1,8}".boxed(),
+        "git_user_email" => "[a-z]{1,8}@[a-z]{1,8}".boxed(),
+        "working_dir" => "/[ -~é]{0,20}".boxed(),
+        // Everything a person might type, hyphens, brackets and line ends in front included.
+        _ => "[-=\\[{\"' a-zé\n]{0,6}[!-~é]{1,20}".boxed(),
+    }
+}
+
+fn arbitrary_value(property: &Property) -> BoxedStrategy<Value> {
+    let bound = |key: &str, default: i64| property.schema.get(key).and_then(Value::as_i64).unwrap_or(default);
+    let choices: Vec<String> = property.choices().into_iter().map(str::to_owned).collect();
+    let text =
+        if choices.is_empty() { arbitrary_text(property) } else { prop::sample::select(choices).boxed() };
+    match property.kind {
+        PropertyType::Flag => any::<bool>().prop_map(Value::from).boxed(),
+        PropertyType::Integer => {
+            (bound("minimum", 0)..=bound("maximum", 1_000_000)).prop_map(Value::from).boxed()
+        }
+        PropertyType::Text => text.prop_map(Value::from).boxed(),
+        PropertyType::List => prop::collection::vec(text, 0..4).prop_map(Value::from).boxed(),
+        PropertyType::Pairs => {
+            prop::collection::btree_map("[a-z=]{1,6}", "[ -~é]{0,9}", 0..4).prop_map(|map| json!(map)).boxed()
+        }
+        PropertyType::Object => {
+            prop::collection::btree_map("[a-z]{1,6}", any::<i32>(), 0..3).prop_map(|map| json!(map)).boxed()
+        }
+    }
+}
+
+/// A command and an input object for it, with any of its inputs left out.
+fn a_call() -> impl Strategy<Value = (&'static CommandSpec, Map<String, Value>)> {
+    prop::sample::select(spec::all()).prop_flat_map(|spec| {
+        let inputs = spec.inputs().properties;
+        let values: Vec<BoxedStrategy<Option<(String, Value)>>> = inputs
+            .into_iter()
+            .map(|property| {
+                let name = property.name.clone();
+                let value = arbitrary_value(&property).prop_map(move |value| (name.clone(), value));
+                if property.required { value.prop_map(Some).boxed() } else { prop::option::of(value).boxed() }
+            })
+            .collect();
+        values.prop_map(move |pairs| (spec, pairs.into_iter().flatten().collect::<Map<_, _>>()))
+    })
+}
+
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn words_and_json_give_equal_commands((spec, object) in a_call()) {
+        let read = argv::parse(&words_of(spec, &object)).unwrap();
+        prop_assert_eq!(read.spec.map(|spec| spec.path), Some(spec.path));
+        prop_assert_eq!(&read.problems, &vec![]);
+        prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
+        // The typed commands too, as far as the command accepts the combination at all.
+        let by_words = requests::validate(spec, read.object, vec![], None);
+        let by_json = requests::validate(spec, object, vec![], None);
+        prop_assert_eq!(by_words, by_json);
+    }
+
+    #[test]
+    fn camel_case_and_the_options_object_mean_the_same((spec, object) in a_call()) {
+        let mut other = Map::new();
+        let mut options = Map::new();
+        for (name, value) in &object {
+            let home = if name.len() % 2 == 0 { &mut other } else { &mut options };
+            home.insert(camel_case(name), value.clone());
+        }
+        other.insert("options".into(), Value::Object(options));
+        let plain = requests::validate(spec, object, vec![], None);
+        let mixed = requests::validate(spec, other, vec![], None);
+        match (plain, mixed) {
+            (Ok(plain), Ok(mixed)) => prop_assert_eq!(plain, mixed),
+            (Err(plain), Err(mixed)) => prop_assert_eq!(plain.code, mixed.code),
+            (plain, mixed) => prop_assert!(false, "{plain:?} is not {mixed:?}"),
+        }
+    }
+
+    #[test]
+    fn no_command_line_makes_the_reader_panic(words in prop::collection::vec("[-a-z=é@]{0,8}|manifest|config|show|local|exec|--task|--limit", 0..8)) {
+        let argv: Vec<OsString> = [spec::PROGRAM.to_owned()].into_iter().chain(words).map(OsString::from).collect();
+        let _ = argv::parse(&argv);
+    }
+}
+
+#[test]
+fn two_spellings_of_one_input_are_refused() {
+    let object = json!({"task": "x", "workingDir": "/a", "working_dir": "/b"});
+    let error =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+            .unwrap_err();
+    assert_eq!(error.problems.len(), 1);
+    assert_eq!(error.problems[0].field, "working_dir");
+}
+
+#[test]
+fn all_problems_are_reported_together_with_suggestions() {
+    let object = json!({"taks": "x", "mode": "write", "idle_timeout_sec": 0, "labels": ["a"], "model": "-x"});
+    let error =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+            .unwrap_err();
+    let fields: Vec<&str> = error.problems.iter().map(|problem| problem.field.as_str()).collect();
+    for field in ["taks", "mode", "idle_timeout_sec", "labels", "model", "task"] {
+        assert!(fields.contains(&field), "{field} is missing in {fields:?}");
+    }
+    assert_eq!(error.problems[0].suggestion.as_deref(), Some("Did you mean task?"));
+}
+
+#[test]
+fn rules_between_inputs_are_checked() {
+    let problems = |spec: &'static CommandSpec, object: Value| -> Vec<String> {
+        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
+        error
+            .problems
+            .iter()
+            .map(|problem| format!("{} {}", problem.field, problem.code.facts().agent))
+            .collect()
+    };
+    let run = &commands::local::run::SPEC;
+    assert_eq!(
+        problems(run, json!({"task": "x", "mode": "workspace-write"})),
+        ["confirm CONFIRMATION_REQUIRED"]
+    );
+    assert_eq!(problems(run, json!({"task": " \n"})), ["task INVALID_VALUE"]);
+    assert_eq!(problems(run, json!({"task": "a\u{0}b"})), ["task INVALID_VALUE"]);
+    assert_eq!(problems(run, json!({"task": "x".repeat(100_001)})), ["task INVALID_VALUE"]);
+    assert_eq!(problems(run, json!({"task": "x", "working_dir": "relative"})), ["working_dir INVALID_VALUE"]);
+    assert_eq!(
+        problems(run, json!({"task": "x", "env_allow_list": ["A"]})),
+        ["env_allow_list INVALID_VALUE"]
+    );
+    let resume = &commands::local::resume::SPEC;
+    assert_eq!(problems(resume, json!({"task": "x"})), ["thread_id MISSING_ARGUMENT"]);
+    assert_eq!(problems(resume, json!({"task": "x", "thread_id": "--last"})), ["thread_id INVALID_ID"]);
+    assert_eq!(
+        problems(resume, json!({"task": "x", "thread_id": "a", "task_id": "T-local-a"})),
+        ["task_id INVALID_VALUE"]
+    );
+    let wait = &commands::local::wait::SPEC;
+    assert_eq!(problems(wait, json!({})), ["task_id MISSING_ARGUMENT"]);
+    assert_eq!(problems(wait, json!({"task_id": "../../x"})), ["task_id INVALID_ID"]);
+}
+
+#[test]
+fn the_longest_task_is_counted_in_characters() {
+    let object = json!({"task": "𝕏".repeat(100_000)});
+    let accepted =
+        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
+    assert!(accepted.is_ok(), "{accepted:?}");
+}

@@ -1,0 +1,198 @@
+//! F10, F13: an end, a limit and a wish to end at the same moment, and wishes in every state.
+
+#![expect(clippy::disallowed_methods, reason = "races are about moments")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{Mode, State, TaskId};
+use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
+use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
+use serde_json::{Value, json};
+
+use crate::{PROGRAM, Rng, playing, registry, terminal_states};
+
+/// The engine itself, on a stage's state directory: to be quicker than a command line can be.
+fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
+    Engine {
+        state_dir: stage.world.home().join("state"),
+        max_concurrent,
+        retention_ms: None,
+        restore_point_retention_ms: None,
+        program: Path::new(PROGRAM).to_owned(),
+        connections: delegator_engine::ConnectionPool::default(),
+    }
+}
+
+fn wait(engine: &Engine, id: &TaskId) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let waited = engine.wait(id, Some(deadline), |_| true).unwrap();
+    assert!(!waited.expired, "{id} never ended");
+    waited.task.state.name().to_owned()
+}
+
+/// A task as the command line would submit it, for an agent that reads what it is to do.
+fn submission(stage: &Stage, text: &str) -> Submission {
+    let settings = Settings {
+        skip_git_repo_check: true,
+        limits: Limits { idle_sec: 60, hard_sec: 1, only_output_counts: false },
+        ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
+        max_stream_bytes: 1 << 20,
+        max_processes: 64,
+        ..Settings::plain(Mode::ReadOnly, stage.world.project())
+    };
+    let program = stage.root().join("bin/codex");
+    Submission {
+        text: text.to_owned(),
+        settings,
+        agent: AgentProgram { program, leading_args: Vec::new(), version: Some((0, 166, 0)) },
+        agent_name: "codex".to_owned(),
+        max_mode: Mode::ReadOnly,
+        environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+        passed_variables: Vec::new(),
+        secret_names: Vec::new(),
+        umask: 0o022,
+        title: text.to_owned(),
+        labels: Default::default(),
+        input: json!({}),
+        allow_parallel_writes: true,
+        nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
+        idempotency: None,
+    }
+}
+
+/// Says when it begins, works for as long as it is told, and ends well.
+const TIMED_AGENT: &str = r#"read -r name seconds
+echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'; : > "$name"
+sleep "$seconds"
+echo '{"type":"turn.completed","usage":{}}'"#;
+
+/// One task that ends, runs into its limit and is cancelled, all in the same few milliseconds; how it ended.
+fn run_race(stage: &Stage, engine: &Engine, number: u64, chance: u64) -> String {
+    // Every fourth ends where its limit is; the others only race with the wish.
+    let works_ms = if number.is_multiple_of(4) { 992 + chance % 9 } else { 10 + chance % 9 };
+    let name = format!("begun-{number}");
+    let text = format!("{name} {}.{:03}", works_ms / 1000, works_ms % 1000);
+    let id = engine.submit(submission(stage, &text)).unwrap().task.id;
+    let begun = stage.world.project().join(name);
+    std::thread::scope(|scope| {
+        let waiters = [(); 2].map(|()| scope.spawn(|| wait(engine, &id)));
+        wait_until("the agent has begun", || begun.exists());
+        // Seen up to two milliseconds late, so the wish comes from two after the end to six before it.
+        std::thread::sleep(Duration::from_millis(works_ms.saturating_sub(chance / 9)));
+        match engine.cancel(&id, None, Duration::from_secs(30)) {
+            Ok(cancelled) => assert!(!cancelled.still_ending, "{id}"),
+            Err(EngineError::AlreadyEnded { .. }) => {}
+            Err(error) => panic!("{id}: {error}"),
+        }
+        let state = wait(engine, &id);
+        let agreed = waiters.map(|waiter| waiter.join().unwrap());
+        assert_eq!(agreed, [state.clone(), state.clone()], "{id}");
+        assert_eq!(terminal_states(stage, id.as_str()), [state.as_str()], "{id}");
+        state
+    })
+}
+
+#[test]
+fn f10_exit_timeout_and_cancel_at_once_give_one_terminal_state() {
+    const RACES: u64 = 200;
+    const AT_ONCE: u64 = 20;
+    let stage = Stage::with_shell_agent(PROGRAM, TIMED_AGENT);
+    let engine = engine(&stage, AT_ONCE as usize);
+    let ends = Mutex::new(BTreeMap::<String, u64>::new());
+    std::thread::scope(|scope| {
+        for lane in 0..AT_ONCE {
+            let (stage, engine, ends) = (&stage, &engine, &ends);
+            scope.spawn(move || {
+                let mut choices = Rng(lane);
+                for number in (lane..RACES).step_by(AT_ONCE as usize) {
+                    let end = run_race(stage, engine, number, choices.below(81));
+                    *ends.lock().unwrap().entry(end).or_default() += 1;
+                }
+            });
+        }
+    });
+    let ends = ends.into_inner().unwrap();
+    assert_eq!(ends.values().sum::<u64>(), RACES);
+    assert!(ends.len() > 1, "one side always won, so nothing raced: {ends:?}");
+    eprintln!("{ends:?}");
+}
+
+#[test]
+fn f13_cancel_works_in_every_state_and_is_idempotent() {
+    let stage = playing(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let running = stage.exec(&[]);
+    let queued = stage.exec(&[]);
+    let cancel = |id: &str| stage.world.run(["local", "cancel", id]);
+    let state = |answer: &Value| (answer["data"]["previous_state"].clone(), answer["data"]["state"].clone());
+    let told = |previous: &str| (json!(previous), json!("cancelled"));
+    // One that waits never starts.
+    assert_eq!(state(&cancel(&queued).json()), told("queued"));
+    stage.wait_for_project_file("ready");
+    assert_eq!(state(&cancel(&running).json()), told("working"));
+    for (id, was) in [(&queued, "queued"), (&running, "working")] {
+        assert_eq!(
+            state(&cancel(id).json()),
+            told(was),
+            "twice is once, and the first answer is given again"
+        );
+        assert_eq!(terminal_states(&stage, id), ["cancelled"]);
+    }
+    let begun = registry(&stage).get(&queued.parse().unwrap()).unwrap().unwrap();
+    assert_eq!((begun.started_at_ms, begun.supervisor), (None, None), "it never started");
+    // After another end it changes nothing, and says so.
+    stage.set_script(successful_turn(&[]));
+    let over = stage.exec(&[]);
+    assert_eq!(stage.wait(&over)["data"]["state"], "completed");
+    let late = cancel(&over);
+    assert_eq!((late.exit, &late.json()["meta"]["error_context"]["state"]), (Some(4), &json!("completed")));
+    assert_eq!(terminal_states(&stage, &over), ["completed"]);
+    let unknown = cancel("T-local-00000000000000000000000000000000");
+    assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
+}
+
+#[test]
+fn f13_random_cancels_start_no_cancelled_task() {
+    const TASKS: u64 = 50;
+    const WISHES: u64 = 500;
+    let stage = Stage::with_shell_agent(PROGRAM, TIMED_AGENT);
+    let engine = engine(&stage, 3);
+    let ids: Vec<TaskId> = (0..TASKS)
+        .map(|number| engine.submit(submission(&stage, &format!("begun-{number} 30"))).unwrap().task.id)
+        .collect();
+    // What was heard before its start, by anyone who wished for it.
+    let unstarted = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for lane in 0..8 {
+            let (ids, engine, unstarted) = (&ids, &engine, &unstarted);
+            scope.spawn(move || {
+                let mut choices = Rng(100 + lane);
+                for _ in 0..WISHES / 8 {
+                    let number = choices.below(TASKS);
+                    let wish = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
+                    match wish {
+                        Ok(heard) if heard.previous == State::Queued => {
+                            unstarted.lock().unwrap().insert(number);
+                        }
+                        // Its limit may have been quicker.
+                        Ok(_) | Err(EngineError::AlreadyEnded { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+    });
+    for id in &ids {
+        let state = wait(&engine, id);
+        assert_eq!(terminal_states(&stage, id.as_str()), [state]);
+        assert_eq!(task_processes(id.as_str()), Vec::<i32>::new());
+    }
+    let unstarted = unstarted.into_inner().unwrap();
+    assert!(unstarted.len() > 10, "hardly anything waited: {unstarted:?}");
+    for number in unstarted {
+        assert!(!stage.world.project().join(format!("begun-{number}")).exists(), "{number} was started");
+    }
+}

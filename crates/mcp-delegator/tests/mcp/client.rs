@@ -1,0 +1,246 @@
+//! A host: starts the server, writes lines, reads lines. Every line the server writes has to be a message.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+
+/// Long enough for any machine; nothing here waits for it to pass.
+pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How a host introduces itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// `initialize`, once, with a version.
+    Handshake(&'static str),
+    /// Every request says who asks.
+    Stateless,
+}
+
+pub(crate) const V2025_06: Era = Era::Handshake("2025-06-18");
+pub(crate) const V2025_11: Era = Era::Handshake("2025-11-25");
+pub(crate) const V2026_07: Era = Era::Stateless;
+pub(crate) const ERAS: [Era; 3] = [V2025_06, V2025_11, V2026_07];
+pub(crate) const STATELESS_VERSION: &str = "2026-07-28";
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    unread: VecDeque<Value>,
+    next_id: u64,
+    era: Era,
+    capabilities: Value,
+}
+
+impl Client {
+    /// A server in a stage's world that has been greeted.
+    pub(crate) fn connect(stage: &Stage, era: Era) -> Client {
+        Client::connect_with(stage, era, &[], json!({}))
+    }
+
+    pub(crate) fn connect_with(stage: &Stage, era: Era, args: &[&str], capabilities: Value) -> Client {
+        let mut host = Client::start(stage, args);
+        host.capabilities = capabilities;
+        host.initialize(era);
+        host
+    }
+
+    /// A server nobody has said anything to.
+    pub(crate) fn start(stage: &Stage, args: &[&str]) -> Client {
+        let mut command = stage.world.command([&["serve"], args].concat());
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Client::wrap(command.spawn().unwrap())
+    }
+
+    pub(crate) fn wrap(mut child: Child) -> Client {
+        let (tell, lines) = channel();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                let message = serde_json::from_str(&line).unwrap_or_else(|_| json!({"unreadable": line}));
+                if tell.send(message).is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        });
+        let stdin = child.stdin.take();
+        let capabilities = json!({});
+        Client { child, stdin, lines, unread: VecDeque::new(), next_id: 1, era: V2026_07, capabilities }
+    }
+
+    /// The answer to the first words in this era.
+    pub(crate) fn initialize(&mut self, era: Era) -> Value {
+        self.era = era;
+        match era {
+            Era::Handshake(version) => {
+                let info = json!({"name": "a-test", "version": "1"});
+                let params = json!({
+                    "protocolVersion": version, "capabilities": self.capabilities, "clientInfo": info,
+                });
+                let greeting = self.request("initialize", params);
+                self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+                greeting
+            }
+            Era::Stateless => self.request("server/discover", json!({})),
+        }
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        self.send_bytes(format!("{message}\n").as_bytes());
+    }
+
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(bytes).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// Asks and does not wait; the id of the question.
+    pub(crate) fn send_request(&mut self, method: &str, mut params: Value) -> u64 {
+        if self.era == Era::Stateless {
+            let meta = params["_meta"].take();
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": STATELESS_VERSION,
+                "io.modelcontextprotocol/clientInfo": {"name": "a-test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            });
+            for (key, value) in meta.as_object().into_iter().flatten() {
+                params["_meta"][key] = value.clone();
+            }
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// The next message that is meant, whatever else comes before it; the rest is kept.
+    pub(crate) fn wait_for(&mut self, what: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.unread.iter().position(&is_meant) {
+            return self.unread.remove(at).unwrap();
+        }
+        loop {
+            let message = match self.lines.recv_timeout(LONG_TIMEOUT) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => panic!("{what} never came: {:?}", self.unread),
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the server is gone before {what}: {}", self.stderr())
+                }
+            };
+            assert!(message.get("unreadable").is_none(), "not a message on stdout: {message}");
+            if is_meant(&message) {
+                return message;
+            }
+            self.unread.push_back(message);
+        }
+    }
+
+    pub(crate) fn response(&mut self, id: u64) -> Value {
+        self.wait_for(&format!("the answer to {id}"), |message| {
+            message["id"] == id && message.get("method").is_none()
+        })
+    }
+
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send_request(method, params);
+        self.response(id)
+    }
+
+    /// Starts a tool call.
+    pub(crate) fn start_call(&mut self, tool: &str, arguments: Value) -> u64 {
+        self.send_request("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// The result of a tool call.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.start_call(tool, arguments);
+        result(self.response(id))
+    }
+
+    /// The envelope of a tool call.
+    pub(crate) fn envelope(&mut self, tool: &str, mut arguments: Value) -> Value {
+        arguments["format"] = json!("json");
+        let result = self.call(tool, arguments);
+        let envelope = result["structuredContent"].clone();
+        let is_error = envelope["status"] == "error";
+        assert_eq!(result["isError"].as_bool().unwrap_or(false), is_error, "{result}");
+        envelope
+    }
+
+    pub(crate) fn exec(&mut self) -> String {
+        let envelope = self.envelope("_codex_local_exec", json!({"task": "do it"}));
+        envelope["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{envelope}")).to_owned()
+    }
+
+    /// What has come unasked so far, and is not an answer.
+    pub(crate) fn pending(&self) -> &VecDeque<Value> {
+        &self.unread
+    }
+
+    /// Hangs up, and waits for the end: the exit code, and what was said on stderr.
+    pub(crate) fn close(mut self) -> (Option<i32>, String) {
+        drop(self.stdin.take());
+        self.wait_for_exit()
+    }
+
+    /// Waits for the end: the exit code, and what was said on stderr. Every line left has to be a message.
+    pub(crate) fn wait_for_exit(mut self) -> (Option<i32>, String) {
+        let stderr = self.stderr();
+        let exit = self.child.wait().unwrap().code();
+        for message in self.lines.iter() {
+            assert!(message.get("unreadable").is_none(), "not a message on stdout: {message}");
+        }
+        (exit, stderr)
+    }
+
+    fn stderr(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            stderr.read_to_string(&mut text).unwrap();
+        }
+        text
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn result(reply: Value) -> Value {
+    assert!(reply.get("error").is_none(), "{reply}");
+    reply["result"].clone()
+}
+
+/// The text a model gets.
+pub(crate) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
+}
+
+/// Agents that end at once.
+pub(crate) fn quick_stage() -> Stage {
+    Stage::with_script(PROGRAM, successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
+}
+
+/// Agents that wait for the file `go`.
+pub(crate) fn waiting_stage() -> Stage {
+    Stage::with_script(PROGRAM, successful_turn(&[json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
+}
+
+pub(crate) fn release_agents(stage: &Stage) {
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+}

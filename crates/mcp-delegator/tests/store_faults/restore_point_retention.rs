@@ -1,0 +1,188 @@
+//! Restore points that hold the only copy of something outlive their task, and a clock that jumps deletes nothing.
+
+use std::path::PathBuf;
+
+use delegator_testkit::program::RunOutput;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, successful_turn};
+
+const GIT: &str = "/usr/bin/git";
+
+#[track_caller]
+fn git(stage: &Stage, args: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+    let run = stage.world.run_as(&PathBuf::from(GIT), [&identity, args].concat());
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    run.stdout
+}
+
+/// A repository with one commit, and a writing task that has ended in it.
+fn stage_after_task(is_dirty: bool) -> (Stage, String) {
+    let stage = Stage::with_state_dir(
+        successful_turn(&[json!({"write_file": {"path": "code.txt", "text": "agent\n"}})]),
+        None,
+        "",
+    );
+    stage.world.write("project/code.txt", "committed\n");
+    git(&stage, &["init", "--quiet", "--initial-branch=main"]);
+    git(&stage, &["add", "."]);
+    git(&stage, &["commit", "--quiet", "-m", "first"]);
+    if is_dirty {
+        stage.world.write("project/code.txt", "mine, and nowhere else\n");
+        stage.world.write("project/notes.txt", "mine\n");
+    }
+    let id = stage.exec(&["--mode", "workspace-write"]);
+    assert_eq!(stage.wait_for_end(&id)["state"], "completed");
+    (stage, id)
+}
+
+/// Whether a ref of the task's restore point is in the repository, wherever in it.
+fn has_restore_point(stage: &Stage, id: &str) -> bool {
+    let common = stage.world.project().join(".git");
+    [common.clone(), common.join("mcp-delegator")].iter().any(|dir| {
+        let option = format!("--git-dir={}", dir.display());
+        let run = stage.world.run_as(&PathBuf::from(GIT), [&option, "for-each-ref", "--format=%(refname)"]);
+        run.stdout.lines().any(|name| name == format!("refs/mcp-delegator/{id}"))
+    })
+}
+
+/// A call at another time.
+fn run_hours_later(stage: &Stage, hours: u32, args: &[&str]) -> RunOutput {
+    let library = ["x86_64", "aarch64"]
+        .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"));
+    let mut command = stage.world.command(args);
+    command
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME", format!("+{hours}h"))
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .env("DONT_FAKE_MONOTONIC", "1")
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    delegator_testkit::program::wait_for_output(command.spawn().unwrap())
+}
+
+#[track_caller]
+fn clean_hours_later(stage: &Stage, hours: u32, more: &[&str]) -> Value {
+    let run = run_hours_later(
+        stage,
+        hours,
+        &[&["cleanup-registry", "--old-task-max-age-hours", "1"], more].concat(),
+    );
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    run.json()["data"].clone()
+}
+
+fn is_registered(stage: &Stage, id: &str) -> bool {
+    stage.registry().get(&id.parse().unwrap()).unwrap().is_some()
+}
+
+#[test]
+fn a_restore_point_with_unique_content_outlives_its_task_until_it_expires() {
+    let (stage, id) = stage_after_task(true);
+    let foreseen = clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"].clone();
+    assert_eq!((&foreseen["kept"], &foreseen["dropped"]), (&json!(1), &json!(0)), "{foreseen}");
+    let cleaned = clean_hours_later(&stage, 3, &[]);
+    assert_eq!(cleaned["old_tasks"]["deleted"], 1, "{cleaned}");
+    assert!(!is_registered(&stage, &id) && has_restore_point(&stage, &id));
+    let kept = &cleaned["restore_points"]["items"][0];
+    assert_eq!(*kept, foreseen["items"][0]);
+    assert_eq!(
+        (kept["task_id"].as_str(), kept["ref"].as_str()),
+        (Some(&*id), Some(&*format!("refs/mcp-delegator/{id}")))
+    );
+    assert!(kept["repository"].as_str().unwrap().ends_with("project/.git"), "{kept}");
+    assert_eq!(kept["reason"], "holds content that no branch has");
+    assert!(kept["expires_ts"].is_string(), "{kept}");
+    let human = run_hours_later(&stage, 3, &["cleanup-registry", "--dry-run", "--format", "human"]).stdout;
+    assert!(human.contains(&id) && human.contains("holds content that no branch has"), "{human}");
+    // 720 hours after the task's end, by a clock the user vouches for.
+    let expired = clean_hours_later(&stage, 722, &["--trust-clock"]);
+    assert_eq!(expired["restore_points"]["dropped"], 1, "{expired}");
+    assert_eq!(expired["restore_points"]["kept"], 0, "{expired}");
+    assert!(!has_restore_point(&stage, &id));
+}
+
+#[test]
+fn a_restore_point_without_unique_content_is_dropped_with_its_task() {
+    let (stage, id) = stage_after_task(false);
+    assert!(has_restore_point(&stage, &id));
+    assert_eq!(clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"]["kept"], 0);
+    let cleaned = clean_hours_later(&stage, 3, &[]);
+    assert_eq!(cleaned["restore_points"]["dropped"], 1, "{cleaned}");
+    assert!(!has_restore_point(&stage, &id) && !is_registered(&stage, &id));
+}
+
+#[test]
+fn the_user_can_drop_kept_restore_points() {
+    let (stage, id) = stage_after_task(true);
+    // Before the task is forgotten, and after it.
+    for _ in 0..2 {
+        let foreseen = clean_hours_later(&stage, 3, &["--include-restore-points", "--dry-run"]);
+        let points = &foreseen["restore_points"];
+        assert_eq!((&points["dropped"], &points["kept"]), (&json!(1), &json!(0)), "{foreseen}");
+        assert_eq!(points["dropped_items"][0]["task_id"], json!(id), "{foreseen}");
+        assert!(has_restore_point(&stage, &id));
+        clean_hours_later(&stage, 3, &[]);
+    }
+    clean_hours_later(&stage, 3, &[]);
+    assert!(has_restore_point(&stage, &id));
+    let cleaned = clean_hours_later(&stage, 3, &["--include-restore-points"]);
+    assert_eq!(cleaned["restore_points"]["dropped"], 1, "{cleaned}");
+    assert!(!has_restore_point(&stage, &id));
+}
+
+#[test]
+fn a_missing_repository_keeps_its_restore_point_record() {
+    let (stage, id) = stage_after_task(false);
+    let (project, away) = (stage.world.project(), stage.world.home().join("away"));
+    std::fs::rename(project.join(".git"), &away).unwrap();
+    for more in [&[][..], &["--include-restore-points"]] {
+        let cleaned = clean_hours_later(&stage, 3, more);
+        assert_eq!(
+            cleaned["restore_points"]["items"][0]["reason"], "the repository is not there",
+            "{cleaned}"
+        );
+    }
+    std::fs::rename(&away, project.join(".git")).unwrap();
+    let cleaned = clean_hours_later(&stage, 3, &[]);
+    assert_eq!(cleaned["restore_points"]["dropped"], 1, "{cleaned}");
+    assert!(!has_restore_point(&stage, &id));
+}
+
+#[test]
+fn a_clock_jump_deletes_nothing() {
+    let (stage, id) = stage_after_task(true);
+    crate::stage::wait_until(|| stage.registry().retention_clock().unwrap().is_some());
+    let sixty_days = 60 * 24;
+    let refused = run_hours_later(&stage, sixty_days, &["cleanup-registry"]);
+    assert_eq!(refused.exit, Some(4), "{refused:?}");
+    let error = refused.json()["error"].clone();
+    assert!(error["suggestion"].as_str().unwrap().contains("--trust-clock"), "{error}");
+    let foreseen = run_hours_later(&stage, sixty_days, &["cleanup-registry", "--dry-run"]).json();
+    assert!(foreseen["warnings"].to_string().contains("W_CLEANUP_003"), "{foreseen}");
+    // A caller that stays makes a pass of its own.
+    let run = run_hours_later(&stage, sixty_days, &["local", "run", "another"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let noted = stage.registry().retention_clock().unwrap().unwrap();
+    assert!(noted.contains("\"needed_ms\":86400000"), "it saw the jump: {noted}");
+    assert!(is_registered(&stage, &id) && has_restore_point(&stage, &id));
+    let trusted = run_hours_later(&stage, sixty_days, &["cleanup-registry", "--trust-clock"]);
+    assert_eq!(trusted.exit, Some(0), "{trusted:?}");
+    assert!(!is_registered(&stage, &id));
+}
+
+#[test]
+fn dropping_the_restore_points_of_a_removed_task_deletes_their_record() {
+    let (stage, id) = stage_after_task(true);
+    clean_hours_later(&stage, 3, &[]);
+    assert_eq!(stage.registry().count_restore_points().unwrap(), 1);
+    let dropped = stage.run_json(&["restore", &id, "--drop", "--confirm-destructive"]);
+    assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 1, "{dropped}");
+    assert!(!has_restore_point(&stage, &id));
+    assert_eq!(stage.registry().count_restore_points().unwrap(), 0);
+}

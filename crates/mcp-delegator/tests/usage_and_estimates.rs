@@ -1,0 +1,95 @@
+//! What is learnt from tasks that have ended: what they cost, how long the next will take, when it will start.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// A turn that tells what it used.
+fn turn_with_usage(input: u64, cached: u64, output: u64) -> Value {
+    json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
+        {"turn_completed": {
+            "input_tokens": input, "cached_input_tokens": cached, "output_tokens": output, "reasoning_output_tokens": 1
+        }},
+    ])
+}
+
+fn run_to_end(stage: &Stage, more: &[&str]) -> String {
+    let id = stage.exec(more);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    id
+}
+
+#[test]
+fn usage_is_summed_per_task_label_and_day() {
+    let stage = Stage::with_script(PROGRAM, turn_with_usage(100, 40, 10));
+    let first = run_to_end(&stage, &["--labels", "team=red"]);
+    stage.set_script(turn_with_usage(1_000, 0, 5));
+    let second = run_to_end(&stage, &["--labels", "team=blue", "--labels", "kind=fix"]);
+    let status = stage.run_json(&["local", "status", "--usage"]);
+    let usage = &status["data"]["usage"];
+    assert_eq!(usage["total"]["tasks"], 2, "{status}");
+    assert_eq!(usage["total"]["input_tokens"], 1_100);
+    assert_eq!(usage["total"]["cached_input_tokens"], 40);
+    assert_eq!(usage["total"]["output_tokens"], 15);
+    assert_eq!(usage["total"]["reasoning_output_tokens"], 2);
+    assert!(usage["total"].get("tasks_without_tokens").is_none(), "{usage}");
+    let tasks: Vec<(&str, u64)> =
+        usage["per_task"].as_array().unwrap().iter().map(input_tokens_by("task_id")).collect();
+    assert_eq!(tasks, [(second.as_str(), 1_000), (first.as_str(), 100)], "newest first");
+    let labels: Vec<(&str, u64)> =
+        usage["per_label"].as_array().unwrap().iter().map(input_tokens_by("label")).collect();
+    assert_eq!(labels, [("kind=fix", 1_000), ("team=blue", 1_000), ("team=red", 100)]);
+    let days = usage["per_day"].as_array().unwrap();
+    assert_eq!(days.iter().map(|day| day["input_tokens"].as_u64().unwrap()).sum::<u64>(), 1_100);
+    let red = stage.run_json(&["local", "status", "--usage", "--labels", "team=red"]);
+    assert_eq!(red["data"]["usage"]["total"]["input_tokens"], 100, "{red}");
+    let one = stage.run_json(&["local", "status", &second, "--usage"]);
+    assert_eq!(one["data"]["usage"]["total"]["tasks"], 1, "{one}");
+}
+
+fn input_tokens_by(key: &'static str) -> impl Fn(&Value) -> (&str, u64) {
+    move |line| (line[key].as_str().unwrap(), line["input_tokens"].as_u64().unwrap())
+}
+
+#[test]
+fn a_task_without_token_usage_is_counted_separately() {
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 3");
+    let id = stage.exec(&[]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "failed");
+    let status = stage.run_json(&["local", "status", "--usage"]);
+    assert_eq!(status["data"]["usage"]["total"]["tasks_without_tokens"], 1, "{status}");
+    let page = stage.run_json(&["local", "status"]);
+    assert!(page["data"].get("usage").is_none(), "only when asked for: {page}");
+}
+
+#[test]
+fn durations_are_estimated_only_from_finished_tasks() {
+    let stage =
+        Stage::with_script(PROGRAM, successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let first = stage.run_json(&["local", "exec", "first"]);
+    assert!(first["data"].get("expected_duration").is_none(), "{first}");
+    stage.wait(first["data"]["task_id"].as_str().unwrap());
+    // Quick as it was, it is what is known.
+    let mut known = stage.run_json(&["local", "exec", "second"]);
+    assert!(known["data"]["expected_duration"].is_string(), "{known}");
+    stage.wait(known["data"]["task_id"].as_str().unwrap());
+    stage.set_script(successful_turn(&[json!({"wait_for_file": "go"})]));
+    known = stage.run_json(&["local", "exec", "third"]);
+    let queued = stage.run_json(&["local", "exec", "fourth"]);
+    assert_eq!(queued["meta"]["queue_position"], 1, "{queued}");
+    // The third outlasts everything known sooner or later; until then there is an estimate, and it is not negative.
+    for start in [
+        &queued["meta"]["estimated_start_ms"],
+        &stage.run_json(&["local", "status"])["data"]["queue"][0]["estimated_start_ms"],
+    ] {
+        assert!(start.is_null() || start.is_u64(), "{start}");
+    }
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    for answer in [&known, &queued] {
+        assert_eq!(stage.wait(answer["data"]["task_id"].as_str().unwrap())["data"]["state"], "completed");
+    }
+}

@@ -1,0 +1,196 @@
+//! One state directory with everything around it: agents, a project, a home, a clean environment.
+//!
+//! Every process that is started here has the stage's home directory in its environment, whatever becomes of its parent,
+//! its session or its group. That is how a stage knows its own and how it ends them when it is taken down.
+
+#![expect(clippy::disallowed_methods, reason = "a stage starts the programs that are under load")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::clock::sleep;
+use crate::engine_calls::EngineClient;
+use crate::error::LoadError;
+use crate::processes::{ProcessHandle, with_variable};
+use crate::programs::Programs;
+use crate::server::ServerConfig;
+use crate::server::handle::Server;
+
+/// How long a stage tries to end what is its own.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How a stage is set up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TestbedOptions<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) slots: usize,
+    pub(crate) interrupt_grace_sec: u64,
+    pub(crate) terminate_grace_sec: u64,
+    pub(crate) keep: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Testbed {
+    root: PathBuf,
+    programs: Programs,
+    slots: usize,
+    graces: (u64, u64),
+    keep: bool,
+}
+
+impl Testbed {
+    pub(crate) fn new(programs: &Programs, options: TestbedOptions<'_>) -> Result<Testbed, LoadError> {
+        let root = programs.testbeds.join(format!("{}-{}", options.name, std::process::id()));
+        let make_dir =
+            |path: &Path| fs::create_dir_all(path).map_err(LoadError::io(format!("make {}", path.display())));
+        if root.exists() {
+            fs::remove_dir_all(&root).map_err(LoadError::io(format!("empty {}", root.display())))?;
+        }
+        for folder in ["home", "project", "bin"] {
+            make_dir(&root.join(folder))?;
+        }
+        let graces = (options.interrupt_grace_sec, options.terminate_grace_sec);
+        Ok(Testbed { root, programs: programs.clone(), slots: options.slots, graces, keep: options.keep })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        self.root.join("state")
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    /// An agent that plays these steps; gives the path it is called by.
+    pub(crate) fn agent(&self, name: &str, steps: &Value) -> Result<PathBuf, LoadError> {
+        self.write_agent(name, steps, "")
+    }
+
+    /// The same, but every start is first written down in `starts`: process id and task.
+    pub(crate) fn start_recording_agent(&self, name: &str, steps: &Value) -> Result<PathBuf, LoadError> {
+        let prelude = format!(
+            "[ \"$1\" = --version ] || echo \"$$ $DELEGATOR_TASK\" >> '{}'\n",
+            self.starts_file().display()
+        );
+        self.write_agent(name, steps, &prelude)
+    }
+
+    pub(crate) fn starts_file(&self) -> PathBuf {
+        self.root.join("starts")
+    }
+
+    /// A shell's script that becomes the scripted agent: the shell is gone before the agent says a word.
+    fn write_agent(&self, name: &str, steps: &Value, prelude: &str) -> Result<PathBuf, LoadError> {
+        let folder = self.root.join("bin").join(name);
+        let (program, script) = (folder.join("codex"), folder.join("script.json"));
+        let args: Vec<String> = self.programs.agent.iter().map(|word| format!("'{word}'")).collect();
+        let text =
+            format!("#!/bin/sh\n{prelude}exec {} --script '{}' \"$@\"\n", args.join(" "), script.display());
+        let written = fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(&script, json!({"steps": steps}).to_string()))
+            .and_then(|()| fs::write(&program, text))
+            .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
+        written.map_err(LoadError::io(format!("write the agent {name}")))?;
+        Ok(program)
+    }
+
+    /// The program's command line in this world, with this agent.
+    pub(crate) fn cli_call(&self, agent: &Path, args: &[&str]) -> Command {
+        let mut command = self.clean_command(&self.programs.delegator);
+        command.args(args).env("MCP_DELEGATOR_CODEX_BIN", agent);
+        command
+    }
+
+    fn clean_command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.project())
+            .env_clear()
+            .env("HOME", self.home())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("MCP_DELEGATOR_HOME", self.state_dir())
+            .env("MCP_DELEGATOR_MAX_CONCURRENT", self.slots.to_string())
+            .env("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", self.graces.0.to_string())
+            .env("MCP_DELEGATOR_TERMINATE_GRACE_SEC", self.graces.1.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// A process that embeds the engine, ready to be asked.
+    pub(crate) fn server(&self) -> Result<Server, LoadError> {
+        let mut command = self.clean_command(&self.programs.server);
+        command.arg(crate::SERVE);
+        Server::start(command, &self.server_config())
+    }
+
+    pub(crate) fn server_config(&self) -> ServerConfig {
+        ServerConfig {
+            state_dir: self.state_dir(),
+            program: self.programs.delegator.clone(),
+            slots: self.slots,
+            project: self.project(),
+            graces: self.graces,
+        }
+    }
+
+    /// The engine in our own process, for looking at what was done.
+    pub(crate) fn engine(&self) -> EngineClient {
+        EngineClient::new(self.server_config())
+    }
+
+    /// The living processes of this stage. Supervisors have no home: they inherit next to nothing.
+    pub(crate) fn processes(&self) -> Vec<ProcessHandle> {
+        let home = format!("HOME={}", self.home().display());
+        with_variable(&[home, format!("MCP_DELEGATOR_HOME={}", self.state_dir().display())])
+    }
+
+    /// Whether the agent of a task has said anything that was stored.
+    pub(crate) fn has_output(&self, id: &str) -> bool {
+        fs::metadata(self.events_file(id)).is_ok_and(|file| file.len() > 0)
+    }
+
+    pub(crate) fn events_file(&self, id: &str) -> PathBuf {
+        self.state_dir().join("tasks").join(id).join("events.jsonl")
+    }
+
+    /// Kills what is alive; what it starts meanwhile, too. False if something is left.
+    pub(crate) fn kill_all(&self) -> bool {
+        let deadline = Instant::now() + CLEANUP_TIMEOUT;
+        loop {
+            let alive = self.processes();
+            if alive.is_empty() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            alive.iter().for_each(ProcessHandle::kill);
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        self.kill_all();
+        if !self.keep {
+            // What cannot be removed is below the target directory and in nobody's way.
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
