@@ -1,8 +1,7 @@
-//! Values given as plain words: environment variables and flags.
+//! Reads values from environment variables and flags.
 //!
-//! A variable that begins like ours but sets no key is only a warning, because it may be meant for a newer
-//! version of the program that shares the environment. A flag cannot be meant for another program, so an
-//! unknown one is a problem.
+//! An unknown variable with our prefix is only a warning, because it may be meant for a newer version of the
+//! program in the same environment. An unknown flag is a problem.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -19,7 +18,7 @@ use crate::value::Value;
 
 const UNKNOWN_VARIABLE: &str = "W_CONFIG_001";
 
-/// What the environment sets.
+/// Reads all keys set by variables.
 pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
@@ -44,7 +43,7 @@ pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
     (layer, problems)
 }
 
-/// Variables that look like ours and are not.
+/// Warnings about variables with our prefix that set no key.
 pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
     let known: Vec<String> = keys::settings().filter_map(Key::variable).collect();
     let is_unknown = |name: &OsStr| {
@@ -67,7 +66,7 @@ pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
     set.map(|(name, _)| name.as_os_str()).filter(|name| is_unknown(name)).map(warning).collect()
 }
 
-/// What the command line sets.
+/// Reads all keys set by flags.
 pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
@@ -89,7 +88,7 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
             Ok(Some(value)) if has_password(key, &value) => report(ValueProblem::new(
                 key.name,
                 None,
-                "everyone on the machine can see a command line: set a URL with a password by variable or file",
+                "every user of the machine can see a command line; set a URL with a password by variable or file",
             )),
             Ok(None) => {}
             Ok(Some(value)) => {

@@ -1,4 +1,4 @@
-//! The built-in script `hello`: the least a successful agent says.
+//! The built-in script `hello`: the minimal output of a successful agent.
 
 use crate::{Script, ScriptError};
 

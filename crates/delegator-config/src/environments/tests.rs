@@ -1,4 +1,4 @@
-//! The environments file: what is read, what is refused and where, and what an edit leaves alone.
+//! The environments file: reading, problems with their positions, and edits that preserve everything else.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ fn read_back(root: &tempfile::TempDir) -> String {
     std::fs::read_to_string(root.path().join(".config/mcp-delegator/environments.json")).unwrap()
 }
 
-/// Line, column and the sentence of every problem.
+/// Line, column and message of every problem.
 fn read_problems(text: &str) -> Vec<(usize, usize, String)> {
     let (_root, sources) = write_environments(text);
     match read(&sources) {
@@ -122,7 +122,7 @@ fn a_duplicate_id_is_a_problem() {
     let entry_json = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
     let found = read_problems(&format!("{{\"a\": {entry_json},\n\"a\": {entry_json}}}"));
     assert!(
-        found.iter().any(|(line, _, words)| *line == 2 && words == "a: stands in the file twice"),
+        found.iter().any(|(line, _, words)| *line == 2 && words == "a: occurs twice in the file"),
         "{found:?}"
     );
 }
@@ -154,7 +154,7 @@ fn an_edit_keeps_unknown_fields_and_the_order() {
     let mut expected: Value = serde_json::from_str(text).unwrap();
     expected["new"] = json!({"name": "New", "repoUrl": "https://github.com/o/n", "stack": "go"});
     let now: Value = serde_json::from_str(&read_back(&root)).unwrap();
-    // As text, because the order counts.
+    // Compared as text, because the order matters.
     assert_eq!(now.to_string(), expected.to_string());
     remove(&sources, "new").unwrap();
     let before: Value = serde_json::from_str(text).unwrap();

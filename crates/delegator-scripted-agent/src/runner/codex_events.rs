@@ -1,4 +1,4 @@
-//! What Codex says, in its words and its order of keys.
+//! Codex exec events, with the names and the key order of Codex.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Runner, StepResult};
 use crate::script::{PlanSteps, ThreadStarted, Usage};
 
-/// A plan whose turn is not over.
+/// The plan of a turn that has not ended.
 #[derive(Debug)]
 pub(super) struct OpenPlan {
     item: String,
@@ -24,7 +24,7 @@ impl OpenPlan {
     }
 }
 
-/// `--cd DIR` or `-C DIR`; else here.
+/// The directory of `--cd DIR` or `-C DIR`; empty for the current directory.
 pub(super) fn requested_directory(argv: &[OsString]) -> PathBuf {
     let requested = argv.windows(2).find(|words| words[0] == "--cd" || words[0] == "-C");
     match requested {
@@ -127,7 +127,7 @@ impl Runner {
         self.item("item.completed", &id, details)
     }
 
-    /// An event about an item: its id comes first, then its details.
+    /// Writes an event about an item: its id first, then its details.
     pub(super) fn item(&mut self, phase: &str, id: &str, details: Value) -> StepResult {
         let mut item = json!({"id": id});
         if let (Value::Object(item), Value::Object(details)) = (&mut item, details) {

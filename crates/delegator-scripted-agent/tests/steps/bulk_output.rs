@@ -1,4 +1,4 @@
-//! Much of everything.
+//! Bulk output and timing.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What Codex says, and the work behind it.
+//! Codex exec events, and the work behind them.
 
 use delegator_transcript::{FoldOptions, LineLimits, Report, StreamOutcome, Summarizer};
 use serde_json::{Value, json};
