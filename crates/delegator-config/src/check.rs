@@ -220,7 +220,7 @@ impl<'a> Checker<'a> {
         let args = self.check_items(kind, path, items, |checker, at, text| {
             checker.text(TextFormat::Argument, path, at, text)
         })?;
-        if args.iter().any(|word| word.contains("{thread_id}")) {
+        if args.iter().any(|arg| arg.contains("{thread_id}")) {
             return Some(Value::List(args));
         }
         self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));

@@ -41,11 +41,11 @@ pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -
 
     let is_truncated = checker.is_full() || errors.len() > MAX_SYNTAX_ERRORS;
     let is_reliable =
-        |fault: &ValueProblem| reliable_until.is_none_or(|end| fault.at.is_some_and(|at| at < end));
+        |problem: &ValueProblem| reliable_until.is_none_or(|end| problem.at.is_some_and(|at| at < end));
     let mut problems_found: Vec<ValueProblem> =
         checker.into_problems().into_iter().filter(is_reliable).collect();
     problems_found.extend(errors.iter().take(MAX_SYNTAX_ERRORS).map(|error| syntax_problem(text, error)));
-    problems_found.sort_by_key(|fault| fault.at);
+    problems_found.sort_by_key(|problem| problem.at);
     if is_truncated {
         problems_found.push(ValueProblem::new(
             "",
@@ -53,7 +53,8 @@ pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -
             "there are more problems in this file; only the first ones are listed",
         ));
     }
-    let problems = problems_found.into_iter().map(|fault| with_position(fault, text, path, owner)).collect();
+    let problems =
+        problems_found.into_iter().map(|problem| with_position(problem, text, path, owner)).collect();
     (layer, problems)
 }
 

@@ -57,7 +57,7 @@ pub enum ValueKind {
     Program,
     /// A program and its arguments, run without a shell.
     Command,
-    /// Arguments of which at least one holds `{thread_id}`.
+    /// Arguments of which at least one contains `{thread_id}`.
     ResumeArguments,
     /// A table of texts by name.
     Labels,

@@ -125,7 +125,7 @@ fn read_sources(sources: &Sources) -> LoadedSources {
 }
 
 fn build_config(sources: &Sources, loaded: LoadedSources) -> Result<Config, ConfigError> {
-    let LoadedSources { layers, mut problems, user_file_location: located, user_file, project_file } = loaded;
+    let LoadedSources { layers, mut problems, user_file_location, user_file, project_file } = loaded;
     let (settings, mut warnings) = resolve::resolve(layers, sources.cores);
     // If an invalid value is missing here, a contradiction may involve a default that the user did not intend.
     if problems.is_empty() {
@@ -136,7 +136,7 @@ fn build_config(sources: &Sources, loaded: LoadedSources) -> Result<Config, Conf
     }
     warnings.extend(variables_and_flags::unknown_variables(sources));
     let home = sources.home().map(Path::to_owned);
-    Ok(Config { settings, warnings, user_file, project_file, user_file_location: located, home })
+    Ok(Config { settings, warnings, user_file, project_file, user_file_location, home })
 }
 
 impl Config {

@@ -27,7 +27,7 @@ impl Source {
     }
 }
 
-/// The exact place a value was set.
+/// The exact position where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,

@@ -32,8 +32,10 @@ pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
                 Ok(Some(value)) => {
                     drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Variable(name) }))
                 }
-                Err(faults) => {
-                    problems.extend(faults.into_iter().map(|fault| fault.into_problem(source.clone())));
+                Err(value_problems) => {
+                    problems.extend(
+                        value_problems.into_iter().map(|problem| problem.into_problem(source.clone())),
+                    );
                 }
             },
             None => problems
@@ -73,13 +75,14 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
     for (name, text) in &sources.flags {
         let Some(key) = keys::find(name) else {
             let suggestion = keys::nearest(name).map(str::to_owned);
-            let fault = ValueProblem { suggestion, ..ValueProblem::new(name, None, "there is no such key") };
-            problems.push(fault.into_problem(ProblemSource::Flag(keys::flag_name(name))));
+            let problem =
+                ValueProblem { suggestion, ..ValueProblem::new(name, None, "there is no such key") };
+            problems.push(problem.into_problem(ProblemSource::Flag(keys::flag_name(name))));
             continue;
         };
         let flag = key.flag();
         let mut report =
-            |fault: ValueProblem| problems.push(fault.into_problem(ProblemSource::Flag(flag.clone())));
+            |problem: ValueProblem| problems.push(problem.into_problem(ProblemSource::Flag(flag.clone())));
         if layer.contains_key(key.name) {
             report(ValueProblem::new(key.name, None, "the flag is given twice"));
             continue;
@@ -94,7 +97,7 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
             Ok(Some(value)) => {
                 drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Flag(flag) }))
             }
-            Err(faults) => faults.into_iter().for_each(report),
+            Err(value_problems) => value_problems.into_iter().for_each(report),
         }
     }
     (layer, problems)

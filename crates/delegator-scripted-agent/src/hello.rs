@@ -4,7 +4,7 @@ use crate::{Script, ScriptError};
 
 const TEXT: &str = include_str!("../examples/hello.json");
 
-/// Reads its prompt, says hello, completes its turn.
+/// Reads its prompt, greets, completes its turn.
 pub fn script() -> Result<Script, ScriptError> {
     Script::parse("hello", TEXT.as_bytes())
 }

@@ -53,12 +53,12 @@ pub fn start(argv: Vec<OsString>) -> u8 {
 }
 
 fn wants_version(argv: &[OsString]) -> bool {
-    argv.get(1).is_some_and(|word| word == "--version" || word == "-V")
+    argv.get(1).is_some_and(|arg| arg == "--version" || arg == "-V")
 }
 
 /// Selects the script, and removes its arguments from `argv`, so that the remaining ones are those of Codex.
 fn find_script(context: &mut ProcessContext) -> Result<Script, InvocationError> {
-    if context.argv.get(1).is_some_and(|word| word == SCRIPT_ARGUMENT) {
+    if context.argv.get(1).is_some_and(|arg| arg == SCRIPT_ARGUMENT) {
         if context.argv.len() < 3 {
             return Err(InvocationError::NoValue);
         }

@@ -11,7 +11,7 @@
 //! # Script
 //!
 //! ```json
-//! {"about": "says hello", "steps": [
+//! {"about": "greets", "steps": [
 //!   {"read_stdin": "all"},
 //!   {"thread_started": {}}, "turn_started",
 //!   {"command": {"run": "git --version"}},

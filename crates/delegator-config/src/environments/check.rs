@@ -62,8 +62,8 @@ pub(super) fn check(object: &Map<String, Value>) -> CheckedFile {
 /// Problems of an entry that is not in the file yet; keys are the names of its fields, or `id`.
 pub fn entry_problems(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
     let object = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
-    let problems = check(&object).problems.into_iter().map(|fault| {
-        let problem = fault.into_problem(ProblemSource::Environments);
+    let problems = check(&object).problems.into_iter().map(|value_problem| {
+        let problem = value_problem.into_problem(ProblemSource::Environments);
         let key =
             problem.key.rsplit('.').next().filter(|field| FIELDS.contains(field)).unwrap_or("id").to_owned();
         Problem { key, ..problem }
@@ -189,8 +189,8 @@ impl EntryReader<'_> {
         }
         let suggestion = similar_names::nearest(&given, choices.iter().copied()).map(str::to_owned);
         let key = format!("{}.{field}", self.id);
-        let fault = ValueProblem::new(&key, None, format!("expected one of {}", choices.join(", ")));
-        self.checked.problems.push(ValueProblem { suggestion, ..fault });
+        let problem = ValueProblem::new(&key, None, format!("expected one of {}", choices.join(", ")));
+        self.checked.problems.push(ValueProblem { suggestion, ..problem });
         None
     }
 

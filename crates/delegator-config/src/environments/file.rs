@@ -46,7 +46,7 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     let mut checked = check::check(&new);
     let Some(environment) = checked.environments.pop().filter(|_| checked.problems.is_empty()) else {
         let problems =
-            checked.problems.into_iter().map(|fault| fault.into_problem(ProblemSource::Environments));
+            checked.problems.into_iter().map(|problem| problem.into_problem(ProblemSource::Environments));
         return Err(ConfigError { problems: problems.collect() }.into());
     };
     object.insert(id.to_owned(), Value::Object(entry));
@@ -76,8 +76,8 @@ fn read_if_present(path: &Path) -> Result<Option<String>, ConfigError> {
     match files::read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(ReadError::Missing) => Ok(None),
-        Err(fault) => {
-            let problem = Problem::of_source(ProblemSource::Environments, Some(path), fault.to_string());
+        Err(error) => {
+            let problem = Problem::of_source(ProblemSource::Environments, Some(path), error.to_string());
             Err(ConfigError { problems: vec![problem] })
         }
     }
@@ -85,11 +85,11 @@ fn read_if_present(path: &Path) -> Result<Option<String>, ConfigError> {
 
 /// The JSON object as written, and the environments it defines.
 fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), ConfigError> {
-    let with_position = |location: Option<Position>, fault: ValueProblem| Problem {
+    let with_position = |location: Option<Position>, problem: ValueProblem| Problem {
         file: Some(path.to_owned()),
-        line: location.map(|place| place.line),
-        column: location.map(|place| place.column),
-        ..fault.into_problem(ProblemSource::Environments)
+        line: location.map(|location| location.line),
+        column: location.map(|location| location.column),
+        ..problem.into_problem(ProblemSource::Environments)
     };
     let invalid = |location: Option<Position>, message: String| ConfigError {
         problems: vec![with_position(location, ValueProblem::new("", None, message))],
@@ -105,16 +105,23 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
     let positions = key_positions(text);
     let position_of = |key: &str| {
         let at = positions.iter().rev().find(|key_position| key_position.path.join(".") == key);
-        at.or_else(|| positions.iter().find(|place| key.starts_with(&format!("{}.", place.path.join(".")))))
-            .map(|place| position(text, place.at))
+        at.or_else(|| {
+            positions
+                .iter()
+                .find(|key_position| key.starts_with(&format!("{}.", key_position.path.join("."))))
+        })
+        .map(|key_position| position(text, key_position.at))
     };
     let checked = check::check(&object);
-    let mut problems: Vec<Problem> =
-        checked.problems.into_iter().map(|fault| with_position(position_of(&fault.key), fault)).collect();
+    let mut problems: Vec<Problem> = checked
+        .problems
+        .into_iter()
+        .map(|problem| with_position(position_of(&problem.key), problem))
+        .collect();
     for (index, key_position) in positions.iter().enumerate() {
         if positions[..index].iter().any(|earlier| earlier.path == key_position.path) {
-            let fault = ValueProblem::new(&key_position.path.join("."), None, "occurs twice in the file");
-            problems.push(with_position(Some(position(text, key_position.at)), fault));
+            let problem = ValueProblem::new(&key_position.path.join("."), None, "occurs twice in the file");
+            problems.push(with_position(Some(position(text, key_position.at)), problem));
         }
     }
     if !problems.is_empty() {
@@ -122,8 +129,8 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
         return Err(ConfigError { problems });
     }
     let warnings = checked.unknown_fields.iter().map(|(id, field, meant)| {
-        let location =
-            position_of(&format!("{id}.{field}")).map(|place| format!(":{}:{}", place.line, place.column));
+        let location = position_of(&format!("{id}.{field}"))
+            .map(|location| format!(":{}:{}", location.line, location.column));
         let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         ConfigWarning {
             code: UNKNOWN_FIELD,

@@ -82,7 +82,7 @@ fn a_missing_file_is_reported_with_its_path() {
     let root = tempfile::tempdir().unwrap();
     let error = read(&sources(root.path())).unwrap_err();
     let path = root.path().join(".config/mcp-delegator/environments.json");
-    assert!(matches!(&error, EnvironmentsError::Missing { path: told } if *told == path), "{error:?}");
+    assert!(matches!(&error, EnvironmentsError::Missing { path: missing } if *missing == path), "{error:?}");
 }
 
 #[test]
@@ -102,8 +102,10 @@ fn all_problems_are_reported_with_their_positions() {
                 \"branch\": \"a..b\", \"mode\": \"write\"}\n}";
     let found = read_problems(text);
     let at = |key: &str| {
-        let found = found.iter().find(|(_, _, words)| words.starts_with(&format!("{key}:")));
-        found.map(|(line, column, words)| (*line, *column, words.clone())).unwrap_or_else(|| panic!("{key}"))
+        let found = found.iter().find(|(_, _, message)| message.starts_with(&format!("{key}:")));
+        found
+            .map(|(line, column, message)| (*line, *column, message.clone()))
+            .unwrap_or_else(|| panic!("{key}"))
     };
     assert_eq!(at("a.name").0, 2);
     assert!(at("a.name").2.contains("`nam` is not known"));
@@ -122,7 +124,7 @@ fn a_duplicate_id_is_a_problem() {
     let entry_json = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
     let found = read_problems(&format!("{{\"a\": {entry_json},\n\"a\": {entry_json}}}"));
     assert!(
-        found.iter().any(|(line, _, words)| *line == 2 && words == "a: occurs twice in the file"),
+        found.iter().any(|(line, _, message)| *line == 2 && message == "a: occurs twice in the file"),
         "{found:?}"
     );
 }

@@ -27,7 +27,7 @@ impl Runner {
         let Some((program, arguments)) = args.split_first() else {
             return Err(RunEnd::ScriptError("a command without arguments".to_owned()));
         };
-        let command_line = args.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ");
+        let command_line = args.iter().map(|arg| shell_quoted(arg)).collect::<Vec<_>>().join(" ");
         let id = self.new_item();
         let details = |output: &str, code: Option<i32>, status: &str| {
             json!({"type": "command_execution", "command": command_line, "aggregated_output": output,

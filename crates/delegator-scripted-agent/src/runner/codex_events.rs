@@ -26,9 +26,9 @@ impl OpenPlan {
 
 /// The directory of `--cd DIR` or `-C DIR`; empty for the current directory.
 pub(super) fn requested_directory(argv: &[OsString]) -> PathBuf {
-    let requested = argv.windows(2).find(|words| words[0] == "--cd" || words[0] == "-C");
+    let requested = argv.windows(2).find(|pair| pair[0] == "--cd" || pair[0] == "-C");
     match requested {
-        Some(words) if words[1] != "." => PathBuf::from(&words[1]),
+        Some(pair) if pair[1] != "." => PathBuf::from(&pair[1]),
         _ => PathBuf::new(),
     }
 }
@@ -36,8 +36,8 @@ pub(super) fn requested_directory(argv: &[OsString]) -> PathBuf {
 impl Runner {
     /// The thread of `resume THREAD`.
     pub(super) fn requested_thread(&self) -> Option<String> {
-        let mut args = self.argv.iter().skip(1).skip_while(|word| *word != "resume").skip(1);
-        args.next().filter(|word| *word != "-").map(|word| word.to_string_lossy().into_owned())
+        let mut args = self.argv.iter().skip(1).skip_while(|arg| *arg != "resume").skip(1);
+        args.next().filter(|arg| *arg != "-").map(|arg| arg.to_string_lossy().into_owned())
     }
 
     pub(super) fn thread_started(&mut self, which: &ThreadStarted) -> StepResult {

@@ -48,7 +48,7 @@ impl Runner {
     }
 
     fn start_record(&self) -> Value {
-        let argv: Vec<_> = self.argv.iter().map(|word| word.to_string_lossy()).collect();
+        let argv: Vec<_> = self.argv.iter().map(|arg| arg.to_string_lossy()).collect();
         let pair = |(key, value): &(std::ffi::OsString, std::ffi::OsString)| {
             (key.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))
         };

@@ -41,9 +41,9 @@ impl Stage {
     }
 
     /// The program with piped streams and the script in its environment.
-    pub(crate) fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.args(words).current_dir(self.folder.path());
+        command.args(args).current_dir(self.folder.path());
         command.env("SCRIPTED_AGENT_SCRIPT", self.path("script.json"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -57,8 +57,8 @@ impl Stage {
         self.command(&["exec", "--json", "-"]).output().unwrap()
     }
 
-    pub(crate) fn run_with(&self, words: &[&str], stdin: &[u8]) -> Output {
-        let mut child = self.command(words).stdin(Stdio::piped()).spawn().unwrap();
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> Output {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let stdin = stdin.to_vec();
         let writer = std::thread::spawn(move || pipe.write_all(&stdin).is_ok());
@@ -93,9 +93,9 @@ pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
 
 /// Waits for a condition; panics after 20 seconds.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "timed out waiting for {what}");
+        assert!(started_at.elapsed() < Duration::from_secs(20), "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -44,8 +44,8 @@ fn a_record_contains_how_the_agent_was_started() {
     let stage = Stage::with(json!([{"record": {"file": "{pid}.json"}}]));
     let mut command = crate::agent::program("/bin/sh");
     let program = crate::agent::PROGRAM;
-    let words = ["-c", "umask 027; exec 7</dev/zero; ulimit -Sn 200; exec \"$@\"", "sh", program];
-    command.args(words).args(["exec", "--json", "resume", "T", "-"]).current_dir(stage.path("."));
+    let args = ["-c", "umask 027; exec 7</dev/zero; ulimit -Sn 200; exec \"$@\"", "sh", program];
+    command.args(args).args(["exec", "--json", "resume", "T", "-"]).current_dir(stage.path("."));
     command.env_clear().env("SCRIPTED_AGENT_SCRIPT", stage.path("script.json")).env("ODD", "a=b\nc");
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     let pid = child.id();
