@@ -76,15 +76,15 @@ impl<'a> Checker<'a> {
             (ValueKind::Choice(choices), Shape::Text(text)) => {
                 self.choice(choices, path, node.at, text).map(Value::Text)
             }
-            (ValueKind::Text(form), Shape::Text(text)) => {
-                self.text(*form, path, node.at, text).map(Value::Text)
+            (ValueKind::Text(format), Shape::Text(text)) => {
+                self.text(*format, path, node.at, text).map(Value::Text)
             }
             (ValueKind::Program, Shape::Text(text)) => self.program(path, node.at, text).map(Value::Path),
             (ValueKind::Choices(choices), Shape::List(items)) => self
                 .check_items(kind, path, items, |checker, at, text| checker.choice(choices, path, at, text))
                 .map(Value::List),
-            (ValueKind::Texts(form), Shape::List(items)) => self
-                .check_items(kind, path, items, |checker, at, text| checker.text(*form, path, at, text))
+            (ValueKind::Texts(format), Shape::List(items)) => self
+                .check_items(kind, path, items, |checker, at, text| checker.text(*format, path, at, text))
                 .map(Value::List),
             (ValueKind::Paths, Shape::List(items)) => self
                 .check_items(kind, path, items, |checker, at, text| checker.path(path, at, text))
@@ -146,17 +146,17 @@ impl<'a> Checker<'a> {
         None
     }
 
-    fn text(&mut self, form: TextFormat, path: &str, at: Option<usize>, text: &str) -> Option<String> {
-        if form.accepts(text) {
+    fn text(&mut self, format: TextFormat, path: &str, at: Option<usize>, text: &str) -> Option<String> {
+        if format.accepts(text) {
             return Some(text.to_owned());
         }
-        let problem = match form {
+        let problem = match format {
             TextFormat::PassedVariable if TextFormat::VariableName.accepts(text) => {
                 format!(
                     "{text} makes programs run code, so it is never passed to an agent; remove it from this list"
                 )
             }
-            _ => format!("expected {form}"),
+            _ => format!("expected {format}"),
         };
         self.add_problem(path, at, problem, None);
         None

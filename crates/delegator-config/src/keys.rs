@@ -227,8 +227,8 @@ impl fmt::Display for ValueKind {
             }
             ValueKind::Choice(values) => write!(f, "one of {}", values.join(", ")),
             ValueKind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
-            ValueKind::Text(form) => write!(f, "{form}"),
-            ValueKind::Texts(form) => write!(f, "a list, each item {form}"),
+            ValueKind::Text(format) => write!(f, "{format}"),
+            ValueKind::Texts(format) => write!(f, "a list, each item {format}"),
             ValueKind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
             ValueKind::Program => {
                 f.write_str("a program name, or an absolute path (`~/` is the home directory)")

@@ -127,7 +127,7 @@ fn read_sources(sources: &Sources) -> LoadedSources {
 fn build_config(sources: &Sources, loaded: LoadedSources) -> Result<Config, ConfigError> {
     let LoadedSources { layers, mut problems, user_file_location, user_file, project_file } = loaded;
     let (settings, mut warnings) = resolve::resolve(layers, sources.cores);
-    // If an invalid value is missing here, a contradiction may involve a default that the user did not intend.
+    // An invalid value is replaced by its default here, and a contradiction with that default would be misleading.
     if problems.is_empty() {
         problems.extend(resolve::contradictions(&settings));
     }

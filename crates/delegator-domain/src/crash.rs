@@ -40,7 +40,7 @@ crash_points! {
     DirectorySynced = "submit: directory synced",
     RowCommitted = "submit: row committed",
     SubmitLeft = "submit: entry removed",
-    BeforeAnswer = "submit: before the answer",
+    BeforeResponse = "submit: before the answer",
     ClaimCommitted = "claim: committed",
     StartLocked = "claim: lock taken",
     SupervisorSpawned = "claim: supervisor spawned",

@@ -1,7 +1,7 @@
 //! Detects a task text that explicitly requests a destructive git operation: rewriting history, or deleting files
 //! that have no copy.
 //!
-//! This asks the caller for confirmation; it is no safety boundary. The sandbox and restore points protect the
+//! The caller then has to confirm the task. This is no safety boundary: the sandbox and restore points protect the
 //! repository. Only a command or an imperative counts; a negation before it, a question about it or a quotation of
 //! it does not. When in doubt, the text passes.
 

@@ -120,7 +120,7 @@ impl Engine {
         leftovers::remove_dead_submits(&mut registry);
         // From here on the task exists: an error would make the caller submit it again. The next pass starts it.
         let _ = self.promote(&mut registry);
-        crash_point(CrashPoint::BeforeAnswer);
+        crash_point(CrashPoint::BeforeResponse);
         self.submit_outcome(&registry, submitted)
     }
 

@@ -270,7 +270,7 @@ fn a_project_limit_above_the_effective_one_is_a_warning() {
     let world = world().variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
     world.write("project/.mcp-delegator.toml", "max_concurrent = 5000\n");
     let warnings = world.run(["config", "show", "max_concurrent"]).json()["warnings"].to_string();
-    assert!(warnings.contains("8 holds (MCP_DELEGATOR_MAX_CONCURRENT)"), "{warnings}");
+    assert!(warnings.contains("8 applies (MCP_DELEGATOR_MAX_CONCURRENT)"), "{warnings}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn scenario_of(point: CrashPoint) -> Scenario {
     match point {
         At::RegistryBuilt | At::RegistryNamed => Scenario::Submit,
         At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Scenario::Submit,
-        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Scenario::Submit,
+        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeResponse => Scenario::Submit,
         At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Scenario::Submit,
         At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Scenario::Supervise,
         At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Scenario::Supervise,

@@ -136,10 +136,10 @@ fn text_formats_accept_and_reject() {
             &["", "postgres://", "mysql://h/d", "h", "postgres://h/ d"],
         ),
     ];
-    for (form, right, wrong) in cases {
-        assert!(right.iter().all(|text| form.accepts(text)), "{form:?} rejects a valid text");
+    for (format, right, wrong) in cases {
+        assert!(right.iter().all(|text| format.accepts(text)), "{format:?} rejects a valid text");
         for text in wrong {
-            assert!(!form.accepts(text), "{form:?} accepts {text:?}");
+            assert!(!format.accepts(text), "{format:?} accepts {text:?}");
         }
     }
 }

@@ -87,11 +87,11 @@ impl LineTracker {
     }
 }
 
-fn next_kind(line: LineKind, byte: u8) -> LineKind {
-    match (line, byte) {
-        (LineKind::Json | LineKind::Number | LineKind::Plain, _) => line,
+fn next_kind(kind: LineKind, byte: u8) -> LineKind {
+    match (kind, byte) {
+        (LineKind::Json | LineKind::Number | LineKind::Plain, _) => kind,
         (LineKind::Start { .. }, b' ' | b'\t') => LineKind::Start { indented: true },
-        (_, b' ' | b'\t' | b'\r') => line,
+        (_, b' ' | b'\t' | b'\r') => kind,
         (LineKind::Start { .. }, b'{') => LineKind::Brace,
         (LineKind::Start { .. }, b'[') => LineKind::Bracket,
         (LineKind::Start { .. }, b'"' | b'}' | b']' | b',' | b':') => LineKind::Json,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries_and_escapes() {
+    fn boundaries_and_escapes_are_recognized() {
         for before in
             ["", " ", "x\n", "\"", "\\n", "\\\\n", "\\u000a", "%3D", "\x1b[32m", "\\u001b[1;32m", "_"]
         {

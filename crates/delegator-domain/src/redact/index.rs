@@ -42,8 +42,8 @@ impl Index {
     pub(super) fn new(needles: BTreeSet<String>) -> Self {
         let mut exact: BTreeSet<Vec<u8>> = ANCHORS.iter().map(|(anchor, _)| anchor.to_vec()).collect();
         let mut groups: BTreeMap<Vec<u8>, Candidates> = BTreeMap::new();
-        for (anchor, shape) in ANCHORS {
-            groups.entry(anchor.to_ascii_lowercase()).or_default().formats.push(*shape);
+        for (anchor, format) in ANCHORS {
+            groups.entry(anchor.to_ascii_lowercase()).or_default().formats.push(*format);
         }
         let needles: Vec<Needle> =
             needles.into_iter().map(|text| Needle { bare: is_bare_json(&text), text }).collect();

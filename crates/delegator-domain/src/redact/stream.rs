@@ -166,9 +166,9 @@ impl RedactStream {
         let mut found = None;
         // The text after a masked part starts a new word, whatever the part ended with.
         let at_boundary = is_boundary(before) || self.position <= self.covered;
-        for shape in &candidates.formats {
-            if !shape.needs_boundary() || at_boundary {
-                found = found.or(shape.find(&text, before.last().copied(), json)?);
+        for format in &candidates.formats {
+            if !format.needs_boundary() || at_boundary {
+                found = found.or(format.find(&text, before.last().copied(), json)?);
             }
         }
         if value_end > 0 {

@@ -109,15 +109,15 @@ fn input_row(property: &Property) -> String {
 pub fn configuration() -> String {
     format!(
         "# Configuration\n\nThe table is generated from `crates/delegator-config`; do not edit.\n\n\
-         The file is `MCP_DELEGATOR_CONFIG`, else `$XDG_CONFIG_HOME/mcp-delegator/config.toml`, else\n\
-         `~/.config/mcp-delegator/config.toml`. A flag wins over a variable, a variable over the project's\n\
-         `.mcp-delegator.toml`, that over the user's file, that over the default. A project's file comes with a\n\
-         repository and is not trusted: it may only set what the table says. Lists in variables are comma-separated.\n\
-         What a project's file sets for tasks holds for every task in its work tree, wherever the call was made from: the\n\
-         nearest file from the task's `working_dir` up to the top of its git work tree. What it sets for calls holds for\n\
-         calls made in that tree. While the file is not valid, no task is started in the tree (`CONFIG_INVALID`); all other\n\
-         commands work there and warn (`W_CONFIG_004`).\n\
-         `mcp-delegator config show` tells every value in force and who set it.\n\n{}",
+         The configuration file is the first of these: `MCP_DELEGATOR_CONFIG`, `$XDG_CONFIG_HOME/mcp-delegator/config.toml`,\n\
+         `~/.config/mcp-delegator/config.toml`. `mcp-delegator config show` prints every effective value and its origin.\n\n\
+         Precedence, highest first: flag, variable, project file (`.mcp-delegator.toml`), user file, default. Lists in\n\
+         variables are comma-separated.\n\n\
+         A project file comes with a repository and is not trusted: it may set only what the table allows. Its values for\n\
+         tasks apply to every task in its work tree, wherever the call is made: the nearest file from the task's\n\
+         `working_dir` up to the root of its git work tree counts. Its values for calls apply to calls made in that tree.\n\
+         While the file is invalid, no task starts in the tree (`CONFIG_INVALID`); all other commands work there and print\n\
+         a warning (`W_CONFIG_004`).\n\n{}",
         delegator_config::reference()
     )
 }
