@@ -286,7 +286,7 @@ fn the_reference_has_a_row_per_key_and_even_columns() {
     assert_eq!(
         row("hard_timeout_sec"),
         "| `hard_timeout_sec` | a whole number of seconds from 1 to 86400 | `1200` | \
-         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower: tasks there | A task running for this long is ended. |"
+         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower, for tasks in its work tree | Hard time limit of a task. |"
     );
     assert!(row("max_concurrent").contains("the number of cores, at least 2"));
     assert!(row("database_url").contains("none: no fleet") && row("database_url").contains("Secret"));

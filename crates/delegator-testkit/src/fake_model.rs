@@ -41,21 +41,21 @@ pub struct FakeModel {
 
 impl FakeModel {
     /// Starts a server with the Responses API.
-    pub fn start(steps: Vec<Reply>) -> FakeModel {
-        FakeModel::start_with_protocol(Protocol::Responses, steps)
+    pub fn start(replies: Vec<Reply>) -> FakeModel {
+        FakeModel::start_with_protocol(Protocol::Responses, replies)
     }
 
-    pub fn start_with_protocol(protocol: Protocol, steps: Vec<Reply>) -> FakeModel {
+    pub fn start_with_protocol(protocol: Protocol, replies: Vec<Reply>) -> FakeModel {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (received, request_count) = (Arc::clone(&requests), Arc::new(AtomicUsize::new(0)));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (steps, received, request_count) =
-                    (steps.clone(), Arc::clone(&received), Arc::clone(&request_count));
+                let (replies, received, request_count) =
+                    (replies.clone(), Arc::clone(&received), Arc::clone(&request_count));
                 std::thread::spawn(move || {
-                    handle_request(stream, protocol, &steps, (&received, &request_count))
+                    handle_request(stream, protocol, &replies, (&received, &request_count))
                 });
             }
         });
@@ -73,7 +73,7 @@ impl FakeModel {
     }
 }
 
-/// The same for any port, even one without a server.
+/// A Codex configuration for a model server on any port, even one without a server.
 pub fn codex_config(port: u16) -> String {
     format!(
         "model = \"gpt-5.5\"\nmodel_provider = \"fake\"\ncheck_for_update_on_startup = false\nweb_search = \"disabled\"\n\
@@ -134,7 +134,7 @@ pub fn text_block(text: &str) -> Value {
 fn handle_request(
     mut stream: TcpStream,
     protocol: Protocol,
-    steps: &[Reply],
+    replies: &[Reply],
     (received, request_count): (&Mutex<Vec<Value>>, &AtomicUsize),
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -155,8 +155,8 @@ fn handle_request(
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let task_id = last_task_id(&request);
     received.lock().unwrap().push(request);
-    let turn = request_count.fetch_add(1, Ordering::SeqCst).min(steps.len() - 1);
-    let text = match &steps[turn] {
+    let turn = request_count.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1);
+    let text = match &replies[turn] {
         Reply::HttpError { status, body } => {
             let body = body.to_string();
             let length = body.len();

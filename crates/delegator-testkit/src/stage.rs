@@ -83,8 +83,8 @@ impl Stage {
     }
 
     /// Submits a task and returns its id.
-    pub fn exec(&self, more: &[&str]) -> String {
-        let response = self.run_json(&[&["local", "exec", "do it"], more].concat());
+    pub fn exec(&self, extra_args: &[&str]) -> String {
+        let response = self.run_json(&[&["local", "exec", "do it"], extra_args].concat());
         response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 
@@ -99,7 +99,7 @@ impl Stage {
     /// Waits until a file exists in the working directory of the agent.
     pub fn wait_for_project_file(&self, name: &str) {
         let path = self.world.project().join(name);
-        wait_until(&format!("{} is there", path.display()), || path.exists());
+        wait_until(&format!("{} exists", path.display()), || path.exists());
     }
 
     /// Process id of the supervisor of a task.

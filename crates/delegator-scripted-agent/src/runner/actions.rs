@@ -27,7 +27,7 @@ impl Runner {
         let Some((program, arguments)) = args.split_first() else {
             return Err(RunEnd::ScriptError("a command without arguments".to_owned()));
         };
-        let command_line = args.iter().map(|arg| shell_quoted(arg)).collect::<Vec<_>>().join(" ");
+        let command_line = args.iter().map(|arg| shell_quote(arg)).collect::<Vec<_>>().join(" ");
         let id = self.new_item();
         let details = |output: &str, code: Option<i32>, status: &str| {
             json!({"type": "command_execution", "command": command_line, "aggregated_output": output,
@@ -106,7 +106,7 @@ impl Runner {
 }
 
 /// Quotes a word for a POSIX shell.
-fn shell_quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "+-./:=@_,%".contains(c);
     if !word.is_empty() && word.chars().all(is_bare) {
         return word.to_owned();

@@ -75,7 +75,7 @@ impl Runner {
     }
 }
 
-/// Open descriptors above the standard streams that are not the own ones of the agent, by number.
+/// Open descriptors above the standard streams, except the agent's own, by number.
 pub(super) fn inherited_descriptors(own: [&File; 3]) -> Map<String, Value> {
     let own = own.map(AsRawFd::as_raw_fd);
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();

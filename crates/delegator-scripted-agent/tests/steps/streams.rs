@@ -61,7 +61,7 @@ fn a_record_contains_how_the_agent_was_started() {
     assert_eq!(record["pid"], pid);
     assert_eq!(record["parent_pid"], std::process::id());
     assert_eq!(record["open_files_limit"]["soft"], 200);
-    // The test runner may have left other descriptors open; the own ones of the agent are not among them.
+    // The test runner may have left other descriptors open; the agent's own are not among them.
     let inherited = record["inherited_descriptors"].as_object().unwrap();
     assert_eq!(inherited["7"], "/dev/zero");
     assert!(inherited.keys().all(|number| number.parse::<i32>().unwrap() > 6), "{inherited:?}");
