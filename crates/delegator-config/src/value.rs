@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::keys::{DefaultValue, Key, ValueKind};
 
-/// A value that has passed the check of its key. Which variant it is follows from the key's [`Kind`].
+/// A value that has passed the check of its key. The [`ValueKind`] of the key determines the variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Bool(bool),
