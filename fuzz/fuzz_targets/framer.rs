@@ -1,4 +1,4 @@
-//! Any bytes in any splits: the same lines, none lost, nothing kept beyond the limits.
+//! Any bytes in any splits give the same lines; none is lost, and nothing is stored beyond the limits.
 #![no_main]
 
 use delegator_transcript::{Framer, Line, LineBody, LineLimits, LongLineFacts};
@@ -30,7 +30,7 @@ fn frame<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Told>, u64) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    // The first byte chooses the size of the reads.
+    // The first byte is the size of the reads.
     let Some((step, bytes)) = input.split_first() else { return };
     let (whole, taken) = frame(std::iter::once(bytes));
     assert_eq!(taken, bytes.len() as u64);

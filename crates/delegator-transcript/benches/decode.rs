@@ -1,10 +1,10 @@
-//! How fast frame + decode + fold is on one core, next to two references on the same bytes in the same run: counting
-//! newlines with memchr, and `serde_json::from_slice::<Value>` per line. Then peak memory against input size.
+//! Measures frame + decode + fold on one core, next to two references on the same bytes: counting newlines with memchr,
+//! and `serde_json::from_slice::<Value>` per line. Then peak memory by input size.
 //!
 //! `cargo bench -p delegator-transcript [-- MEGABYTES]`; `-- --memory MEGABYTES` only folds that much and prints the
-//! peak, so that each size gets a process of its own; `-- --line MEGABYTES` does so with a single line of that size;
-//! `-- --tests MEGABYTES` folds commands that printed that much of what test runners print.
-//! `-- --failed MEGABYTES` reads error places out of the output of one failed command, friendly and hostile.
+//! peak, so that each size runs in its own process; `-- --line MEGABYTES` does the same with a single line of that
+//! size; `-- --tests MEGABYTES` folds commands with that much test runner output; `-- --failed MEGABYTES` parses error
+//! locations from the output of one failed command, normal and hostile.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
@@ -15,7 +15,7 @@ use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 
 const ROUNDS: usize = 11;
 
-/// A small generator, so that the input is the same everywhere.
+/// A small deterministic generator, so that the input is the same everywhere.
 struct Dice(u64);
 
 impl Dice {
@@ -46,7 +46,7 @@ const WORDS: [&str; 16] = [
     "thread 'main'",
 ];
 
-/// Lines of output as compilers and tests print them, JSON-escaped.
+/// Output lines of compilers and tests, JSON-escaped.
 fn output(dice: &mut Dice, bytes: u64) -> String {
     let mut text = String::new();
     while (text.len() as u64) < bytes {
@@ -62,7 +62,7 @@ fn output(dice: &mut Dice, bytes: u64) -> String {
     serde_json::to_string(&text).expect("a string")
 }
 
-/// A session as it is: commands with outputs of a few kilobytes, messages, reasoning, edits, a plan.
+/// A realistic session: commands with outputs of a few kilobytes, messages, reasoning, edits, a plan.
 fn realistic(megabytes: usize) -> Vec<u8> {
     let mut dice = Dice(0x5EED);
     let mut out =
@@ -104,7 +104,7 @@ fn realistic(megabytes: usize) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Many small events, none over a few hundred bytes.
+/// Many small events of at most a few hundred bytes.
 fn small(megabytes: usize) -> Vec<u8> {
     let mut dice = Dice(0xD1CE);
     let mut out =
@@ -125,8 +125,8 @@ fn small(megabytes: usize) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The best of several rounds for each piece of work, in MB/s: the machine is shared, and the best is what the code
-/// can do. The works take turns, so that a busy moment hits them alike.
+/// The best of several rounds for each function, in MB/s. The machine is shared, so the best round shows what the code
+/// can do; the functions alternate, so that load affects them equally.
 fn speeds<const N: usize>(bytes: &[u8], works: [fn(&[u8]); N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..ROUNDS {
@@ -183,7 +183,7 @@ fn memory(megabytes: usize) {
     println!("| {megabytes} MB | {} lines | {before} before | {} peak |", report.counts.lines, peak_kb());
 }
 
-/// One command whose output is one line of that many megabytes.
+/// One command whose output is a single line of that many megabytes.
 fn one_line(megabytes: usize) {
     let piece = "a line of output\\n".repeat(4 << 10);
     let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
@@ -203,7 +203,7 @@ fn one_line(megabytes: usize) {
     );
 }
 
-/// What test results cost: commands that printed megabytes of lines like those runners print.
+/// The cost of test results: commands with megabytes of test runner output.
 fn test_outputs(megabytes: usize) {
     println!("| {megabytes} MB of | MB/s |");
     println!("|---|---|");
@@ -226,7 +226,7 @@ fn test_outputs(megabytes: usize) {
     }
 }
 
-/// One failed command whose output is a piece again and again.
+/// One failed command whose output is one piece repeated.
 fn failed(megabytes: usize) {
     let friendly = output(&mut Dice(0xFA11), 8 << 10);
     let friendly: String = serde_json::from_str(&friendly).expect("a string");

@@ -1,11 +1,11 @@
-//! An event in one line of plain words, for people who follow a stream.
+//! Describes an event in one line of plain words, for people who follow a stream.
 
 use crate::control::strip_control_sequences;
 use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
 use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;
 
-/// What an event says, in one line without control characters. Paths below `workdir` are shown relative to it.
+/// Describes an event in one line without control characters. Paths inside `workdir` are shown relative to it.
 pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     match event {
         ThreadEvent::ThreadStarted { thread_id } => labelled("Thread", thread_id),
@@ -25,7 +25,7 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     }
 }
 
-/// Lines of nothing but control sequences are no lines.
+/// Strips control sequences first, so that a text with nothing else counts as empty.
 fn labelled(what: &str, text: &Text<'_>) -> String {
     one_line(&format!("{what}: {}", strip_control_sequences(&text.resolve()).trim()))
 }

@@ -1,4 +1,4 @@
-//! What a running agent is said to be doing, and how far it is, line by line.
+//! The activity and progress of a running agent, line by line.
 
 mod recorded;
 

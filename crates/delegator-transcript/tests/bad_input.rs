@@ -1,4 +1,4 @@
-//! Input that is wrong in every way there is: a count and a report, never a panic, never a lost line after it.
+//! Invalid input of every kind: it is counted and reported, never causes a panic, and never hides the lines after it.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -14,7 +14,7 @@ use recorded::{all, normalize, summarize};
 const GOOD: &str =
     r#"{"type":"item.completed","item":{"id":"item_7","type":"agent_message","text":"still here"}}"#;
 
-/// The report of `bad` with a good line after it, which must have come through.
+/// The report of `bad` followed by a valid line, which must be recognised.
 fn with_good_line_after(bad: &[u8]) -> Report {
     let mut bytes = bad.to_vec();
     bytes.push(b'\n');
@@ -250,7 +250,7 @@ fn lists_are_bounded_and_counts_are_exact() {
     assert!(report.counts.by_type.len() < 100 && report.transient_errors.len() < 100);
 }
 
-/// Everything that follows from a stream, as text, whatever the splits.
+/// All effects of a stream as text.
 fn told(bytes: &[u8], cuts: &[usize]) -> String {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     cuts.extend([0, bytes.len()]);

@@ -1,4 +1,4 @@
-//! Places of errors, read out of what real programs printed.
+//! Error locations in the recorded output of real programs.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -103,7 +103,7 @@ fn terminal_control_characters_are_removed() {
     assert!(message.starts_with("gone"), "{message:?}");
 }
 
-/// Pieces of every format, to be put together in any order.
+/// Lines of every format, to be combined in any order.
 const PIECES: [&str; 40] = [
     "error[E0308]: x",
     "  --> a.rs:1:2",
@@ -181,7 +181,7 @@ proptest! {
     }
 }
 
-/// Texts that would take long if anything were looked for again and again. The suite's own limit is the clock.
+/// Texts that would take long with repeated searches; the time limit of the test suite catches them.
 #[test]
 fn hostile_texts_are_parsed_in_bounded_time() {
     for piece in [

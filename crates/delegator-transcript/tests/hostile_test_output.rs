@@ -1,4 +1,4 @@
-//! Outputs nobody meant to be read: no panic, and what is kept is bounded.
+//! Arbitrary and hostile outputs: no panic, and bounded results.
 
 #![expect(clippy::unwrap_used, reason = "a recording that cannot be read is a failure")]
 
@@ -18,7 +18,7 @@ fn tests(command: &str, output: &str) -> Option<TestReport> {
     summarizer.finish().tests
 }
 
-/// All that was recorded, line by line.
+/// All recorded lines.
 fn recorded_lines() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_runs");
     let mut lines = Vec::new();
@@ -52,7 +52,7 @@ proptest! {
         let mut output = String::new();
         for (pick, cut) in picks {
             let line = pick.get(&lines);
-            // Cut somewhere, or repeated, or whole.
+            // Truncated, repeated, or whole.
             match cut {
                 0..64 => output.push_str(&line[line.ceil_char_boundary(usize::from(cut).min(line.len()))..]),
                 64..96 => output.push_str(&line[..line.floor_char_boundary(usize::from(cut - 64))]),

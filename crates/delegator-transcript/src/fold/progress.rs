@@ -1,21 +1,19 @@
-//! How far a turn is.
+//! Computes the progress of a turn.
 //!
-//! From the agent's own plan when it keeps one. Otherwise from the items it began and finished, with the answer to
-//! come as one more step, so that an agent between two commands does not look finished. The percentage never goes
-//! down within a turn and reaches 100 only at its end.
+//! Progress comes from the agent's own plan if there is one. Otherwise it is computed from started and finished items,
+//! with the final answer as one more step, so that an agent between two commands does not look finished. The percentage
+//! never decreases within a turn and reaches 100 only at its end.
 
 use serde::Serialize;
 
-/// How far.
+/// Progress of the last turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// 0 to 100; 100 only when the turn is over and went well.
+    /// 0 to 100; 100 only when the turn has completed.
     pub percent: u8,
-    /// Steps done.
     pub completed_steps: u64,
-    /// Steps known of.
     pub total_steps: u64,
-    /// Whether the steps are those of the agent's plan.
+    /// Whether the steps come from the agent's plan.
     pub from_plan: bool,
 }
 

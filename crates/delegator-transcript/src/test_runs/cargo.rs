@@ -1,7 +1,7 @@
-//! `cargo test`: libtest's summary of every binary and of the doctests, summed.
+//! Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
 //!
-//! `running N tests` announces each; the summary whose figures make N is the real one, and not what a test printed
-//! under `--nocapture`. What nextest captured of libtest comes before nextest's summary and is not ours.
+//! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text printed by a
+//! test under `--nocapture` is not. libtest output that nextest captured precedes nextest's summary and is ignored.
 
 use super::figures::{leading_number, parse_counts};
 use super::{Output, TestCounts, TestNames, nextest};
@@ -16,7 +16,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         }
     }
     let Binaries { mut reading, summaries, announced, saw_start: saw_the_beginning, .. } = state;
-    // A binary that was announced and not summed up crashed, or its summary is cut off.
+    // A binary that was announced and has no summary crashed, or its summary is missing.
     reading.is_partial |= announced.is_some();
     reading.is_partial |= output.is_truncated || (output.may_be_shortened && !saw_the_beginning);
     (summaries > 0 || announced.is_some()).then_some(reading)
@@ -26,13 +26,13 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 struct Binaries {
     reading: TestCounts,
     summaries: u64,
-    /// What the binary under way announced.
+    /// The announced number of tests of the current binary.
     announced: Option<u64>,
     was_announced: bool,
     saw_start: bool,
-    /// From the lines as the tests ended.
+    /// From the progress lines.
     failed: TestNames,
-    /// From the list before the summary, which is better where tests print in between.
+    /// From the list before the summary, which is more reliable if tests print in between.
     listed: Option<TestNames>,
 }
 

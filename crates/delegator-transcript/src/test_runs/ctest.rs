@@ -1,6 +1,7 @@
-//! `ctest`: `33% tests passed, 4 tests failed out of 6`, then the lists of those that did not run and that failed.
+//! Parses `ctest`: `33% tests passed, 4 tests failed out of 6`, then the lists of tests that did not run and that
+//! failed.
 //!
-//! A skipped test is among the total and, for the runner, among the passed; a disabled one is in neither.
+//! ctest counts a skipped test as passed; a disabled one is in neither count.
 
 use super::figures::leading_number;
 use super::{Output, TestCounts};
@@ -9,7 +10,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut reading = TestCounts::default();
     let mut has_summary = false;
     let mut list = List::None;
-    // Told as they end and in the list; either may be cut off.
+    // Skips are printed as progress and in the list; either may be missing.
     let (mut skips_in_progress, mut listed_skips) = (0_u64, 0_u64);
     for line in output.lines() {
         if let Some((total, failed)) = figures(line) {
@@ -54,7 +55,7 @@ fn figures(line: &str) -> Option<(u64, u64)> {
     Some((leading_number(total)?.0, failed))
 }
 
-/// A tab, then `  2 - takes_away (Not Run)`, perhaps with labels behind it.
+/// A tab, then `  2 - takes_away (Not Run)`, optionally followed by labels.
 fn parse_list_entry(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = leading_number(line.strip_prefix('\t')?.trim_start())?;
     let (name, rest) = rest.strip_prefix(" - ")?.split_once(" (")?;

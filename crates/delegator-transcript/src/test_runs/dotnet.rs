@@ -1,8 +1,8 @@
-//! `dotnet test` in all its forms: a line for each assembly (`Passed!  - Failed: 0, Passed: 3, …`), the older block
-//! (`Total tests: 8` and what follows), the terminal logger's `Test summary: total: 3, …`, and the testing platform's
-//! block after `Test run summary:`.
+//! Parses `dotnet test` in all its formats: one line per assembly (`Passed!  - Failed: 0, Passed: 3, …`), the older
+//! block (`Total tests: 8` and following lines), the terminal logger's `Test summary: total: 3, …`, and the testing
+//! platform's block after `Test run summary:`.
 //!
-//! The terminal logger sums up what the assemblies' lines tell too: where it is there, it alone counts.
+//! The terminal logger's summary includes the lines of the assemblies; if it is present, only it counts.
 
 use super::figures::{count_of, parse_named_counts};
 use super::{Output, TestCounts};
@@ -57,17 +57,17 @@ fn add(reading: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> boo
     let Some(total) = of("total") else { return false };
     let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| of(name).unwrap_or(0));
     reading.add(passed, failed, skipped);
-    // Figures of zero are left out, and others may be cut off.
+    // Zero counts are omitted, and other counts may be missing.
     reading.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
     true
 }
 
-/// One figure a line.
+/// A block with one count per line.
 #[derive(Default)]
 struct Block(Vec<(String, u64)>);
 
 impl Block {
-    /// Whether the line belongs to it.
+    /// Returns whether the line belongs to the block.
     fn add_line(&mut self, line: &str) -> bool {
         let figures = parse_named_counts(line, ',', ':');
         let is_known = |name: &str| matches!(name, "total" | "passed" | "succeeded" | "failed" | "skipped");
@@ -75,7 +75,7 @@ impl Block {
         if is_count_line {
             self.0.extend(figures);
         }
-        // Before the first figure, the assemblies are listed.
+        // The assemblies are listed before the first count.
         is_count_line || self.0.is_empty()
     }
 
@@ -85,7 +85,8 @@ impl Block {
     }
 }
 
-/// `  Failed Shop.Tests.Wrong [21 ms]`, `failed Wrong (5ms)`; the terminal logger names it after `error TESTERROR:`
+/// `  Failed Shop.Tests.Wrong [21 ms]`, `failed Wrong (5ms)`; the terminal logger prints the name after
+/// `error TESTERROR:`.
 fn failed_test(line: &str) -> Option<&str> {
     if let Some(rest) = line.strip_prefix("  Failed ") {
         return rest.strip_suffix(']').and_then(|rest| rest.rsplit_once(" [")).map(|(name, _)| name);

@@ -1,8 +1,8 @@
-//! `go test`: plain, `-v` and `-json`.
+//! Parses `go test`: plain, `-v` and `-json`.
 //!
-//! Tests and subtests count alike, as gotestsum counts them. Plain, a package says only which tests failed: the
-//! passed ones are not counted, and the reading is partial. A package that failed without a failed test (it does not
-//! build, it ran out of time) is a failure of its own.
+//! Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed tests are not
+//! counted, and the counts are partial. A package that failed without a failed test (it does not build, it timed out)
+//! is one failure.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut packages = Packages::default();
     for line in output.lines() {
         if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
-            // From here on gotestsum tells it all again.
+            // gotestsum repeats the results from here on.
             break;
         }
         if line.starts_with('{') {
@@ -32,7 +32,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 struct Packages {
     reading: TestCounts,
     has_results: bool,
-    /// Of the package under way.
+    /// Counts of the current package.
     passed: u64,
     failed: u64,
 }
@@ -49,8 +49,7 @@ struct Event<'l> {
 }
 
 impl Packages {
-    /// `--- FAIL: TestSub/bad (0.00s)`; `ok` or `FAIL`, the package, and its time or what is wrong with it, with tabs
-    /// between them.
+    /// `--- FAIL: TestSub/bad (0.00s)`; or tab-separated: `ok` or `FAIL`, the package, and its time or error.
     fn parse_line(&mut self, line: &str) {
         if let Some(rest) = line.trim_start().strip_prefix("--- ") {
             let Some((verdict, test)) = rest.split_once(": ") else { return };
@@ -68,7 +67,7 @@ impl Packages {
     }
 
     fn parse_event(&mut self, line: &str) {
-        // Most events are lines of output.
+        // Most events are output lines.
         if line.contains(r#""Action":"output""#) || line.contains(r#""Action":"run""#) {
             return;
         }

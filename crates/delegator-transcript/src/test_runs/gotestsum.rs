@@ -1,4 +1,5 @@
-//! `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, whatever the format above it.
+//! Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output format above
+//! it.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
@@ -9,7 +10,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     for line in output.lines() {
         if let Some(test) = line.strip_prefix("=== FAIL: ") {
             let test = test.rsplit_once(" (").map_or(test, |(name, _)| name);
-            // Package first; a test's name has no space.
+            // The package comes first; a test name has no space.
             reading.failed_tests.add(test.split_once(' ').map_or(test, |(_, name)| name));
         } else if let Some((total, failed, skipped, errors)) = figures(line) {
             reading.add_total(total, failed, skipped);

@@ -1,12 +1,12 @@
-//! `gradle test`: `6 tests completed, 2 failed, 1 skipped` of each task that had failures; a task without them says
-//! nothing unless the build asks for test events (`Class > test PASSED`), which are then counted.
+//! Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without failures
+//! prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut reading = TestCounts::default();
-    // Events since the last task that was summed up.
+    // Events since the last task with a summary.
     let mut events = TestCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
@@ -29,7 +29,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         }
     }
     let has_events = !events.counts_nothing();
-    // Skipped and failed tests are told by some builds that do not tell of passed ones.
+    // Some builds print events of skipped and failed tests, but not of passed ones.
     reading.is_partial |= has_events && events.passed == 0;
     reading.add(events.passed, events.failed, events.skipped);
     reading.is_partial |= output.is_truncated || (output.may_be_shortened && !has_summary);
@@ -42,7 +42,7 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     Some((of(&["tests completed", "test completed"])?, of(&["failed"])?, of(&["skipped"]).unwrap_or(0)))
 }
 
-/// `shop.BadTest > wrong FAILED`; `> Task :test FAILED` is none.
+/// `shop.BadTest > wrong FAILED`, but not `> Task :test FAILED`.
 fn event(line: &str) -> Option<(&str, &str)> {
     let (name, verdict) = line.rsplit_once(' ')?;
     let is_event = matches!(verdict, "PASSED" | "FAILED" | "SKIPPED");

@@ -1,4 +1,4 @@
-//! `jest`: the line `Tests: … total` of each run; `● name` under the files that failed.
+//! Parses `jest`: the line `Tests: … total` of each run; `● name` below the files that failed.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
@@ -9,7 +9,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut failed_file = None;
     let mut broken_files = Vec::new();
     for line in output.lines() {
-        // Coloured, the word stands in a box with a space on either side.
+        // With colours, the word has a space on either side.
         let heading = line.strip_prefix(' ').unwrap_or(line);
         if let Some(file) = heading.strip_prefix("FAIL ") {
             failed_file = Some(file.split(" (").next().unwrap_or(file).trim());

@@ -1,4 +1,4 @@
-//! JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
+//! Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
 //! (`OK (2 tests)`).
 
 use super::figures::{count_of, leading_number, parse_named_counts};

@@ -1,10 +1,10 @@
-//! `mocha`, with any reporter that ends with its epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
-//! each a title over one or more lines that ends with a colon.
+//! Parses `mocha` with any reporter that prints the epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
+//! each with a title of one or more lines that ends with a colon.
 
 use super::figures::leading_number;
 use super::{Output, TestCounts};
 
-/// Suites a title is looked for in; deeper ones are not a title.
+/// Lines of a title; longer ones are not a title.
 const MAX_TITLE_DEPTH: usize = 16;
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {

@@ -1,6 +1,6 @@
-//! `cargo nextest run`: one `Summary` line, and after it every test that failed.
+//! Parses `cargo nextest run`: one `Summary` line, followed by every failed test.
 //!
-//! What it calls skipped are ignored tests and those a filter left out; it does not tell them apart.
+//! Nextest counts ignored tests and tests excluded by a filter alike as skipped.
 
 use super::figures::{leading_number, parse_counts};
 use super::{Output, TestCounts};
@@ -14,7 +14,7 @@ fn figures(line: &str) -> Option<(u64, &str)> {
     let rest = line.trim_start_matches(' ').strip_prefix("Summary [")?;
     let (_, rest) = rest.split_once("] ")?;
     let (run, rest) = leading_number(rest)?;
-    // `3/9 tests run`: it stopped early.
+    // `3/9 tests run`: the run stopped early.
     let rest = rest.strip_prefix('/').and_then(leading_number).map_or(rest, |(_, rest)| rest);
     let figures = rest.strip_prefix(" tests run: ").or_else(|| rest.strip_prefix(" test run: "))?;
     Some((run, figures))
@@ -41,7 +41,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 }
 
 fn add_counts(reading: &mut TestCounts, figures: &str) {
-    // `6 passed (1 slow, 2 flaky), 3 failed`: the commas in brackets are not between figures.
+    // `6 passed (1 slow, 2 flaky), 3 failed`: commas in brackets do not separate counts.
     let mut plain = String::with_capacity(figures.len());
     let mut is_inside = false;
     for character in figures.chars() {

@@ -1,6 +1,6 @@
-//! `node --test`, reporters `spec` (`ℹ pass 3`) and `tap` (`# pass 3`).
+//! Parses `node --test`, reporters `spec` (`ℹ pass 3`) and `tap` (`# pass 3`).
 //!
-//! Suites are not tests: a suite that failed because of its tests is not named beside them.
+//! Suites are not tests: a suite that failed because of its tests is not listed.
 
 use super::{Output, TestCounts};
 
@@ -46,12 +46,12 @@ struct Figures {
     passed: u64,
     failed: u64,
     skipped: u64,
-    /// Only node tells of cancelled tests; other printers of TAP do not.
+    /// Only Node prints a count of cancelled tests; other TAP producers do not.
     is_node: bool,
 }
 
 impl Figures {
-    /// Takes a figure; whether it was the last one.
+    /// Adds a count; returns whether it was the last one of the summary.
     fn push(&mut self, figure: &str) -> bool {
         let Some((name, count)) = figure.split_once(' ') else { return false };
         if name == "duration_ms" {

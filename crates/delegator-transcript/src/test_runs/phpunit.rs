@@ -1,4 +1,4 @@
-//! `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with what was not well.
+//! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of problems.
 
 use super::figures::{count_of, leading_number, parse_named_counts};
 use super::{Output, TestCounts};

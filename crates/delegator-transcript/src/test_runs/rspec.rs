@@ -1,4 +1,4 @@
-//! `rspec`: `7 examples, 2 failures, 2 pending`, and a command to run each failed example again, with its name.
+//! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with its name.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};

@@ -1,5 +1,5 @@
-//! `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for what failed, a file alone if it does
-//! not load.
+//! Parses `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for each failure, with only the
+//! file if it does not load.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
