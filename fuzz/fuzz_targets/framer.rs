@@ -6,15 +6,16 @@ use libfuzzer_sys::fuzz_target;
 
 const LIMITS: LineLimits = LineLimits { whole: 64, head: 24, tail: 16 };
 
-type Told = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
+/// A line with all its fields, owned.
+type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
 
-fn frame<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Told>, u64) {
+fn frame<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<OwnedLine>, u64) {
     let mut framer = Framer::new(LIMITS);
     let mut lines = Vec::new();
-    let mut keep = |line: Line<'_>| {
+    let mut store = |line: Line<'_>| {
         let (head, rest) = match line.body {
             LineBody::Whole(bytes) => (bytes.to_vec(), None),
-            LineBody::Cut { head, tail, facts } => {
+            LineBody::Truncated { head, tail, facts } => {
                 assert!(head.len() <= LIMITS.head && tail.len() <= LIMITS.tail);
                 assert!(line.length + 4 > LIMITS.whole as u64);
                 (head.to_vec(), Some((tail.to_vec(), facts.clone())))
@@ -23,9 +24,9 @@ fn frame<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Told>, u64) {
         lines.push((line.number, line.length, line.terminated, head, rest));
     };
     for piece in pieces {
-        framer.push(piece, &mut keep);
+        framer.push(piece, &mut store);
     }
-    framer.finish(&mut keep);
+    framer.finish(&mut store);
     (lines, framer.bytes())
 }
 

@@ -61,7 +61,7 @@ fuzz_target!(|choices: &[u8]| {
         stream.push('\n');
     }
     let out = normalize(stream.as_bytes());
-    assert_eq!(normalize(&out), out, "001 normalises to itself");
+    assert_eq!(normalize(&out), out, "the output normalises to itself");
 
     let (mut next, mut open) = (0, HashSet::new());
     for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

@@ -67,9 +67,7 @@ pub enum ThreadEvent<'a> {
         usage: Option<Usage>,
     },
     /// `turn.failed`
-    TurnFailed {
-        message: Text<'a>,
-    },
+    TurnFailed { message: Text<'a> },
     /// `item.started`, `item.updated`, `item.completed`
     Item {
         phase: ItemPhase,
@@ -77,9 +75,7 @@ pub enum ThreadEvent<'a> {
         item: Item<'a>,
     },
     /// `error`: usually a retry in progress. It does not decide the outcome.
-    Error {
-        message: Text<'a>,
-    },
+    Error { message: Text<'a> },
 }
 
 /// Which of `item.started`, `item.updated` and `item.completed` an event is.

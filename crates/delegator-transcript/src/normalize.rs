@@ -53,7 +53,7 @@ pub struct NormalizeSummary {
 impl NormalizeSummary {
     /// Number of lines whose content is missing in the output; callers should report it to the user.
     pub fn lost_lines(&self) -> u64 {
-        self.no_place.iter().filter(|(why, _)| why.is_lost()).map(|(_, count)| count).sum()
+        self.no_place.iter().filter(|(reason, _)| reason.is_lost()).map(|(_, count)| count).sum()
     }
 }
 

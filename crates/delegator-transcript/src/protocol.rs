@@ -25,17 +25,11 @@ pub enum ProtocolEvent<'a> {
     /// `turn_aborted`
     TurnAborted,
     /// `user_message`
-    UserMessage {
-        message: Text<'a>,
-    },
+    UserMessage { message: Text<'a> },
     /// `agent_message`
-    AgentMessage {
-        message: Text<'a>,
-    },
+    AgentMessage { message: Text<'a> },
     /// `agent_reasoning`
-    AgentReasoning {
-        text: Text<'a>,
-    },
+    AgentReasoning { text: Text<'a> },
     /// `exec_command_begin`
     ExecCommandBegin {
         /// Joins start and end.
@@ -111,9 +105,7 @@ pub enum ProtocolEvent<'a> {
         message: Text<'a>,
     },
     /// `warning`, `deprecation_notice`
-    Warning {
-        message: Text<'a>,
-    },
+    Warning { message: Text<'a> },
     /// `item_started`, `item_completed`: used by newer versions for most of the above. The item id is the call id.
     TurnItem {
         /// True for `item_completed`.

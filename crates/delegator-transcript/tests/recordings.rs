@@ -192,11 +192,11 @@ fn strict_keeps_the_first_of_two_ids() {
 /// Finished items and turn ends, without the legitimate differences between a session file and a stream: a session file
 /// has no retries, Codex orders the keys of an MCP result differently (values are compared, not bytes), and missing
 /// fields are null in the stream and absent in ours.
-fn essence(stream: &[u8]) -> Vec<Value> {
+fn comparable_events(stream: &[u8]) -> Vec<Value> {
     let text = String::from_utf8(stream.to_vec()).expect("UTF-8");
-    let is_essential =
+    let is_comparable =
         |event: &Value| !matches!(event["type"].as_str(), Some("error" | "item.started" | "item.updated"));
-    let mut events: Vec<Value> = normalized(&text).into_iter().filter(is_essential).collect();
+    let mut events: Vec<Value> = normalized(&text).into_iter().filter(is_comparable).collect();
     for item in events.iter_mut().filter_map(|event| event.get_mut("item")?.as_object_mut()) {
         item.remove("id");
         item.retain(|_, value| !value.is_null());
@@ -222,8 +222,8 @@ fn a_session_file_gives_the_same_items_as_the_stream_of_its_run() {
         "resume_9_fork",
     ];
     for run in runs {
-        let from_rollout = essence(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
-        let streamed = essence(&read(&format!("rollouts/0.166.0.{run}.exec.jsonl")));
+        let from_rollout = comparable_events(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
+        let streamed = comparable_events(&read(&format!("rollouts/0.166.0.{run}.exec.jsonl")));
         assert_eq!(from_rollout, streamed, "{run}");
     }
 }

@@ -199,5 +199,9 @@ fn one_runners_failures_explain_the_exit_code_of_a_command_with_two() {
     assert_eq!((sums(&report), report.ended_badly), ((5, 1, 0), false));
     let fine = format!("{}{}", cargo(&["a", "b"], &[]), pytest("3 passed", &[]));
     let report = tests(&[("cargo test; pytest", &fine, 1)]);
-    assert_eq!((sums(&report), report.ended_badly), ((5, 0, 0), true), "nobody's failure explains it");
+    assert_eq!(
+        (sums(&report), report.ended_badly),
+        ((5, 0, 0), true),
+        "no failed test explains the exit code"
+    );
 }

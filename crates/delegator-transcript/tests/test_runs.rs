@@ -38,7 +38,7 @@ fn cases() -> Vec<(String, String, Value)> {
             }
         }
     }
-    cases.sort_by(|one, other| one.0.cmp(&other.0));
+    cases.sort_by(|left, right| left.0.cmp(&right.0));
     assert!(cases.len() > 100, "only {} cases were found", cases.len());
     cases
 }

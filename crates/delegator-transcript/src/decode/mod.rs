@@ -88,7 +88,7 @@ fn text_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<(
             first(slot, cursor.take_partial());
             return Err(ScanError::Truncated);
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ fn nested_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Nested<'a>>) -> Sc
             first(slot, Some(Nested(rest)));
             return Err(ScanError::Truncated);
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl<'t> Go<'t> {
         }
         let vet_position = line.trimmed.strip_prefix("vet: ").map(Position::at_start);
         let Some(position) =
-            vet_position.unwrap_or(line.position).filter(|place| place.file.ends_with(".go"))
+            vet_position.unwrap_or(line.position).filter(|location| location.file.ends_with(".go"))
         else {
             return false;
         };

@@ -55,9 +55,9 @@ impl<'t> Java<'t> {
 
     /// `a.B.c(B.java:12)`, optionally after the name of a module or class loader.
     fn parse_frame(&mut self, text: &'t str) -> bool {
-        let Some((method, place)) = text.split_once('(') else { return false };
-        let Some((file, rest)) = place.split_once(':') else {
-            return self.stack.is_some() || matches!(place, "Native Method)" | "Unknown Source)");
+        let Some((method, location)) = text.split_once('(') else { return false };
+        let Some((file, rest)) = location.split_once(':') else {
+            return self.stack.is_some() || matches!(location, "Native Method)" | "Unknown Source)");
         };
         let is_jvm =
             [".java", ".kt", ".scala", ".groovy", ".clj"].iter().any(|ending| file.ends_with(ending));
@@ -90,7 +90,7 @@ impl<'t> Java<'t> {
     /// `[ERROR] /p/B.java:[3,5] cannot find symbol`
     fn parse_maven(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = line.trimmed.strip_prefix("[ERROR] ") else { return false };
-        let place = rest.split_once(":[").and_then(|(file, rest)| {
+        let location = rest.split_once(":[").and_then(|(file, rest)| {
             let (line, rest) = parse_number(rest)?;
             let (column, rest) = parse_number(rest.strip_prefix(',')?)?;
             Some(Draft {
@@ -101,7 +101,7 @@ impl<'t> Java<'t> {
                 kind: None,
             })
         });
-        if let Some(draft) = place.filter(|draft| is_source_file(draft.file)) {
+        if let Some(draft) = location.filter(|draft| is_source_file(draft.file)) {
             found.add(&draft);
             return true;
         }

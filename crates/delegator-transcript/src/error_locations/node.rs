@@ -80,16 +80,16 @@ impl<'t> Node<'t> {
 /// `f (/src/x.js:3:5)`, `async f (…)`, `/src/x.js:3:5`, `file:///src/x.js:3:5`.
 fn parse_location(frame: &str) -> Option<Position<'_>> {
     let frame = frame.strip_suffix('{').unwrap_or(frame).trim_end();
-    let place = match frame.strip_suffix(')').and_then(|inner| inner.rsplit_once('(')) {
-        Some((_, place)) => place,
+    let location = match frame.strip_suffix(')').and_then(|inner| inner.rsplit_once('(')) {
+        Some((_, location)) => location,
         None => frame.strip_prefix("async ").unwrap_or(frame).rsplit(' ').next()?,
     };
-    let place = place.strip_prefix("file://").unwrap_or(place);
-    let (rest, column) = place.rsplit_once(':')?;
+    let location = location.strip_prefix("file://").unwrap_or(location);
+    let (rest, column) = location.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
     let (line, column) = (line.parse().ok()?, column.parse().ok()?);
-    let is_place = line > 0 && is_script(file) && looks_like_file(file);
-    is_place.then_some(Position { file, line, column: Some(column), rest: "" })
+    let is_location = line > 0 && is_script(file) && looks_like_file(file);
+    is_location.then_some(Position { file, line, column: Some(column), rest: "" })
 }
 
 /// `TypeError: x`, `AssertionError [ERR_ASSERTION]: x`, and Jest's `expect(…)` lines.

@@ -47,8 +47,8 @@ impl<'t> Rust<'t> {
                 return true;
             }
             Some(b'-') => {
-                if let Some(place) = line.trimmed.strip_prefix("--> ") {
-                    self.parse_arrow(place);
+                if let Some(location) = line.trimmed.strip_prefix("--> ") {
+                    self.parse_arrow(location);
                     return true;
                 }
             }
@@ -83,9 +83,9 @@ impl<'t> Rust<'t> {
         true
     }
 
-    fn parse_arrow(&mut self, place: &'t str) {
+    fn parse_arrow(&mut self, location: &'t str) {
         let Some(header) = self.header.take() else { return };
-        if let Some(position) = Position::at_start(place) {
+        if let Some(position) = Position::at_start(location) {
             self.current = Some(position.draft(header.message, header.kind));
             self.has_label = false;
         }
@@ -117,11 +117,11 @@ impl<'t> Rust<'t> {
 
     /// `thread 'main' panicked at src/main.rs:3:5:`, before Rust 1.73 `… panicked at 'message', src/main.rs:3:5`.
     fn parse_panic(&mut self, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
-        let Some((_, place)) = text.split_once(" panicked at ") else { return false };
-        if let Some(position) = Position::at_start(place) {
+        let Some((_, location)) = text.split_once(" panicked at ") else { return false };
+        if let Some(position) = Position::at_start(location) {
             self.panic = Some(Panic::AwaitingMessage(position));
-        } else if let Some((message, place)) = place.rsplit_once("', ")
-            && let Some(position) = Position::at_start(place)
+        } else if let Some((message, location)) = location.rsplit_once("', ")
+            && let Some(position) = Position::at_start(location)
         {
             add_panic(&position.draft(message.trim_start_matches('\''), Some("panic")), found);
         }

@@ -23,9 +23,9 @@ pub(super) fn parse_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> boo
 
 /// `a.ts(3,5): error TS2322: …`; the C# compiler prints the same format with its own codes.
 fn parse_parenthesised(text: &str) -> Option<Draft<'_>> {
-    let (place, error) = text.split_once("): error ")?;
-    let (file, place) = place.rsplit_once('(')?;
-    let (line, rest) = parse_number(place)?;
+    let (location, error) = text.split_once("): error ")?;
+    let (file, location) = location.rsplit_once('(')?;
+    let (line, rest) = parse_number(location)?;
     let (column, _) = parse_number(rest.strip_prefix(',')?)?;
     let (kind, message) = split_code(error)?;
     looks_like_file(file).then_some(Draft {

@@ -80,23 +80,23 @@ mod tests {
 
     #[test]
     fn the_answer_counts_as_one_more_step() {
-        let mut gauge = ProgressTracker::default();
-        gauge.item_started();
-        assert_eq!(gauge.report().percent, 0);
-        gauge.item_finished();
+        let mut tracker = ProgressTracker::default();
+        tracker.item_started();
+        assert_eq!(tracker.report().percent, 0);
+        tracker.item_finished();
         let half = Progress { percent: 50, completed_steps: 1, total_steps: 2, from_plan: false };
-        assert_eq!(gauge.report(), half);
-        gauge.turn_completed();
+        assert_eq!(tracker.report(), half);
+        tracker.turn_completed();
         let whole = Progress { percent: 100, completed_steps: 2, total_steps: 2, from_plan: false };
-        assert_eq!(gauge.report(), whole);
+        assert_eq!(tracker.report(), whole);
     }
 
     #[test]
     fn percent_never_goes_down_and_never_reaches_100_before_the_end() {
-        let mut gauge = ProgressTracker::default();
-        gauge.plan(3, 3);
-        assert_eq!(gauge.report().percent, 99);
-        gauge.plan(1, 10);
-        assert_eq!((gauge.report().percent, gauge.report().completed_steps), (99, 1));
+        let mut tracker = ProgressTracker::default();
+        tracker.plan(3, 3);
+        assert_eq!(tracker.report().percent, 99);
+        tracker.plan(1, 10);
+        assert_eq!((tracker.report().percent, tracker.report().completed_steps), (99, 1));
     }
 }

@@ -99,9 +99,9 @@ impl Summarizer {
 
     /// Processes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Self { framer, lines: account } = self;
+        let Self { framer, lines } = self;
         framer.push(bytes, |line| {
-            account.push_line(&line);
+            lines.push_line(&line);
         });
     }
 
@@ -112,11 +112,11 @@ impl Summarizer {
 
     /// Ends the stream and returns its report.
     pub fn finish(mut self) -> Report {
-        let Self { framer, lines: account } = &mut self;
+        let Self { framer, lines } = &mut self;
         framer.finish(|line| {
-            account.push_line(&line);
+            lines.push_line(&line);
         });
-        account.finish();
-        account.report()
+        lines.finish();
+        lines.report()
     }
 }

@@ -130,9 +130,9 @@ impl TestLog {
         };
         let has_no_results = results.is_empty();
         // The exit code belongs to the whole command: if one runner counted a failure, it does not apply to the others.
-        let exit_code_explained = results.iter().any(|(_, reading)| reading.failed > 0);
-        for (runner, reading) in results {
-            let mut run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, reading);
+        let exit_code_explained = results.iter().any(|(_, counts)| counts.failed > 0);
+        for (runner, counts) in results {
+            let mut run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, counts);
             run.report.ended_badly &= !exit_code_explained;
             self.add(run);
         }
@@ -206,7 +206,7 @@ impl Run {
         runner: Runner,
         selectors: Vec<String>,
         exit_code: Option<i32>,
-        reading: TestCounts,
+        counts: TestCounts,
     ) -> Self {
         let command = shell::unwrap(line);
         let shown = command.get(..command.floor_char_boundary(MAX_SHOWN_COMMAND_BYTES)).unwrap_or_default();
@@ -214,14 +214,14 @@ impl Run {
             command: shown.to_owned(),
             runner,
             exit_code,
-            passed: reading.passed,
-            failed: reading.failed,
-            skipped: reading.skipped,
-            incomplete: reading.is_partial,
-            ended_badly: reading.failed == 0 && exit_code.is_some_and(|code| code != 0),
+            passed: counts.passed,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            incomplete: counts.is_partial,
+            ended_badly: counts.failed == 0 && exit_code.is_some_and(|code| code != 0),
             superseded: false,
         };
-        Self { report, selectors, counts: reading }
+        Self { report, selectors, counts }
     }
 
     fn is_current(&self) -> bool {

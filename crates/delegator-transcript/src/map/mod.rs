@@ -58,17 +58,11 @@ pub enum Effect<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum MapWarning {
     /// A command ended without a start event; nothing was emitted.
-    CommandEndWithoutBegin {
-        call_id: String,
-    },
+    CommandEndWithoutBegin { call_id: String },
     /// A patch ended without a start event; it was emitted if its end event named changes.
-    PatchEndWithoutBegin {
-        call_id: String,
-    },
+    PatchEndWithoutBegin { call_id: String },
     /// A call ended without a start event; it was emitted nevertheless.
-    CallEndWithoutBegin {
-        call_id: String,
-    },
+    CallEndWithoutBegin { call_id: String },
 }
 
 /// Why a line has no counterpart among Codex exec events.

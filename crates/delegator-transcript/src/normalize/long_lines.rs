@@ -70,8 +70,10 @@ pub(super) fn with_omission_mark(text: &Text<'_>, line: &LineText<'_>) -> Option
     let reaches = head_text.len() + MAX_SPLIT_BYTES;
     let ends_there = |from: u64| from.abs_diff(head.len() as u64) <= reaches as u64;
     let (from, to) = facts.longest_string.filter(|(from, _)| ends_there(*from))?;
-    let behind = facts.length.saturating_sub(to);
-    let end = usize::try_from(behind).ok().and_then(|behind| tail.get(..tail.len().checked_sub(behind)?));
+    let bytes_after = facts.length.saturating_sub(to);
+    let end = usize::try_from(bytes_after)
+        .ok()
+        .and_then(|bytes_after| tail.get(..tail.len().checked_sub(bytes_after)?));
     let end = Text::cut_json_tail(end.unwrap_or_default(), 0);
     let omitted_bytes = (to - from).saturating_sub((head_text.len() + end.stored().0.len()) as u64);
     Some(format!("{}\n{}\n{}", text.resolve(), omission_mark(omitted_bytes), end.resolve()))

@@ -15,16 +15,16 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             state.parse_line(line);
         }
     }
-    let Binaries { mut reading, summaries, announced, saw_start: saw_the_beginning, .. } = state;
+    let Binaries { mut counts, summaries, announced, saw_start, .. } = state;
     // A binary that was announced and has no summary crashed, or its summary is missing.
-    reading.is_partial |= announced.is_some();
-    reading.is_partial |= output.is_truncated || (output.may_be_shortened && !saw_the_beginning);
-    (summaries > 0 || announced.is_some()).then_some(reading)
+    counts.is_partial |= announced.is_some();
+    counts.is_partial |= output.is_truncated || (output.may_be_shortened && !saw_start);
+    (summaries > 0 || announced.is_some()).then_some(counts)
 }
 
 #[derive(Default)]
 struct Binaries {
-    reading: TestCounts,
+    counts: TestCounts,
     summaries: u64,
     /// The announced number of tests of the current binary.
     announced: Option<u64>,
@@ -41,7 +41,7 @@ impl Binaries {
         if let Some(tests) = line.strip_prefix("test ") {
             self.parse_test(tests);
         } else if let Some(count) = announcement(line) {
-            self.reading.is_partial |= self.announced.is_some();
+            self.counts.is_partial |= self.announced.is_some();
             (self.announced, self.was_announced) = (Some(count), true);
             (self.failed, self.listed) = (TestNames::default(), None);
         } else if line == "failures:" {
@@ -59,7 +59,7 @@ impl Binaries {
         if let Some(figures) = rest.strip_prefix("result: ") {
             self.parse_summary(figures);
         } else if let Some(name) = rest.strip_suffix(" ... ok") {
-            self.reading.add_passed_test(name);
+            self.counts.add_passed_test(name);
         } else if let Some(name) = rest.strip_suffix(" ... FAILED") {
             self.failed.add(name);
         }
@@ -69,12 +69,13 @@ impl Binaries {
         let Some((_, figures)) = text.split_once(". ") else { return };
         let figures = figures.split("; finished in ").next().unwrap_or_default();
         let Some(figures) = parse_counts(figures, ';') else { return };
-        let of = |word: &str| figures.iter().find(|(_, known)| *known == word).map(|(count, _)| *count);
-        let (Some(passed), Some(failed), Some(ignored)) = (of("passed"), of("failed"), of("ignored")) else {
+        let get = |word: &str| figures.iter().find(|(_, known)| *known == word).map(|(count, _)| *count);
+        let (Some(passed), Some(failed), Some(ignored)) = (get("passed"), get("failed"), get("ignored"))
+        else {
             return;
         };
         let sum =
-            [passed, failed, ignored, of("measured").unwrap_or(0)].into_iter().fold(0, u64::saturating_add);
+            [passed, failed, ignored, get("measured").unwrap_or(0)].into_iter().fold(0, u64::saturating_add);
         let is_own_summary = match self.announced.take_if(|announced| *announced == sum) {
             Some(_) => true,
             None => !self.was_announced,
@@ -83,11 +84,11 @@ impl Binaries {
             return;
         }
         self.summaries += 1;
-        self.reading.add(passed, failed, ignored);
+        self.counts.add(passed, failed, ignored);
         let from_progress = std::mem::take(&mut self.failed);
         let listed = self.listed.take().filter(|listed| listed.0.len() as u64 == failed);
         for name in listed.unwrap_or(from_progress).0 {
-            self.reading.failed_tests.add(&name);
+            self.counts.failed_tests.add(&name);
         }
     }
 }

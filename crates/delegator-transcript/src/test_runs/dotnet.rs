@@ -42,23 +42,23 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         }
     }
     has_lines |= block.is_some_and(|block| block.add_to(&mut lines));
-    let mut reading = if has_summary { summary } else { lines };
-    reading.failed_tests = names.failed_tests;
-    reading.is_partial |= !has_summary && (output.is_truncated || output.may_be_shortened);
-    (has_summary || has_lines).then_some(reading)
+    let mut counts = if has_summary { summary } else { lines };
+    counts.failed_tests = names.failed_tests;
+    counts.is_partial |= !has_summary && (output.is_truncated || output.may_be_shortened);
+    (has_summary || has_lines).then_some(counts)
 }
 
 fn is_verdict(word: &str) -> bool {
     matches!(word, "Passed" | "Failed" | "Skipped")
 }
 
-fn add(reading: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> bool {
-    let of = |name: &str| count_of(figures, name);
-    let Some(total) = of("total") else { return false };
-    let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| of(name).unwrap_or(0));
-    reading.add(passed, failed, skipped);
+fn add(counts: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> bool {
+    let get = |name: &str| count_of(figures, name);
+    let Some(total) = get("total") else { return false };
+    let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| get(name).unwrap_or(0));
+    counts.add(passed, failed, skipped);
     // Zero counts are omitted, and other counts may be missing.
-    reading.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
+    counts.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
     true
 }
 
@@ -79,9 +79,9 @@ impl Block {
         is_count_line || self.0.is_empty()
     }
 
-    fn add_to(self, reading: &mut TestCounts) -> bool {
+    fn add_to(self, counts: &mut TestCounts) -> bool {
         let passed = if count_of(&self.0, "succeeded").is_some() { "succeeded" } else { "passed" };
-        add(reading, &self.0, passed)
+        add(counts, &self.0, passed)
     }
 }
 

@@ -23,14 +23,14 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             packages.parse_line(line);
         }
     }
-    let Packages { mut reading, has_results: is_told, .. } = packages;
-    reading.is_partial |= output.is_truncated || output.may_be_shortened;
-    is_told.then_some(reading)
+    let Packages { mut counts, has_results, .. } = packages;
+    counts.is_partial |= output.is_truncated || output.may_be_shortened;
+    has_results.then_some(counts)
 }
 
 #[derive(Default)]
 struct Packages {
-    reading: TestCounts,
+    counts: TestCounts,
     has_results: bool,
     /// Counts of the current package.
     passed: u64,
@@ -57,11 +57,11 @@ impl Packages {
             self.add_test(verdict, name);
         } else if let Some(package) = line.strip_prefix("ok  \t") {
             self.has_results = true;
-            self.reading.is_partial |= self.passed == 0 && !package.contains("[no tests to run]");
+            self.counts.is_partial |= self.passed == 0 && !package.contains("[no tests to run]");
             (self.passed, self.failed) = (0, 0);
         } else if let Some(package) = line.strip_prefix("FAIL\t") {
             let name = package.split('\t').next().unwrap_or(package);
-            self.reading.is_partial |= self.passed == 0 && !package.contains(" failed]");
+            self.counts.is_partial |= self.passed == 0 && !package.contains(" failed]");
             self.package_failed(name);
         }
     }
@@ -86,15 +86,15 @@ impl Packages {
         match verdict {
             "PASS" => {
                 self.passed += 1;
-                self.reading.add(1, 0, 0);
-                self.reading.add_passed_test(name);
+                self.counts.add(1, 0, 0);
+                self.counts.add_passed_test(name);
             }
             "FAIL" => {
                 self.failed += 1;
-                self.reading.add(0, 1, 0);
-                self.reading.failed_tests.add(name);
+                self.counts.add(0, 1, 0);
+                self.counts.failed_tests.add(name);
             }
-            "SKIP" => self.reading.add(0, 0, 1),
+            "SKIP" => self.counts.add(0, 0, 1),
             _ => return,
         }
         self.has_results = true;
@@ -103,8 +103,8 @@ impl Packages {
     fn package_failed(&mut self, package: &str) {
         self.has_results = true;
         if self.failed == 0 {
-            self.reading.add(0, 1, 0);
-            self.reading.failed_tests.add(package);
+            self.counts.add(0, 1, 0);
+            self.counts.failed_tests.add(package);
         }
         (self.passed, self.failed) = (0, 0);
     }

@@ -50,13 +50,13 @@ fn without_level(line: &str) -> &str {
 fn figures(line: &str) -> Option<(u64, u64, u64, bool)> {
     let rest = line.strip_prefix("Tests run:")?;
     let figures = parse_named_counts(line, ',', ':');
-    let of = |name: &str| count_of(&figures, name);
-    let failed = of("failures")?.saturating_add(of("errors")?);
-    Some((of("tests run")?, failed, of("skipped").unwrap_or(0), rest.contains("Time elapsed")))
+    let get = |name: &str| count_of(&figures, name);
+    let failed = get("failures")?.saturating_add(get("errors")?);
+    Some((get("tests run")?, failed, get("skipped").unwrap_or(0), rest.contains("Time elapsed")))
 }
 
 /// `  BadTest.wrong:8 expected: <1> but was: <2>`, in old versions `  wrong(shop.BadTest): expected…`
-fn failed_test(reading: &mut TestCounts, line: &str) {
+fn failed_test(counts: &mut TestCounts, line: &str) {
     // Further lines of a message are indented more.
     if line.starts_with("    ") {
         return;
@@ -65,6 +65,6 @@ fn failed_test(reading: &mut TestCounts, line: &str) {
     let end = name.find([':', ' ']).unwrap_or(name.len());
     let name = &name[..end];
     if name.contains(['.', '(']) {
-        reading.failed_tests.add(name);
+        counts.failed_tests.add(name);
     }
 }

@@ -21,26 +21,26 @@ fn figures(line: &str) -> Option<(u64, &str)> {
 }
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some((run, figures)) = figures(line) {
             has_summary = true;
             if run > 0 {
-                add_counts(&mut reading, figures);
+                add_counts(&mut counts, figures);
             }
         } else if let Some((status, name)) = parse_progress(line) {
             match status {
-                "PASS" => reading.add_passed_test(name),
-                _ if has_summary && is_failure(status) => reading.failed_tests.add(name),
+                "PASS" => counts.add_passed_test(name),
+                _ if has_summary && is_failure(status) => counts.failed_tests.add(name),
                 _ => {}
             }
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
-fn add_counts(reading: &mut TestCounts, figures: &str) {
+fn add_counts(counts: &mut TestCounts, figures: &str) {
     // `6 passed (1 slow, 2 flaky), 3 failed`: commas in brackets do not separate counts.
     let mut plain = String::with_capacity(figures.len());
     let mut is_inside = false;
@@ -54,9 +54,9 @@ fn add_counts(reading: &mut TestCounts, figures: &str) {
     }
     for (count, word) in parse_counts(&plain, ',').unwrap_or_default() {
         match word {
-            "passed" => reading.add(count, 0, 0),
-            "failed" | "timed out" | "exec failed" => reading.add(0, count, 0),
-            "skipped" => reading.add(0, 0, count),
+            "passed" => counts.add(count, 0, 0),
+            "failed" | "timed out" | "exec failed" => counts.add(0, count, 0),
+            "skipped" => counts.add(0, 0, count),
             _ => {}
         }
     }
@@ -69,7 +69,7 @@ fn parse_progress(line: &str) -> Option<(&str, &str)> {
     let (time, name) = rest.split_once("] ")?;
     let name = name.trim_start();
     let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
-        Some((place, name)) if place.contains('/') => name.trim_start(),
+        Some((position, name)) if position.contains('/') => name.trim_start(),
         _ => name,
     };
     (is_status && time.ends_with('s') && !name.is_empty()).then_some((status, name))

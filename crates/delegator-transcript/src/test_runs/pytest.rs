@@ -37,12 +37,12 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             }
         }
     }
-    let mut reading = summary?;
-    if reading.failed > 0 {
-        reading.failed_tests = if from_summary.0.is_empty() { from_progress } else { from_summary };
+    let mut counts = summary?;
+    if counts.failed > 0 {
+        counts.failed_tests = if from_summary.0.is_empty() { from_progress } else { from_summary };
     }
-    reading.passed_tests = passed.passed_tests;
-    Some(reading)
+    counts.passed_tests = passed.passed_tests;
+    Some(counts)
 }
 
 /// `==== 2 failed, 7 passed, 1 skipped, 1 error in 0.05s =====`

@@ -8,7 +8,7 @@ use super::figures::{count_of, leading_number, parse_named_counts};
 use super::{Output, TestCounts, TestNames};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut reports = Reports::default();
     let mut ran = None;
     let mut has_verdict = false;
@@ -23,14 +23,14 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             ran = Some(count);
         } else if let Some(figures) = verdict(line) {
             if let Some(ran) = ran.take() {
-                std::mem::take(&mut reports).add_to(&mut reading, ran, &figures);
+                std::mem::take(&mut reports).add_to(&mut counts, ran, &figures);
                 has_verdict = true;
             }
         } else if let Some(name) = line.strip_suffix(" ... ok") {
-            reading.add_passed_test(&name_of(name));
+            counts.add_passed_test(&name_of(name));
         }
     }
-    has_verdict.then_some(reading)
+    has_verdict.then_some(counts)
 }
 
 /// The separator above each report.
@@ -81,21 +81,21 @@ impl Reports {
         self.tests.add(&name);
     }
 
-    fn add_to(self, reading: &mut TestCounts, ran: u64, figures: &[(String, u64)]) {
-        let of = |name: &str| count_of(figures, name).unwrap_or(0);
-        let reported = of("failures").saturating_add(of("errors"));
-        let unexpected = of("unexpected successes");
+    fn add_to(self, counts: &mut TestCounts, ran: u64, figures: &[(String, u64)]) {
+        let get = |name: &str| count_of(figures, name).unwrap_or(0);
+        let reported = get("failures").saturating_add(get("errors"));
+        let unexpected = get("unexpected successes");
         // Older versions report unexpected successes only in the counts.
         let failed = match self.distinct.len() as u64 {
             tests if self.count == reported.saturating_add(unexpected) => tests,
             tests if self.count == reported => tests.saturating_add(unexpected),
             _ => reported.saturating_add(unexpected),
         };
-        let skipped = of("skipped").saturating_add(of("expected failures"));
+        let skipped = get("skipped").saturating_add(get("expected failures"));
         let failed_inside = failed.saturating_sub(self.outside);
         let passed = ran.saturating_sub(failed_inside).saturating_sub(skipped);
-        reading.add(passed, failed, skipped);
-        self.tests.0.iter().for_each(|name| reading.failed_tests.add(name));
+        counts.add(passed, failed, skipped);
+        self.tests.0.iter().for_each(|name| counts.failed_tests.add(name));
     }
 }
 
