@@ -18,7 +18,7 @@ fn failing_turn(steps: &[Value], reason: &str) -> Value {
 
 /// What rustc printed, where the agent's commands find it.
 fn write_compiler_output(stage: &Stage) {
-    let printed = include_str!("../../delegator-transcript/tests/error_locations/rust/build.txt");
+    let printed = include_str!("../../delegator-transcript/tests/error_places/rust/build.txt");
     stage.world.write("project/out.txt", printed);
 }
 
