@@ -32,8 +32,8 @@ fn labelled(what: &str, text: &Text<'_>) -> String {
 
 fn item_headline(phase: ItemPhase, item: &Item<'_>, workdir: Option<&str>) -> String {
     match &item.details {
-        ItemDetails::AgentMessage { text } => labelled("Says", text),
-        ItemDetails::Reasoning { text } => labelled("Thinks", text),
+        ItemDetails::AgentMessage { text } => labelled("Message", text),
+        ItemDetails::Reasoning { text } => labelled("Reasoning", text),
         ItemDetails::Error { message } => labelled("Warning", message),
         ItemDetails::TodoList { items } => {
             let done = items.iter().filter(|todo| todo.completed).count();
@@ -74,7 +74,7 @@ mod tests {
             (r#"{"type":"turn.failed","error":{"message":"a\nb"}}"#, "Turn failed: a…"),
             (r#"{"type":"error","message":"Reconnecting... 1/5 (x)"}"#, "Reconnecting to the model (1/5)"),
             (r#"{"type":"error","message":"quota"}"#, "Error: quota"),
-            (r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#, "Says: Hi"),
+            (r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#, "Message: Hi"),
             (r#"{"type":"item.completed","item":{"type":"error","message":"w"}}"#, "Warning: w"),
             (
                 r#"{"type":"item.started","item":{"type":"command_execution","command":"sh -c ls"}}"#,
