@@ -1,4 +1,6 @@
-//! What can go wrong between us and git.
+//! Errors of running git and of restoring a work tree.
+//!
+//! Messages name the git command or the path. Exit codes and hints are decided by the caller.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,14 +34,14 @@ impl GitError {
         move |source| GitError::Io { doing, path, source }
     }
 
-    /// Whether git means: there is no work tree here.
+    /// Whether git failed because the directory is not in a work tree.
     pub(crate) fn is_no_work_tree(&self) -> bool {
         matches!(self, GitError::Failed { words, .. }
             if words.contains("not a git repository") || words.contains("must be run in a work tree"))
     }
 }
 
-/// Why a work tree was not brought back. Unless it says otherwise, nothing was changed.
+/// Why a work tree was not restored. Unless the variant is [`RestoreError::Incomplete`], nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]

@@ -1,6 +1,7 @@
-//! What the registry takes, with 100,000 finished tasks in it. `cargo bench -p delegator-registry`.
+//! Times of registry operations with 100,000 finished tasks. `cargo bench -p delegator-registry`.
 //!
-//! Prints a table; nothing here passes or fails. The state directory is below `TMPDIR`, so the disk is that of the machine.
+//! Prints a table; nothing here passes or fails. The state directory is below `TMPDIR`, so the results depend on that
+//! disk.
 
 #![expect(
     clippy::unwrap_used,
@@ -42,7 +43,7 @@ fn load() -> String {
         .to_owned()
 }
 
-/// One real task, copied in SQL: a hundred thousand submits would measure the disk.
+/// Copies one real task in SQL: submitting all of them would measure the disk.
 fn insert_finished_tasks(world: &World) {
     let mut registry = world.registry();
     ended(&mut registry, TaskEnd::Completed, 1_000_000);
@@ -143,7 +144,7 @@ fn measure_changes(world: &World) {
     measure("replace a report, synced", 300, || dir.write_report(&launch).unwrap());
 }
 
-/// 2,000 submits from 20 callers at once, each with a connection of its own.
+/// 2,000 submits from 20 concurrent callers, each with its own connection.
 fn measure_burst(world: &World) {
     let times = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..20)
@@ -164,7 +165,7 @@ fn measure_burst(world: &World) {
     print_row("submit, 20 callers without pause", times);
 }
 
-/// What a task leaves, for each of these.
+/// Creates the files that a finished task leaves.
 fn make_directories(registry: &Registry, ids: &[TaskId]) {
     for id in ids {
         let dir = registry.dir().task(id);
@@ -175,7 +176,7 @@ fn make_directories(registry: &Registry, ids: &[TaskId]) {
     }
 }
 
-/// Submits while 50,000 tasks are forgotten, directories and all.
+/// Submits while 50,000 tasks are pruned with their directories.
 fn measure_pruning(world: &World) {
     let mut cleaner = world.registry();
     let old = cleaner.ended_before(i64::MAX, 50_000).unwrap();
@@ -208,7 +209,7 @@ fn measure_pruning(world: &World) {
     print_row("  submits meanwhile", times);
 }
 
-/// What a supervisor's connection takes: opened with a small cache, one task begun.
+/// Memory of a supervisor's connection: opened with a small cache.
 fn measure_memory(world: &World) {
     let options = OpenOptions {
         cache_kib: 64,

@@ -1,4 +1,6 @@
-//! What can go wrong here. Every message names the file and, where there is one, the next step.
+//! Errors of the state directory and the registry.
+//!
+//! Every message names the file and, where there is one, the next step. Exit codes are decided by the caller.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +8,7 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::{TaskId, TransitionError};
 use rusqlite::ErrorCode;
 
-/// Why a state directory is not used.
+/// Why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
     #[error("{} is a symbolic link; name the directory itself", path.display())]
@@ -33,7 +35,7 @@ impl StateDirError {
     }
 }
 
-/// Why the registry did not do what it was asked.
+/// Why a registry operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
@@ -72,7 +74,7 @@ impl RegistryError {
     }
 }
 
-/// What SQLite's word means to us.
+/// Converts an SQLite error to ours.
 pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     let file = file.to_owned();
     match &error {
@@ -82,8 +84,8 @@ pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryE
             }
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => RegistryError::Busy { file },
             ErrorCode::DiskFull => RegistryError::DiskFull { path: file, available: 0, needed: 0 },
-            // SQLite does not report why. Opening the file as often as SQLite opens files beside it shows the reason,
-            // a full table of descriptors included.
+            // SQLite does not report the reason. Opening the file as often as SQLite opens files shows it, for example
+            // that no file descriptors are left.
             ErrorCode::CannotOpen => {
                 match (0..4).map(|_| std::fs::File::open(&file)).collect::<Result<Vec<_>, _>>() {
                     Err(source) => RegistryError::File { path: file, doing: "open", source },
@@ -107,13 +109,13 @@ pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryE
     }
 }
 
-/// Whether giving up held-back space can help. A failed *write* may be tried again: the transaction is rolled back and
-/// nothing was promised. A failed sync never: what the kernel dropped then stays dropped, whatever a second call says.
+/// Whether releasing reserved space can help. A failed *write* may be retried, because the transaction was rolled back.
+/// A failed sync must not be: the kernel may have dropped the data, and a second sync would succeed without it.
 pub(crate) fn is_disk_full(error: &rusqlite::Error) -> bool {
-    // Not SQLITE_CANTOPEN: that is as often a want of descriptors, for which space would be given up in vain.
+    // Not SQLITE_CANTOPEN: its cause is as often a lack of file descriptors, where releasing space does not help.
     const DISK_FULL_CODES: [i32; 3] = [
         rusqlite::ffi::SQLITE_FULL,
-        // A quota (EDQUOT) comes as a plain failure to write.
+        // An exceeded quota (EDQUOT) is reported as a plain write error.
         rusqlite::ffi::SQLITE_IOERR_WRITE,
         rusqlite::ffi::SQLITE_IOERR_SHMSIZE,
     ];

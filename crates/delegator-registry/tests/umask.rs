@@ -1,4 +1,4 @@
-//! Private whatever the umask (F38). A umask belongs to the whole process, so this is a program of its own.
+//! All files are private under any umask. A umask applies to the whole process, so this is a test binary of its own.
 
 #![expect(clippy::unwrap_used, reason = "what the tests share stops them")]
 

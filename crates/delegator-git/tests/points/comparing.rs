@@ -1,4 +1,4 @@
-//! What was done to a work tree since a moment, in repositories of every kind.
+//! Comparing a work tree with its baseline, in repositories of every kind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use delegator_git::{Baseline, ChangeKind, Comparison, Head, LeftOutReason, Limit
 
 use crate::world::{REFERENCE, World};
 
-/// Nothing is older than this.
+/// Older than every commit.
 pub(crate) const ALWAYS: i64 = 0;
 
 pub(crate) fn baseline(world: &World) -> Baseline {
@@ -18,7 +18,7 @@ pub(crate) fn compare(baseline: &Baseline) -> Comparison {
     baseline.compare(Limits::default(), ALWAYS).unwrap()
 }
 
-/// `A path`, `M path`, `D path`, `R from > to`, with lines.
+/// `A path`, `M path`, `D path`, `R from > to`, with line counts.
 pub(crate) fn describe(comparison: &Comparison) -> BTreeSet<String> {
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let describe_file = |file: &delegator_git::FileChange| {

@@ -1,6 +1,6 @@
-//! A restore is exact: whatever state the user left, whatever an agent did to it, the state comes back, and undoing the
-//! restore brings the agent's state back. Compared are every file with content and permissions, every link and directory,
-//! and every entry of the index with stage and flags.
+//! A restore is exact: for any state of the user and any changes by an agent, the state is restored, and undoing the
+//! restore brings the agent's state back. The test compares every file with content and permissions, every link and
+//! directory, and every index entry with stage and flags.
 //!
 //! `PROPTEST_CASES` sets the number of cases, `PROPTEST_RNG_SEED` the seed.
 
@@ -17,7 +17,7 @@ use proptest::sample::select;
 
 use crate::world::World;
 
-/// Files the steps work on; some are also directories, some are committed, one is ignored.
+/// Paths the actions work on; some are also directories, some are committed, one is ignored.
 const FILES: [&[u8]; 14] = [
     b"a",
     b"b",
@@ -41,7 +41,7 @@ const DIRECTORY_MODES: [u32; 4] = [0o755, 0o700, 0o775, 0o711];
 #[derive(Debug, Clone)]
 enum Step {
     Write(&'static [u8], u8),
-    /// A file whose path alone is in the index.
+    /// Writes a file and adds it with `--intent-to-add`.
     Intend(&'static [u8], u8),
     Link(&'static [u8], &'static [u8]),
     Remove(&'static [u8]),
@@ -104,7 +104,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A repository with two branches that conflict, made once and copied for each case.
+/// A repository with two conflicting branches, created once and copied for each case.
 fn template() -> &'static World {
     static TEMPLATE: OnceLock<World> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
@@ -155,7 +155,7 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// What stands in the way goes; a step that cannot be made is none.
+/// Removes what blocks the path. An action that is impossible does nothing.
 fn take(world: &World, step: &Step) {
     let at = |path: &[u8]| world.tree.join(OsStr::from_bytes(path));
     match step {
@@ -248,7 +248,7 @@ fn walk(top: &Path, below: &Path, tree: &mut BTreeMap<PathBuf, (char, u32, Vec<u
     }
 }
 
-/// Every entry with mode, object, stage and flags, read by git itself.
+/// Every entry with mode, object, stage and flags, as printed by git itself.
 fn index(world: &World) -> Vec<String> {
     let output = world.git(&["ls-files", "--stage", "--debug", "--sparse"]);
     let persistent_flags = 0x8000 | 0x3000 | 1 << 29 | 1 << 30;
@@ -296,7 +296,7 @@ proptest! {
         let point = world.try_keep(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
         prop_assert_eq!(&snapshot(&world), &before, "keeping changes nothing");
         agents.iter().for_each(|step| take(&world, step));
-        // git looks at ignored files only where a restore point holds them; one that is new stays.
+        // Only ignored files of the restore point are examined; a new one stays, so remove it before comparing.
         if !before.tree.contains_key(Path::new("note.o")) {
             remove(&world.tree.join("note.o"));
         }

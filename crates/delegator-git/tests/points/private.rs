@@ -10,7 +10,7 @@ use crate::world::{REFERENCE, World};
 
 const SECRET: &str = "private, never committed\n";
 
-/// A tree with an untracked secret and a staged one.
+/// A work tree with an untracked secret and a staged one.
 fn with_secrets() -> (World, [String; 2]) {
     let world = World::new();
     world.write("secret.txt", SECRET);
@@ -38,7 +38,7 @@ fn mirrors_do_not_carry_private_content() {
             assert!(!has_object(&world, repository, id), "{repository} has {id}");
         }
     }
-    // A local clone takes all objects of the repository, and so what the user staged; the rest is not among them.
+    // A local clone copies all objects of the repository, including what the user staged, but nothing else.
     assert!(
         !has_object(&world, "../local.git", &ids[0]) && !has_object(&world, "../local.git", &point.commit)
     );
@@ -123,7 +123,7 @@ fn dropping_deletes_the_objects_and_leaves_other_points_alone() {
 #[test]
 fn restore_points_share_the_space_of_large_files() {
     let world = World::new();
-    // Not compressible, or its size would say nothing.
+    // Not compressible, so that the pack size is meaningful.
     let large: Vec<u8> = (0..300_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     world.write("data.bin", &large);
     let names: Vec<String> = (1..=4).map(|n| format!("refs/mcp-delegator/T-local-{n}")).collect();
@@ -228,7 +228,7 @@ fn a_second_attempt_reuses_the_first_restore_point() {
     let point = world.create_point();
     world.write("secret.txt", "changed since\n");
     assert_eq!(world.try_keep(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
-    // A crash between the two refs.
+    // As after a crash between the two refs.
     assert!(drop_point(&world.runner(), &point).unwrap());
     world.git(&["update-ref", REFERENCE, "HEAD"]);
     assert_ne!(world.create_point().tree, point.tree);

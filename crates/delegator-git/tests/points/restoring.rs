@@ -1,10 +1,10 @@
-//! What comes back, what goes, and what is never touched.
+//! What a restore writes, what it removes, and what it never touches.
 
 use delegator_git::{LeftOutReason, RestoreError, drop_point, prepare_restore};
 
 use crate::world::{REFERENCE, World};
 
-/// A tree with something staged, modified, untracked and ignored.
+/// A work tree with staged, modified, untracked and ignored files.
 fn dirty() -> World {
     let world = World::new();
     world.write("a", "a2\n");
@@ -24,7 +24,7 @@ fn index_and_work_tree_are_restored() {
     assert!(point.staged && point.is_dirty());
     assert_eq!((point.modified, point.untracked, point.branch.as_deref()), (2, 1, Some("refs/heads/main")));
     assert_eq!(world.git_in_store(&["show", &format!("{REFERENCE}:index-tree/a")]), "a2\n");
-    // What a task might do.
+    // Changes that an agent might make.
     world.write("a", "agent\n");
     world.remove("b");
     std::fs::remove_dir_all(world.tree.join("new dir")).unwrap();
@@ -38,7 +38,6 @@ fn index_and_work_tree_are_restored() {
     assert_eq!(world.read("x.o").as_deref(), Some("ignored\n"));
     assert_eq!(world.read("y.o").as_deref(), Some("agent, ignored\n"), "ignored files are nobody's business");
     assert!(!world.tree.join("added").exists());
-    // And back again.
     world.restore(&undo, false).unwrap();
     assert_eq!((world.read("a").as_deref(), world.read("b")), (Some("agent\n"), None));
     assert_eq!(world.read("added/deep/file").as_deref(), Some("agent\n"));
@@ -116,7 +115,7 @@ fn large_files_are_left_out_reported_and_never_touched() {
         (point.left_out[0].path.as_str(), point.left_out[0].reason),
         ("large.bin", LeftOutReason::TooLarge)
     );
-    // Small by now, so the present side has it: it must stay all the same.
+    // Small now, so it is in the present capture; it must stay nevertheless.
     world.write("large.bin", "small\n");
     world.write("grown.bin", "small\n");
     world.write("b", "agent\n");

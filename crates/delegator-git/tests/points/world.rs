@@ -1,4 +1,4 @@
-//! A repository to try things in.
+//! A temporary repository for tests.
 
 #![expect(clippy::disallowed_methods, reason = "tests make their repositories with git")]
 
@@ -58,7 +58,7 @@ impl World {
         (output.status.success(), stdout + &String::from_utf8_lossy(&output.stderr))
     }
 
-    /// git, whether it likes it or not.
+    /// Runs git and ignores failures.
     pub(crate) fn try_git<'a>(&self, args: impl Iterator<Item = &'a OsStr>) {
         let mut command = Command::new("git");
         command.args(args).current_dir(&self.tree).env_clear();
@@ -73,7 +73,7 @@ impl World {
         output
     }
 
-    /// git in our own store of restore points.
+    /// Runs git in our own store of restore points.
     #[track_caller]
     pub(crate) fn git_in_store(&self, args: &[&str]) -> String {
         let common = self.git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
@@ -99,7 +99,7 @@ impl World {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A repository with one commit of `file` at a path from the work tree.
+    /// Creates a repository with one commit of `file` at a path relative to the work tree.
     pub(crate) fn repository(&self, path: &str) {
         let dir = self.tree.join(path);
         std::fs::create_dir_all(&dir).unwrap();
@@ -120,7 +120,6 @@ impl World {
         std::fs::read(self.tree.join(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What git says of index and work tree.
     pub(crate) fn status(&self) -> String {
         self.git(&["status", "--porcelain=v1", "-uall"])
     }
@@ -138,7 +137,7 @@ impl World {
         Ok(created.map(|kept| kept.point))
     }
 
-    /// Keeps a restore point, and holds that neither index nor work tree noticed.
+    /// Creates a restore point and checks that index and work tree are unchanged.
     #[track_caller]
     pub(crate) fn create_point(&self) -> RestorePoint {
         let before = (self.index(), self.status());
@@ -154,7 +153,7 @@ impl World {
         point
     }
 
-    /// The index as git tells it; its bytes change with every `git status`.
+    /// The index as git prints it; its bytes change with every `git status`.
     pub(crate) fn index(&self) -> String {
         self.git(&["ls-files", "--stage", "-t"])
     }

@@ -1,4 +1,4 @@
-//! Who else was writing while a task ran.
+//! Finding tasks that wrote to the same work tree at the same time.
 
 use delegator_domain::task::{Mode, TaskEnd, WorkTree};
 use delegator_registry::{Attempt, Claim, Finish, NewTask, Registry};

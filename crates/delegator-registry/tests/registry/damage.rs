@@ -1,4 +1,5 @@
-//! Damaged files: reported with the file and the next step, kept, and never an empty registry in their place (F37).
+//! Damaged files are reported with their path and the next step, never changed, and never replaced by an empty
+//! registry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use delegator_registry::{
 
 use crate::support::{World, ended, submit};
 
-/// A registry with some tasks, closed, so that everything is in the file.
+/// A closed registry with some tasks, so that everything is in the database file.
 fn filled_registry() -> (World, PathBuf) {
     let world = World::new();
     let mut registry = world.registry();
@@ -81,8 +82,8 @@ fn a_database_of_another_program_is_damaged() {
     assert_damaged(&world, &file);
 }
 
-/// SQLite keeps no sums of its pages, so a flipped bit in a text cannot be seen. What can: nothing panics, and nothing
-/// that is damaged reads as a registry with other tasks.
+/// SQLite has no page checksums, so a flipped bit in a text cannot be detected. But nothing may panic, and a damaged
+/// file must not read as a registry with other tasks.
 #[test]
 fn flipped_bytes_are_found_or_change_no_state() {
     let (world, file) = filled_registry();
@@ -90,7 +91,7 @@ fn flipped_bytes_are_found_or_change_no_state() {
     let pages = whole.len() / 4_096;
     let mut found = 0;
     for page in 0..pages {
-        // The head of a page: what it is, how many cells it has, where they begin.
+        // The page header: type, number of cells, start of the cell content.
         for offset in [0, 3, 4, 5, 8] {
             let mut flipped = whole.clone();
             let head = if page == 0 { 100 } else { 0 };
@@ -146,7 +147,7 @@ fn only_a_damaged_database_is_set_aside_and_its_files_remain() {
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 21, "results were touched");
     let registry = world.registry();
     assert_eq!(registry.list(&Filter::default(), 9, None).unwrap().tasks, []);
-    // The old tasks have no row now; their results are still not thrown away by cleaning.
+    // The old tasks have no row now; cleaning must still not remove their results.
     fs::write(&file, "broken again").unwrap();
     drop(registry);
     fs::write(&file, "broken again").unwrap();
@@ -177,7 +178,7 @@ fn a_database_that_was_not_closed_is_complete() {
     let world = World::new();
     let mut registry = world.registry();
     let id = ended(&mut registry, TaskEnd::Completed, 2_000);
-    // As after a kill: the files as they are, the log not written back.
+    // As after a kill: a copy of the files, with the log not checkpointed.
     let copy = world.folder.path().join("copy");
     fs::create_dir(&copy).unwrap();
     fs::create_dir(copy.join("tasks")).unwrap();
@@ -188,7 +189,6 @@ fn a_database_that_was_not_closed_is_complete() {
     assert_eq!(after.get(&id).unwrap(), registry.get(&id).unwrap());
 }
 
-/// What a process that keeps a connection asks before it uses it again.
 #[test]
 fn is_current_detects_a_replaced_or_migrated_database() {
     let (world, file) = filled_registry();

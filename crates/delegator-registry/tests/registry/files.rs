@@ -1,4 +1,4 @@
-//! The directory of a task: locks, streams, reports, removal (F39).
+//! The directory of a task: locks, streams, reports, removal.
 
 #![expect(clippy::disallowed_methods, reason = "what a child inherits can only be seen with a child")]
 

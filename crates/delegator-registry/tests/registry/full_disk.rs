@@ -1,4 +1,4 @@
-//! A full disk: no task is taken on, every end is recorded. On a small file system in a mount namespace of our own.
+//! On a full disk no task is accepted, and every end is recorded. Uses a small file system in a mount namespace.
 
 #![expect(clippy::disallowed_methods, reason = "a small disk needs a mount, and a mount another process")]
 
@@ -15,7 +15,7 @@ use crate::support::{new_task, slots, submit, working};
 const SMALL_DISK: &str = "REGISTRY_TEST_SMALL_DISK";
 const RESERVE_BYTES: u64 = 1024 * 1024;
 
-/// Runs the test named `inner` of this program on a disk of 8 MiB. Shows nothing where no mount may be made.
+/// Runs the test `inner` of this binary on a disk of 8 MiB. Skips it where mounting is not permitted.
 #[expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
 fn run_on_small_disk(inner: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn ends_with_held_back_space() {
     registry.request_cancel(&waiting, None, 6).unwrap();
     assert!(reserve_size(disk) < RESERVE_BYTES, "nothing was given up");
     assert!(reserve_size(disk) > 0, "everything was given up at once");
-    // Opening takes space, too: the index of the log.
+    // Opening also takes space: the shared-memory index of the log.
     drop(registry);
     fill(disk);
     let mut registry = open(disk, RESERVE_BYTES);
@@ -106,7 +106,7 @@ fn ends_with_held_back_space() {
     registry.check().unwrap();
 }
 
-/// The same without held-back space fails: so it is that space that helps.
+/// Without a reserve the same steps fail, which shows that the reserve is what helps.
 #[test]
 fn ends_without_held_back_space() {
     let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
@@ -117,7 +117,7 @@ fn ends_without_held_back_space() {
     let failed = finish_all(&mut registry, &tasks);
     assert!(matches!(failed, Err(RegistryError::DiskFull { .. })), "{failed:?}");
     fs::remove_file(disk.join("junk")).unwrap();
-    // What was told to have failed has not happened, and can be done again.
+    // A failed operation has changed nothing and can be repeated.
     let left = tasks
         .iter()
         .filter(|claimed| registry.get(&claimed.task.id).unwrap().unwrap().state == State::Working);

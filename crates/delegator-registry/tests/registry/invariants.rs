@@ -1,4 +1,4 @@
-//! Whatever is done in whatever order, by whoever is too late: every task keeps to the table of the domain.
+//! Any sequence of operations, including late ones, preserves the domain's transition table.
 
 use delegator_domain::task::{FailureKind, LimitKind, State, TaskEnd, TaskId, transition};
 use delegator_registry::{Attempt, BeginOutcome, Cas, Finish, Nonce, Registry, Task};
@@ -8,7 +8,7 @@ use crate::support::{World, fresh_nonce, identity, slots, submit};
 
 const SLOTS: usize = 2;
 
-/// One step of somebody; the number chooses among the tasks there are, the nonce among all there ever were.
+/// One operation. Numbers choose among existing tasks and among all attempts ever made.
 #[derive(Debug, Clone)]
 enum Step {
     Submit,
@@ -54,7 +54,7 @@ struct Model {
 
 impl Model {
     fn attempt(&self, which: usize) -> (TaskId, Nonce) {
-        // Now and then one that nobody ever made.
+        // Before the first claim: an attempt that does not exist.
         match self.attempts.len() {
             0 => (crate::support::fresh_id(), fresh_nonce()),
             count => self.attempts[which % count].clone(),

@@ -1,4 +1,4 @@
-//! One task through its life: every operation, applied and lost.
+//! One task through its lifecycle: every operation, applied and lost.
 
 use crate::support::{
     World, begin, ended, finish, fresh_id, fresh_nonce, identity, slots, submit, submit_and_claim, working,

@@ -1,4 +1,4 @@
-//! Finding tasks again.
+//! Finding and listing tasks.
 
 use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Cas, Cursor, Filter, NewTask, PrefixMatch, Registry};
@@ -129,7 +129,7 @@ fn ended_tasks_are_ordered_by_end_regardless_of_the_clock() {
     let world = World::new();
     let mut registry = world.registry();
     let first = ended(&mut registry, TaskEnd::Completed, 9_000);
-    // Two hours back.
+    // The clock was set back.
     let second = ended(&mut registry, TaskEnd::Cancelled { reason: None }, 2_000);
     let old = ended(&mut registry, TaskEnd::Completed, 10);
     let page = |filter: &Filter, limit, before| {

@@ -1,4 +1,4 @@
-//! Who may start beside whom, and who is overtaken.
+//! Which queued tasks may start, and which are overtaken.
 
 use delegator_domain::task::{Mode, Obstacle, TaskEnd, TaskId, WorkTree};
 use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, Registry};
@@ -63,7 +63,7 @@ fn a_blocked_task_is_overtaken() {
 fn a_blocked_task_is_not_starved_by_later_tasks() {
     let world = World::new();
     let mut registry = world.registry();
-    // The second needs the whole tree; the third could start beside the first, but would hold up the second.
+    // The second needs the whole tree; the third could start beside the first, but would delay the second.
     let tasks = submit_all(&mut registry, &[writer("/a/one"), writer("/a"), writer("/a/two")]);
     let claimed = registry.claim_all(&slots(9), 1).unwrap();
     assert_eq!(ids(&claimed), [tasks[0].clone()]);

@@ -1,4 +1,4 @@
-//! Many at once: exactly one wins, whoever they are.
+//! Concurrent operations of threads and processes: exactly one wins.
 
 #![expect(clippy::disallowed_methods, reason = "other processes are part of the test")]
 
@@ -25,8 +25,8 @@ fn ends() -> Vec<TaskEnd> {
     vec![TaskEnd::Completed, failed, TaskEnd::Cancelled { reason: None }, TaskEnd::Timeout(LimitKind::Hard)]
 }
 
-/// Runs the rounds in lockstep in each thread, and gives what each thread was told in each round. Nothing in here may
-/// panic: the others would wait for it for ever.
+/// Runs the rounds in lockstep in each thread, and returns the results by thread and round. `step` must not panic: the
+/// other threads would wait for ever.
 fn run_concurrently<T: Send>(
     world: &World,
     rounds: usize,
@@ -135,7 +135,8 @@ const WORKER_STATE_DIR: &str = "REGISTRY_TEST_STATE";
 const TASK_COUNT: usize = 200;
 const SLOTS: usize = 5;
 
-/// What each of the processes below does: claim, begin, end, until nothing is left. Without the variable it is nobody.
+/// Runs in each of the processes below: claims, begins and finishes tasks until none is left. Without the variable it
+/// does nothing.
 #[test]
 fn worker() {
     let Ok(state) = std::env::var(WORKER_STATE_DIR) else { return };
@@ -145,7 +146,7 @@ fn worker() {
     while registry.counts().unwrap().of(State::Completed) < TASK_COUNT as u64 {
         let Some(claimed) = own_claims.pop().or_else(|| registry.claim_next(&slots(SLOTS), 2).unwrap())
         else {
-            // Only when another of us has failed; without this the failure would be a wait without end.
+            // Only happens when another process has failed; without this limit the test would hang.
             assert!(started.elapsed() < Duration::from_secs(30), "the others never finished");
             std::thread::yield_now();
             continue;

@@ -1,4 +1,4 @@
-//! Taking tasks on, and what a crash in the middle leaves.
+//! Submitting tasks, and what a crash in between leaves.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -54,7 +54,7 @@ fn the_same_key_returns_the_first_task_while_it_exists() {
         matches!(&other, Err(RegistryError::IdempotencyConflict { first: id, .. }) if *id == first.id),
         "{other:?}"
     );
-    // A row of an earlier version is found by what that version would have written.
+    // A row of an earlier version is found by the hash that version stored.
     let mut updated = with_key("k", "new");
     updated.idempotency.as_mut().unwrap().legacy_hash = Some("h".to_owned());
     assert_eq!(registry.submit(&updated, b"", 3).unwrap().task, first);
@@ -75,7 +75,7 @@ fn a_key_stored_in_plain_text_by_an_earlier_version_is_recognised() {
     db.execute("UPDATE tasks SET idempotency_key = 'k'", ()).unwrap();
     let again = registry.submit(&with_key("k", "h"), b"", 2).unwrap();
     assert_eq!((again.replayed, again.task.id), (true, first.id));
-    // A key that looks like the digest of another one is a key of its own.
+    // A key that looks like the digest of another key is a key of its own.
     db.execute("UPDATE tasks SET idempotency_key = ?1", [&digest]).unwrap();
     assert!(!registry.submit(&with_key(&digest, "h"), b"", 3).unwrap().replayed);
 }
@@ -149,7 +149,7 @@ fn a_crash_between_launch_and_row_is_found_and_cleaned() {
     let world = World::new();
     let mut registry = world.registry();
     let submitted = submit(&mut registry).id;
-    // What a submit leaves that dies before its row is committed.
+    // What a submit leaves if it dies before its row is committed.
     let id = fresh_id();
     let dir = registry.dir().task(&id);
     fs::create_dir(dir.path()).unwrap();
@@ -239,7 +239,7 @@ fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     assert_eq!(registry.finish_pruning().unwrap(), 0);
 }
 
-/// A submit that stops before its row is committed, as a process that is killed there leaves it.
+/// The files of a submit that was killed before its row was committed.
 fn killed_submit(registry: &Registry) -> TaskId {
     let id = fresh_id();
     let dir = registry.dir().task(&id);
@@ -283,7 +283,7 @@ fn a_running_submit_is_left_alone_at_any_age() {
     let world = World::new();
     let mut registry = world.registry();
     let id = killed_submit(&registry);
-    // The lock is what a living submit has and a killed one has not.
+    // A running submit holds this lock, a killed one does not.
     let entry = fs::File::open(registry.dir().path().join("submitting").join(id.as_str())).unwrap();
     rustix::fs::flock(&entry, rustix::fs::FlockOperation::LockExclusive).unwrap();
     assert_eq!(registry.remove_dead_submits().unwrap(), []);

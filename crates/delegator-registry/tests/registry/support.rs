@@ -1,4 +1,4 @@
-//! A state directory of its own for each test, and the way of a task through it.
+//! A separate state directory for each test, and helpers that move a task through its states.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -40,12 +40,12 @@ pub(crate) fn registry_at(path: &Path) -> Registry {
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Sixteen bytes nobody else has: this process, and a number.
+/// Sixteen unique bytes: the process id and a counter.
 pub(crate) fn fresh_bits() -> [u8; 16] {
     let mut bits = [0; 16];
     bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
-    // The counting digits last, so that the beginnings differ, too.
+    // The counter comes first, so that prefixes differ, too.
     bits.reverse();
     bits
 }
@@ -61,7 +61,7 @@ pub(crate) fn fresh_nonce() -> Nonce {
 pub(crate) fn new_task() -> NewTask {
     NewTask {
         work_trees: vec![WorkTree::from_text("/home/me/project")],
-        // Most tests are about one task at a time; those about sharing a tree say so.
+        // Most tests are about a single task; tests about sharing a tree set this to false.
         allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,
         title: "mend the parser".to_owned(),
@@ -87,7 +87,7 @@ pub(crate) fn submit_and_claim(registry: &mut Registry) -> Claim {
     registry.claim_next(&slots(usize::MAX), 1_001).unwrap().unwrap()
 }
 
-/// A task that works.
+/// Submits, claims and begins a task.
 pub(crate) fn working(registry: &mut Registry) -> Claim {
     let claimed = submit_and_claim(registry);
     begin(registry, &claimed);
@@ -99,7 +99,7 @@ pub(crate) fn begin(registry: &mut Registry, claimed: &Claim) {
     assert_eq!(began.unwrap(), BeginOutcome::Working);
 }
 
-/// A task that has ended.
+/// Runs a task to its end.
 pub(crate) fn ended(registry: &mut Registry, end: TaskEnd, now_ms: i64) -> TaskId {
     let claimed = working(registry);
     finish(registry, &claimed, end, now_ms);
@@ -112,7 +112,7 @@ pub(crate) fn finish(registry: &mut Registry, claimed: &Claim, end: TaskEnd, now
     assert!(matches!(done, Ok(Cas::Applied(_))), "{done:?}");
 }
 
-/// Every file and directory below, with its mode.
+/// Every file and directory below `folder`, with its mode.
 pub(crate) fn modes_below(folder: &Path) -> Vec<(PathBuf, u32)> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = Vec::new();
