@@ -146,7 +146,7 @@ impl PreparedRestore {
         let written: BTreeSet<&RepoPath> = self.actions.write.iter().collect();
         match differing.iter().find(|change| written.contains(&change.path)) {
             Some(change) => {
-                let problem = io::Error::other("it is not as it was written");
+                let problem = io::Error::other("its content differs after writing");
                 Err(GitError::io("write", display_path(&change.path))(problem))
             }
             None => Ok(()),

@@ -66,21 +66,20 @@ impl Baseline {
             TrackedFiles::read(&self.scratch, WORK_INDEX)?.unhide(&self.scratch, WORK_INDEX)?;
         }
         let differences = Differences::of(&self.scratch)?;
-        let (files, left_out, names_only) = if differences.changed.len() + differences.untracked.len()
-            > MAX_COMPARED_FILES
-        {
-            (self.changes_by_name(&differences), Vec::new(), Some("too many files were changed".to_owned()))
-        } else {
-            let gathered = self.gather_changes(&differences, limits)?;
-            let (mut files, names_only) = match self.compare_trees(&differences, &gathered) {
-                Ok(files) => (files, None),
-                Err(error) => (self.changes_by_name(&differences), Some(error.to_string())),
+        let (files, left_out, names_only) =
+            if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
+                (self.changes_by_name(&differences), Vec::new(), Some("too many files changed".to_owned()))
+            } else {
+                let gathered = self.gather_changes(&differences, limits)?;
+                let (mut files, names_only) = match self.compare_trees(&differences, &gathered) {
+                    Ok(files) => (files, None),
+                    Err(error) => (self.changes_by_name(&differences), Some(error.to_string())),
+                };
+                let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
+                let unread = self.unread_changes(&differences, &gathered).into_iter();
+                files.extend(unread.filter(|change| !known.contains(&change.path)));
+                (files, gathered.left_out, names_only)
             };
-            let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
-            let unread = self.unread_changes(&differences, &gathered).into_iter();
-            files.extend(unread.filter(|change| !known.contains(&change.path)));
-            (files, gathered.left_out, names_only)
-        };
         let head_after = self.current_head();
         Ok(Comparison {
             files,

@@ -74,7 +74,7 @@ pub(crate) fn record(
     stored.map(|()| point)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a restore point says itself when it was created")]
+#[expect(clippy::disallowed_methods, reason = "a restore point records its creation time")]
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)

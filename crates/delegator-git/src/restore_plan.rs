@@ -124,7 +124,7 @@ fn capture_present(
     saved: Option<&SavedState>,
 ) -> Result<(State, TreeFiles), GitError> {
     let mut needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
-    needed.extend(saved.into_iter().flat_map(|kept| kept.written.iter().cloned()));
+    needed.extend(saved.into_iter().flat_map(|saved| saved.written.iter().cloned()));
     let index = IndexFile::read(scratch)?;
     let captured = capture(scratch, Limits::default(), &needed, Purpose::Restore)?;
     let mut now = tree_files(scratch, &captured.tree)?;
@@ -142,7 +142,9 @@ fn plan(
 ) -> Plan {
     let names = |paths: &[RepoPath]| paths.iter().map(|path| display_path(path)).collect();
     let mut keep = actions.keep.clone();
-    keep.extend(directories.blocked.iter().map(|path| (display_path(path), "a file where a directory was")));
+    keep.extend(
+        directories.blocked.iter().map(|path| (display_path(path), "a file in place of a directory")),
+    );
     Plan {
         write: names(&actions.write),
         remove: names(&actions.remove),
@@ -185,10 +187,10 @@ fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, Rest
     let mismatch =
         |problem| RestoreError::DifferentRepository { top_level: point.top_level.clone(), problem };
     if !point.top_level.is_dir() {
-        return Err(mismatch("it is not there"));
+        return Err(mismatch("it does not exist"));
     }
     let repository =
-        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is no git work tree"))?;
+        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is not a git work tree"))?;
     if repository.top_level != point.top_level || repository.common_dir != point.repository {
         return Err(mismatch("it belongs to another repository"));
     }
@@ -222,7 +224,7 @@ fn plan_files(
     for path in before.keys().chain(added) {
         let (old, new) = (now.get(path), before.get(path));
         if old == new {
-            let expected = saved.and_then(|kept| kept.survey.file_mode(path));
+            let expected = saved.and_then(|saved| saved.survey.file_mode(path));
             if let Some(mode) = expected.filter(|mode| file_mode(top, path).is_some_and(|now| now != *mode)) {
                 actions.modes.push((path.clone(), mode));
             }
@@ -235,10 +237,10 @@ fn plan_files(
         } else if left_out_before.contains(name.as_str()) {
             Some("it was left out of the restore point")
         } else if left_out_now.contains(name.as_str()) {
-            Some("its present content could not be kept")
+            Some("its present content could not be stored")
         } else if saved.is_none() && captured.sparse.contains(path) {
             Some("outside the sparse checkout")
-        } else if ignored.contains(path) && !saved.is_some_and(|kept| kept.written.contains(path)) {
+        } else if ignored.contains(path) && !saved.is_some_and(|saved| saved.written.contains(path)) {
             Some("it was ignored before the task")
         } else {
             None
@@ -253,7 +255,7 @@ fn plan_files(
     let uncaptured = captured.left_out.iter().filter(|entry| !left_out_before.contains(entry.path.as_str()));
     let uncaptured = uncaptured.filter(|entry| !actions.keep.iter().any(|(name, _)| *name == entry.path));
     let uncaptured: Vec<_> =
-        uncaptured.map(|entry| (entry.path.clone(), "its present content could not be kept")).collect();
+        uncaptured.map(|entry| (entry.path.clone(), "its present content could not be stored")).collect();
     actions.keep.extend(uncaptured);
     Ok(actions)
 }
@@ -291,7 +293,7 @@ fn ignored_before<'a>(
         return Ok(BTreeSet::new());
     }
     let rules_dir = scratch.path("rules");
-    fs::create_dir(&rules_dir).map_err(GitError::io("make", &rules_dir))?;
+    fs::create_dir(&rules_dir).map_err(GitError::io("create", &rules_dir))?;
     let rules = before.iter().filter(|(path, _)| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
     let index = "rules-index";
     fill_index(scratch, index, rules)?;
@@ -327,7 +329,7 @@ fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result
         if fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir())
             && !contains_only(&file, path, &removed)
         {
-            return refuse(path, "a folder with files that must stay");
+            return refuse(path, "a directory with files that must stay");
         }
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             folders.insert(&path[..at], ());
@@ -336,7 +338,7 @@ fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result
     for folder in folders.into_keys() {
         let found = fs::symlink_metadata(on_disk(&repository.top_level, folder));
         if found.is_ok_and(|found| !found.is_dir()) && !removed.contains(folder) {
-            return refuse(folder, "a file where a folder was");
+            return refuse(folder, "a file in place of a directory");
         }
     }
     Ok(())

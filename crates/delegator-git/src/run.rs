@@ -4,7 +4,7 @@
 //! the whole process group is killed. git never gets the caller's environment, except the variables that locate the
 //! user's configuration.
 
-#![expect(clippy::disallowed_methods, reason = "this is the room that runs git")]
+#![expect(clippy::disallowed_methods, reason = "this is the module that runs git")]
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -124,7 +124,7 @@ impl Git {
         }
         let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
         let stderr = if stderr.is_empty() { status.to_string() } else { stderr };
-        Err(GitError::Failed { command: call.name(), exit: status.code(), words: stderr })
+        Err(GitError::Failed { command: call.name(), exit: status.code(), stderr })
     }
 
     /// Like [`Git::run`], but exit code 1 means "no result".
@@ -255,7 +255,7 @@ impl Streams<'_> {
         match stdin.write(self.pending_input) {
             Ok(count) => self.pending_input = &self.pending_input[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // git closed its input. Its exit code tells whether that is an error.
+            // git closed its input. Its exit code decides whether that is an error.
             Err(_) => self.pending_input = &[],
         }
     }
@@ -349,7 +349,7 @@ mod tests {
         assert!(matches!(run_script("exec yes", b"", LONG_LIMIT), Err(GitError::TooMuchOutput { .. })));
         let result = run_script("head -c 1000000 /dev/zero >&2; exit 3", b"", LONG_LIMIT);
         assert!(
-            matches!(result, Err(GitError::Failed { exit: Some(3), words, .. }) if words.len() <= MAX_STDERR)
+            matches!(result, Err(GitError::Failed { exit: Some(3), stderr, .. }) if stderr.len() <= MAX_STDERR)
         );
     }
 

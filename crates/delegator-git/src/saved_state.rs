@@ -104,7 +104,7 @@ impl DirectoryActions {
         present: &Survey,
         actions: &FileActions,
     ) -> DirectoryActions {
-        let Some(saved) = saved.map(|kept| &kept.survey) else { return DirectoryActions::default() };
+        let Some(saved) = saved.map(|saved| &saved.survey) else { return DirectoryActions::default() };
         let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
         let replaced: BTreeSet<&[u8]> = actions.write.iter().map(Vec::as_slice).collect();
         let mut result = DirectoryActions::default();

@@ -39,8 +39,8 @@ impl Scratch {
     /// Creates the directory below `temp_dir`.
     pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
-        let dir = dir.map_err(GitError::io("make a directory in", temp_dir))?;
-        populate(dir.path(), repository).map_err(GitError::io("fill", dir.path()))?;
+        let dir = dir.map_err(GitError::io("create a directory in", temp_dir))?;
+        populate(dir.path(), repository).map_err(GitError::io("populate", dir.path()))?;
         let settings = repository.settings(git)?;
         let converts = settings.iter().any(|(key, value)| match key.as_str() {
             "core.autocrlf" => value != "false",

@@ -111,9 +111,9 @@ fn measure_queries(world: &World) {
         drop(registry.list_ended(&label, 0, 5, None).unwrap())
     });
     let rare = Filter { states: vec![State::Timeout], ..Filter::default() };
-    measure("  list of a state nobody is in", 100, || drop(registry.list(&rare, 50, None).unwrap()));
+    measure("  list of a state without tasks", 100, || drop(registry.list(&rare, 50, None).unwrap()));
     let common = Filter { states: vec![State::Completed, State::Cancelled], ..Filter::default() };
-    measure("  list of two states everybody is in", 50, || drop(registry.list(&common, 50, None).unwrap()));
+    measure("  list of the two states of all tasks", 50, || drop(registry.list(&common, 50, None).unwrap()));
     measure("  find by prefix", 100, || drop(registry.find_by_prefix("0000000000000000").unwrap()));
     measure("  has anything changed?", 10_000, || assert!(registry.change_mark().is_ok()));
 }
@@ -129,17 +129,17 @@ fn measure_changes(world: &World) {
     let mut registry = world.registry();
     let launch = vec![b'x'; 8 * 1024];
     measure("submit (8 KiB launch)", 300, || drop(registry.submit(&new_task(), &launch, 5).unwrap()));
-    let mut claimed = Vec::new();
-    measure("claim", 300, || claimed.extend(registry.claim_next(&slots(1_000), 6).unwrap()));
-    let mut next = claimed.iter();
+    let mut claims = Vec::new();
+    measure("claim", 300, || claims.extend(registry.claim_next(&slots(1_000), 6).unwrap()));
+    let mut next = claims.iter();
     measure("begin work", 300, || begin(&mut registry, next.next().unwrap()));
-    let mut next = claimed.iter();
+    let mut next = claims.iter();
     measure("finish", 300, || {
-        let claimed = next.next().unwrap();
-        let attempt = Attempt::working(claimed.nonce.clone());
-        registry.finish(&claimed.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(0), 7).unwrap();
+        let claim = next.next().unwrap();
+        let attempt = Attempt::working(claim.nonce.clone());
+        registry.finish(&claim.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(0), 7).unwrap();
     });
-    let dir = registry.dir().task(&claimed[0].task.id);
+    let dir = registry.dir().task(&claims[0].task.id);
     measure("replace a snapshot", 300, || dir.write_snapshot(&launch).unwrap());
     measure("replace a report, synced", 300, || dir.write_report(&launch).unwrap());
 }

@@ -11,16 +11,16 @@ use rusqlite::ErrorCode;
 /// Why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
-    #[error("{} is a symbolic link; name the directory itself", path.display())]
+    #[error("{} is a symbolic link. Use the path of the directory itself", path.display())]
     Symlink { path: PathBuf },
     #[error("{} is not a directory", path.display())]
     NotADirectory { path: PathBuf },
-    #[error("{} belongs to user {owner}, we are user {we}; choose a directory of your own", path.display())]
-    OtherOwner { path: PathBuf, owner: u32, we: u32 },
-    #[error("{} is not a plain file of ours; look at it and move it away", path.display())]
+    #[error("{} belongs to user {owner}, but this process runs as user {uid}. Use a directory of your own", path.display())]
+    OtherOwner { path: PathBuf, owner: u32, uid: u32 },
+    #[error("{} is not a regular file. Inspect it and move it away", path.display())]
     NotOurFile { path: PathBuf },
     #[error(
-        "{} is on a network file system ({file_system}), where locks cannot be trusted; choose a local directory",
+        "{} is on a network file system ({file_system}), where locks are unreliable. Use a local directory",
         path.display()
     )]
     Network { path: PathBuf, file_system: String },
@@ -41,23 +41,25 @@ pub enum RegistryError {
     #[error(transparent)]
     StateDir(#[from] StateDirError),
     #[error(
-        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start anew",
+        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start with an empty one",
         file.display()
     )]
     Damaged { file: PathBuf, detail: String },
     #[error("{} is not damaged, so it was not set aside", file.display())]
     NotDamaged { file: PathBuf },
     #[error(
-        "{} was written by a newer mcp-delegator{} and needs at least schema {needs}; this one knows {knows}. \
+        "{} was written by a newer mcp-delegator{} and needs a program that knows schema {required}; this one knows {supported}. \
          Use the newer program, or another state directory",
         file.display(), program.as_ref().map(|version| format!(" ({version})")).unwrap_or_default()
     )]
-    NeedsNewerWriter { file: PathBuf, needs: i64, knows: i64, program: Option<String> },
-    #[error("{} was busy for 5 s; try again", file.display())]
+    NeedsNewerWriter { file: PathBuf, required: i64, supported: i64, program: Option<String> },
+    #[error("{} was locked by other processes for 5 s. Try again", file.display())]
     Busy { file: PathBuf },
-    #[error("no space left for {}: {available} bytes are free, {needed} are needed", path.display())]
+    #[error("not enough disk space for {}: {available} bytes are free, {needed} are needed. Free some space and try again", path.display())]
     DiskFull { path: PathBuf, available: u64, needed: u64 },
-    #[error("the idempotency key {key:?} was used for another input, by task {first}")]
+    #[error(
+        "the idempotency key {key:?} was already used with a different input, by task {first}. Use a new key"
+    )]
     IdempotencyConflict { key: String, first: TaskId },
     #[error(transparent)]
     IllegalTransition(#[from] TransitionError),

@@ -1,8 +1,8 @@
 //! Converts between rows and tasks: the only code that reads a column of `tasks`, and the only code that writes
 //! `state`.
 //!
-//! Every state change is checked against the domain's transition table and recorded in `transitions`. A stored value
-//! that cannot be parsed is an error, never a default.
+//! Every state change is checked against the domain's transition table and recorded in `transitions`. An unknown
+//! state, mode or nonce is an error, never a default.
 
 use std::collections::BTreeMap;
 

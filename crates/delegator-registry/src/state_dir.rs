@@ -1,8 +1,8 @@
 //! The state directory: ownership, permissions and layout.
 //!
 //! A directory or file that belongs to another user, is a symbolic link or is on a network file system is refused;
-//! group and world permissions are removed. A directory's permissions are changed through its descriptor, so that the
-//! directory checked is the one changed.
+//! group and world permissions are removed. A directory's permissions are changed through a descriptor that was opened
+//! without following links.
 //!
 //! [`StateDir::find`] creates nothing: on a fresh machine a query finds no tasks and leaves no files. It does tighten
 //! permissions, because a readable secret is worse than a changed mode.
@@ -88,14 +88,14 @@ impl StateDir {
     pub fn find(path: &Path, options: &OpenOptions) -> Result<Option<StateDir>, StateDirError> {
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StateDirError::io(path, "look at")(error)),
+            Err(error) => return Err(StateDirError::io(path, "inspect")(error)),
             Ok(_) => {}
         }
         let dir = StateDir::open_checked(path, options)?;
         match fs::symlink_metadata(dir.tasks()) {
             Ok(_) => require_private(&dir.tasks(), EntryKind::Directory)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StateDirError::io(&dir.tasks(), "look at")(error)),
+            Err(error) => return Err(StateDirError::io(&dir.tasks(), "inspect")(error)),
         }
         Ok(Some(dir))
     }
@@ -111,7 +111,7 @@ impl StateDir {
             match fs::symlink_metadata(&file) {
                 Ok(_) => require_private(&file, kind)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(StateDirError::io(&file, "look at")(error)),
+                Err(error) => return Err(StateDirError::io(&file, "inspect")(error)),
             }
         }
         Ok(dir)
@@ -168,7 +168,7 @@ impl StateDir {
 
     fn free_space(&self) -> Result<FreeSpace, StateDirError> {
         let stats = rustix::fs::statvfs(&self.path)
-            .map_err(|errno| StateDirError::io(&self.path, "ask for free space on")(errno.into()))?;
+            .map_err(|errno| StateDirError::io(&self.path, "read the free space of")(errno.into()))?;
         let bytes = stats.f_bavail.saturating_mul(stats.f_frsize);
         // Some file systems do not count files and report 0 of 0.
         Ok(FreeSpace { bytes, files: (stats.f_files > 0).then_some(stats.f_favail) })
@@ -214,7 +214,7 @@ enum EntryKind {
 
 /// Fails if the path is not ours; removes group and world permissions.
 fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
-    let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "look at"))?;
+    let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "inspect"))?;
     match kind {
         EntryKind::File if !found.is_file() => {
             return Err(StateDirError::NotOurFile { path: path.to_owned() });
@@ -229,10 +229,10 @@ fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
     }
     let uid = rustix::process::geteuid().as_raw();
     if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), we: uid });
+        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
-        tighten(path, kind).map_err(StateDirError::io(path, "tighten"))?;
+        tighten(path, kind).map_err(StateDirError::io(path, "restrict the permissions of"))?;
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ fn tighten(path: &Path, kind: EntryKind) -> io::Result<()> {
 
 fn refuse_network(existing: &Path, path: &Path) -> Result<(), StateDirError> {
     let file_system_type = file_system::network_file_system_at(existing);
-    match file_system_type.map_err(StateDirError::io(existing, "ask for the file system of"))? {
+    match file_system_type.map_err(StateDirError::io(existing, "read the file system type of"))? {
         Some(file_system) => Err(StateDirError::Network { path: path.to_owned(), file_system }),
         None => Ok(()),
     }

@@ -18,8 +18,8 @@ fn everything_is_private_under_any_umask() {
         rustix::process::umask(Mode::from_raw_mode(umask));
         let mut registry = world.registry();
         ended(&mut registry, TaskEnd::Completed, 2_000);
-        let claimed = working(&mut registry);
-        let dir = registry.dir().task(&claimed.task.id);
+        let claim = working(&mut registry);
+        let dir = registry.dir().task(&claim.task.id);
         dir.open_append(TaskFile::Events).unwrap();
         dir.open_append(TaskFile::Stderr).unwrap();
         dir.write_snapshot(b"{}").unwrap();

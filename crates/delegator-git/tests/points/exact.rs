@@ -39,10 +39,10 @@ const FILE_MODES: [u32; 7] = [0o644, 0o600, 0o664, 0o755, 0o700, 0o640, 0o744];
 const DIRECTORY_MODES: [u32; 4] = [0o755, 0o700, 0o775, 0o711];
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Action {
     Write(&'static [u8], u8),
     /// Writes a file and adds it with `--intent-to-add`.
-    Intend(&'static [u8], u8),
+    IntendToAdd(&'static [u8], u8),
     Link(&'static [u8], &'static [u8]),
     Remove(&'static [u8]),
     Mode(&'static [u8], u32),
@@ -88,19 +88,19 @@ const ON_ALL: [&[&str]; 17] = [
     &["update-index", "-q", "--refresh"],
 ];
 
-fn step() -> impl Strategy<Value = Step> {
+fn action() -> impl Strategy<Value = Action> {
     let (file, directory) = (select(&FILES[..]), select(&DIRECTORIES[..]));
     prop_oneof![
-        4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Write(path, text)),
-        1 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Intend(path, text)),
-        1 => (file.clone(), file.clone()).prop_map(|(path, target)| Step::Link(path, target)),
-        2 => file.clone().prop_map(Step::Remove),
-        2 => (file.clone(), select(&FILE_MODES[..])).prop_map(|(path, mode)| Step::Mode(path, mode)),
-        2 => directory.clone().prop_map(Step::MakeDirectory),
-        1 => directory.clone().prop_map(Step::RemoveDirectory),
-        1 => (directory, select(&DIRECTORY_MODES[..])).prop_map(|(path, mode)| Step::DirectoryMode(path, mode)),
-        4 => (select(&ON_PATHS[..]), file).prop_map(|(args, path)| Step::GitPath(args, path)),
-        4 => select(&ON_ALL[..]).prop_map(Step::Git),
+        4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Action::Write(path, text)),
+        1 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Action::IntendToAdd(path, text)),
+        1 => (file.clone(), file.clone()).prop_map(|(path, target)| Action::Link(path, target)),
+        2 => file.clone().prop_map(Action::Remove),
+        2 => (file.clone(), select(&FILE_MODES[..])).prop_map(|(path, mode)| Action::Mode(path, mode)),
+        2 => directory.clone().prop_map(Action::MakeDirectory),
+        1 => directory.clone().prop_map(Action::RemoveDirectory),
+        1 => (directory, select(&DIRECTORY_MODES[..])).prop_map(|(path, mode)| Action::DirectoryMode(path, mode)),
+        4 => (select(&ON_PATHS[..]), file).prop_map(|(args, path)| Action::GitPath(args, path)),
+        4 => select(&ON_ALL[..]).prop_map(Action::Git),
     ]
 }
 
@@ -132,7 +132,7 @@ fn template() -> &'static World {
     })
 }
 
-fn copied() -> World {
+fn copy_template() -> World {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
     for folder in ["home", "place", "tree"] {
@@ -156,43 +156,43 @@ fn copy_dir(from: &Path, to: &Path) {
 }
 
 /// Removes what blocks the path. An action that is impossible does nothing.
-fn take(world: &World, step: &Step) {
+fn apply(world: &World, action: &Action) {
     let at = |path: &[u8]| world.tree.join(OsStr::from_bytes(path));
-    match step {
-        Step::Write(path, text) => {
+    match action {
+        Action::Write(path, text) => {
             clear_path(world, path);
             let _ = fs::write(at(path), format!("text {text}\n"));
         }
-        Step::Intend(path, text) => {
-            take(world, &Step::Write(path, *text));
-            take(world, &Step::GitPath(&["add", "--intent-to-add", "--force", "--"], path));
+        Action::IntendToAdd(path, text) => {
+            apply(world, &Action::Write(path, *text));
+            apply(world, &Action::GitPath(&["add", "--intent-to-add", "--force", "--"], path));
         }
-        Step::Link(path, target) => {
+        Action::Link(path, target) => {
             clear_path(world, path);
             let _ = symlink(OsStr::from_bytes(target), at(path));
         }
-        Step::Remove(path) => remove(&at(path)),
-        Step::Mode(path, mode) if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_file()) => {
+        Action::Remove(path) => remove(&at(path)),
+        Action::Mode(path, mode) if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_file()) => {
             fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).unwrap();
         }
-        Step::DirectoryMode(path, mode)
+        Action::DirectoryMode(path, mode)
             if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_dir()) =>
         {
             fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).unwrap();
         }
-        Step::Mode(..) | Step::DirectoryMode(..) => {}
-        Step::MakeDirectory(path) => {
+        Action::Mode(..) | Action::DirectoryMode(..) => {}
+        Action::MakeDirectory(path) => {
             clear_path(world, path);
             let _ = fs::create_dir_all(at(path));
         }
-        Step::RemoveDirectory(path) => {
+        Action::RemoveDirectory(path) => {
             let _ = fs::remove_dir(at(path));
         }
-        Step::GitPath(args, path) => {
+        Action::GitPath(args, path) => {
             let args = args.iter().map(OsStr::new).chain([OsStr::from_bytes(path)]);
             world.try_git(args);
         }
-        Step::Git(args) => drop(world.run_git_in(args, &world.tree)),
+        Action::Git(args) => drop(world.run_git_in(args, &world.tree)),
     }
 }
 
@@ -286,16 +286,16 @@ proptest! {
 
     #[test]
     fn a_restore_and_its_undo_are_exact(
-        users in proptest::collection::vec(step(), 0..14),
-        agents in proptest::collection::vec(step(), 1..12),
+        user_actions in proptest::collection::vec(action(), 0..14),
+        agent_actions in proptest::collection::vec(action(), 1..12),
         and_head: bool,
     ) {
-        let world = copied();
-        users.iter().for_each(|step| take(&world, step));
+        let world = copy_template();
+        user_actions.iter().for_each(|action| apply(&world, action));
         let (before, head_before) = (snapshot(&world), heads(&world));
-        let point = world.try_keep(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
-        prop_assert_eq!(&snapshot(&world), &before, "keeping changes nothing");
-        agents.iter().for_each(|step| take(&world, step));
+        let point = world.try_create_point(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
+        prop_assert_eq!(&snapshot(&world), &before, "creating a restore point changes nothing");
+        agent_actions.iter().for_each(|action| apply(&world, action));
         // Only ignored files of the restore point are examined; a new one stays, so remove it before comparing.
         if !before.tree.contains_key(Path::new("note.o")) {
             remove(&world.tree.join("note.o"));

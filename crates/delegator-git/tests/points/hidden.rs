@@ -69,19 +69,19 @@ fn a_file_marked_as_unchanged_is_restored_with_its_flag() {
 fn files_written_outside_the_sparse_checkout_are_reported() {
     with_both_baselines(
         |world| {
-            world.write("kept/k", "k1\n");
+            world.write("near/k", "k1\n");
             world.write("far/x", "x1\n");
             world.write("far/y", "y1\n");
             world.git(&["add", "."]);
             world.commit("two directories");
-            world.git(&["sparse-checkout", "set", "--cone", "kept"]);
+            world.git(&["sparse-checkout", "set", "--cone", "near"]);
             assert!(world.read("far/x").is_none());
         },
         |world| {
             world.write("far/x", "agent\n");
-            world.write("kept/k", "agent\n");
+            world.write("near/k", "agent\n");
         },
-        |comparison| assert_eq!(paths(comparison), set(["M far/x", "M kept/k"])),
+        |comparison| assert_eq!(paths(comparison), set(["M far/x", "M near/k"])),
     );
 }
 

@@ -118,7 +118,7 @@ fn no_command_configured_by_a_repository_is_run() {
     world.write("x.long", "2\n");
     world.write("new.evil", "untracked\n");
     let reference = "refs/mcp-delegator/T-local-1";
-    let point = world.try_keep(&world.tree, reference).unwrap().unwrap();
+    let point = world.try_create_point(&world.tree, reference).unwrap().unwrap();
     assert_eq!(canaries(&world), Vec::<String>::new());
     world.write("x.evil", "agent\n");
     world.write("x.long", "agent\n");

@@ -130,7 +130,7 @@ fn restore_points_share_the_space_of_large_files() {
     let mut points = Vec::new();
     for (number, name) in names.iter().enumerate() {
         world.write("code", format!("state {number}\n"));
-        points.push(world.try_keep(&world.tree, name).unwrap().unwrap());
+        points.push(world.try_create_point(&world.tree, name).unwrap().unwrap());
     }
     let packs = std::fs::read_dir(world.tree.join(".git/mcp-delegator/objects/pack")).unwrap().flatten();
     let files: BTreeMap<u64, u64> =
@@ -148,7 +148,7 @@ fn restore_points_share_the_space_of_large_files() {
 #[test]
 fn content_reachable_from_a_user_commit_is_not_unique() {
     let world = World::new();
-    let clean = world.try_keep(&world.tree, "refs/mcp-delegator/clean").unwrap().unwrap();
+    let clean = world.try_create_point(&world.tree, "refs/mcp-delegator/clean").unwrap().unwrap();
     let is_unique = |point: &RestorePoint| holds_unique_content(&world.runner(), point).unwrap();
     assert!(!is_unique(&clean));
     world.write("a", "mine\n");
@@ -227,7 +227,7 @@ fn a_second_attempt_reuses_the_first_restore_point() {
     let (world, _) = with_secrets();
     let point = world.create_point();
     world.write("secret.txt", "changed since\n");
-    assert_eq!(world.try_keep(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
+    assert_eq!(world.try_create_point(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
     // As after a crash between the two refs.
     assert!(drop_point(&world.runner(), &point).unwrap());
     world.git(&["update-ref", REFERENCE, "HEAD"]);

@@ -39,7 +39,7 @@ fn an_empty_repository_without_an_index_is_restored() {
 fn a_subdirectory_finds_the_top_of_the_work_tree() {
     let world = World::new();
     world.write("sub/file", "x");
-    let point = world.try_keep(&world.tree.join("sub"), REFERENCE).unwrap().unwrap();
+    let point = world.try_create_point(&world.tree.join("sub"), REFERENCE).unwrap().unwrap();
     assert_eq!(point.top_level, world.tree);
     assert_eq!(point.untracked, 1);
     assert_eq!(top_level(&world.runner(), &world.tree.join("sub")).unwrap(), Some(world.tree.clone()));
@@ -48,10 +48,10 @@ fn a_subdirectory_finds_the_top_of_the_work_tree() {
 #[test]
 fn no_restore_point_outside_a_work_tree_or_in_a_bare_repository() {
     let world = World::new();
-    assert_eq!(world.try_keep(&world.home(), REFERENCE).unwrap(), None);
+    assert_eq!(world.try_create_point(&world.home(), REFERENCE).unwrap(), None);
     world.git(&["clone", "--quiet", "--bare", ".", "../bare.git"]);
-    assert_eq!(world.try_keep(&world.root.path().join("bare.git"), REFERENCE).unwrap(), None);
-    assert_eq!(world.try_keep(&world.tree.join(".git"), REFERENCE).unwrap(), None);
+    assert_eq!(world.try_create_point(&world.root.path().join("bare.git"), REFERENCE).unwrap(), None);
+    assert_eq!(world.try_create_point(&world.tree.join(".git"), REFERENCE).unwrap(), None);
 }
 
 #[test]
@@ -214,16 +214,16 @@ fn a_failed_restore_point_is_an_error_and_changes_nothing() {
     let object = world.tree.join(".git/objects").join(&commit[..2]).join(&commit[2..]);
     std::fs::set_permissions(&object, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::write(&object, "not an object").unwrap();
-    assert!(world.try_keep(&world.tree, REFERENCE).is_err());
+    assert!(world.try_create_point(&world.tree, REFERENCE).is_err());
     assert!(!world.tree.join(".git/refs/mcp-delegator").exists());
     // A store that cannot be written: a file in place of a directory stops even root.
     let world = World::new();
     world.write(".git/refs/mcp-delegator", "in the way");
-    assert!(world.try_keep(&world.tree, REFERENCE).is_err());
+    assert!(world.try_create_point(&world.tree, REFERENCE).is_err());
     // A work tree configured to be elsewhere.
     let world = World::new();
     world.git(&["config", "core.worktree", world.root.path().to_str().unwrap()]);
-    assert!(world.try_keep(&world.tree, REFERENCE).is_err());
+    assert!(world.try_create_point(&world.tree, REFERENCE).is_err());
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn index_and_work_tree_are_restored() {
     assert_eq!((world.status(), world.index()), (status, index));
     assert_eq!(world.read("a").as_deref(), Some("a3\n"));
     assert_eq!(world.read("x.o").as_deref(), Some("ignored\n"));
-    assert_eq!(world.read("y.o").as_deref(), Some("agent, ignored\n"), "ignored files are nobody's business");
+    assert_eq!(world.read("y.o").as_deref(), Some("agent, ignored\n"), "ignored files are left alone");
     assert!(!world.tree.join("added").exists());
     world.restore(&undo, false).unwrap();
     assert_eq!((world.read("a").as_deref(), world.read("b")), (Some("agent\n"), None));
@@ -95,7 +95,7 @@ fn a_switched_branch_and_a_detached_head_are_restored() {
     let (_, undo) = world.restore(&on_main, true).unwrap();
     assert!(drop_point(&world.runner(), &on_main).unwrap() && drop_point(&world.runner(), &undo).unwrap());
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/main");
-    assert!(world.git(&["branch", "--list"]).contains("agent"), "nobody's branch is deleted");
+    assert!(world.git(&["branch", "--list"]).contains("agent"), "no branch is deleted");
     world.git(&["checkout", "--quiet", "--detach"]);
     let detached = world.create_point();
     assert_eq!(detached.branch, None);
@@ -206,7 +206,7 @@ fn a_blocking_ignored_file_refuses_the_whole_restore() {
     let point = world.create_point();
     world.write("b", "agent\n");
     world.remove("a");
-    world.write("a/kept.o", "ignored\n");
+    world.write("a/file.o", "ignored\n");
     let refused = world.restore(&point, false);
     assert!(matches!(&refused, Err(RestoreError::PathBlocked { path, .. }) if path == "a"), "{refused:?}");
     assert_eq!(world.read("b").as_deref(), Some("agent\n"), "nothing was changed");

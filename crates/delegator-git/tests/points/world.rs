@@ -131,17 +131,21 @@ impl World {
         Git::new(PathBuf::from(GIT), environment, Duration::from_secs(120))
     }
 
-    pub(crate) fn try_keep(&self, dir: &Path, reference: &str) -> Result<Option<RestorePoint>, GitError> {
+    pub(crate) fn try_create_point(
+        &self,
+        dir: &Path,
+        reference: &str,
+    ) -> Result<Option<RestorePoint>, GitError> {
         let created =
             create_restore_point(&self.runner(), dir, &self.temp_dir(), reference, Limits::default())?;
-        Ok(created.map(|kept| kept.point))
+        Ok(created.map(|created| created.point))
     }
 
     /// Creates a restore point and checks that index and work tree are unchanged.
     #[track_caller]
     pub(crate) fn create_point(&self) -> RestorePoint {
         let before = (self.index(), self.status());
-        let point = self.try_keep(&self.tree, REFERENCE).unwrap().unwrap();
+        let point = self.try_create_point(&self.tree, REFERENCE).unwrap().unwrap();
         assert_eq!((self.index(), self.status()), before);
         let head = self.run_git_in(&["rev-parse", "--verify", "--quiet", REFERENCE], &self.tree);
         assert_eq!(

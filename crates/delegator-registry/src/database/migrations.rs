@@ -145,6 +145,6 @@ mod tests {
         };
         assert_eq!(required(99, 99, 1), 1, "a newer file that older programs may write");
         assert_eq!(required(99, 99, 98), 98);
-        assert_eq!(required(99, 1, 1), 99, "somebody changed user_version only");
+        assert_eq!(required(99, 1, 1), 99, "only user_version was changed");
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn exists(path: &Path) -> Result<bool, RegistryError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(RegistryError::file(path, "look at")(error)),
+        Err(error) => Err(RegistryError::file(path, "inspect")(error)),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn exists(path: &Path) -> Result<bool, RegistryError> {
 /// released for it on a full disk.
 pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
     let file = dir.database();
-    let found = fs::metadata(&file).map_err(RegistryError::file(&file, "look at"))?;
+    let found = fs::metadata(&file).map_err(RegistryError::file(&file, "inspect"))?;
     let size = found.len();
     if size == 0 {
         return Err(RegistryError::Damaged { file, detail: "it is empty".to_owned() });
@@ -87,7 +87,7 @@ impl FileMark {
 
     /// The mark of the file at this path now, with the version that an open connection reads.
     pub(crate) fn of(file: &Path, db: &Connection) -> Result<FileMark, RegistryError> {
-        let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "look at"))?;
+        let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "inspect"))?;
         FileMark::new(&found, db).map_err(|error| map_sqlite_error(file, error))
     }
 }
@@ -147,10 +147,15 @@ fn check_versions(file: &Path, versions: &Versions) -> Result<(), RegistryError>
         let detail = "it is a database, but not a registry of mcp-delegator".to_owned();
         return Err(RegistryError::Damaged { file: file.to_owned(), detail });
     }
-    let needs = versions.required_writer();
-    if needs > LATEST {
+    let required = versions.required_writer();
+    if required > LATEST {
         let program = versions.program.clone();
-        return Err(RegistryError::NeedsNewerWriter { file: file.to_owned(), needs, knows: LATEST, program });
+        return Err(RegistryError::NeedsNewerWriter {
+            file: file.to_owned(),
+            required,
+            supported: LATEST,
+            program,
+        });
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub fn socket_path(
 pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     durable::make_private_dir(dir).map_err(StateDirError::io(dir, "create"))?;
-    let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "look at"))?;
+    let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "inspect"))?;
     let uid = rustix::process::geteuid().as_raw();
     if found.is_symlink() {
         return Err(StateDirError::Symlink { path: dir.to_owned() });
@@ -67,11 +67,11 @@ pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
         return Err(StateDirError::NotADirectory { path: dir.to_owned() });
     }
     if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), we: uid });
+        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
-            .map_err(StateDirError::io(dir, "tighten"))?;
+            .map_err(StateDirError::io(dir, "restrict the permissions of"))?;
     }
     Ok(())
 }

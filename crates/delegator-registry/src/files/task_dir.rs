@@ -111,7 +111,7 @@ impl TaskDir {
             let _ = fs::remove_dir_all(&self.path);
         }
         crash_point(CrashPoint::DirectorySynced);
-        filled.map_err(RegistryError::file(&self.path, "fill"))
+        filled.map_err(RegistryError::file(&self.path, "populate"))
     }
 
     /// What the submitter wrote for the start; `None` once it is removed.
@@ -151,7 +151,7 @@ impl TaskDir {
     /// that no supervisor is writing.
     pub fn truncate_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64, RegistryError> {
         let path = self.file(which);
-        truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "cut the torn end of"))
+        truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "truncate the torn end of"))
     }
 
     /// Replaces the snapshot. Not synced: it is written every second and can be rebuilt from the events.

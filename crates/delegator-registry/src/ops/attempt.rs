@@ -103,7 +103,7 @@ impl Registry {
                 return Ok(GiveBackOutcome::Cancelled);
             }
             if stored.starts >= MAX_STARTS {
-                let message = format!("{} supervisors were started and none came to life", stored.starts);
+                let message = format!("{} supervisors were started and none of them ran", stored.starts);
                 let kind = FailureKind::SupervisorStartFailed;
                 let end = TaskEnd::Failed { kind, message, retry_at: None };
                 end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;

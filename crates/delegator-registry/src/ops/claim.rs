@@ -72,9 +72,9 @@ impl Registry {
         if !self.can_claim(promotion)? {
             return Ok(Vec::new());
         }
-        let claimed = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
+        let claims = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
         crash_point(CrashPoint::ClaimCommitted);
-        Ok(claimed)
+        Ok(claims)
     }
 
     /// Whether a claim could succeed: a task is queued, a slot is free, and the queue is not paused.

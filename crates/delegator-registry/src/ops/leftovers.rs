@@ -177,7 +177,7 @@ impl Registry {
 }
 
 fn state_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<State>> {
-    Ok(row::load_state(db, id)?.map(|seen| seen.state))
+    Ok(row::load_state(db, id)?.map(|stored| stored.state))
 }
 
 fn is_pruned(db: &Connection, id: &TaskId) -> rusqlite::Result<bool> {

@@ -25,7 +25,7 @@ impl Registry {
                     db.execute(sql, (&thread_id, now_ms, stored.seq))?;
                     return Ok(Cas::Applied(()));
                 }
-                stored => stored.map(|seen| seen.state),
+                stored => stored.map(|stored| stored.state),
             };
             Ok(Cas::Lost(Lost { actual }))
         })?;

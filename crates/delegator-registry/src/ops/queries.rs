@@ -115,12 +115,12 @@ impl Registry {
         let mut found: Vec<TaskId> = self.read(|db| {
             let mut found = Vec::new();
             for id_prefix in
-                id_prefixes.iter().filter(|place| named.is_none_or(|(named, _)| named == **place))
+                id_prefixes.iter().filter(|id_prefix| named.is_none_or(|(named, _)| named == **id_prefix))
             {
                 let from = format!("{id_prefix}{digits}");
                 // Greater than every id with this prefix: hexadecimal digits end at `f`.
-                let until = format!("{from}g");
-                found.extend(query_all(db, PREFIX, (&from, &until, MAX_AMBIGUOUS), row::id_from)?);
+                let end = format!("{from}g");
+                found.extend(query_all(db, PREFIX, (&from, &end, MAX_AMBIGUOUS), row::id_from)?);
             }
             Ok(found)
         })?;

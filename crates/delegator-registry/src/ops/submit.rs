@@ -64,7 +64,7 @@ impl Registry {
     pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
         let folder = self.dir.submitting();
         let entry = SubmitEntry::create(&folder, &task.id)
-            .map_err(RegistryError::file(&folder, "make an entry in"))?;
+            .map_err(RegistryError::file(&folder, "create an entry in"))?;
         crash_point(CrashPoint::SubmitEntered);
         match self.dir.task(&task.id).create(launch, &task.text) {
             Ok(()) => Ok(entry),

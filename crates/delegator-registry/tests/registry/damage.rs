@@ -121,7 +121,10 @@ fn a_database_that_needs_a_newer_writer_is_refused() {
     change("PRAGMA user_version = 99");
     let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
     let message = error.to_string();
-    assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 99, knows: 3.., .. }), "{error:?}");
+    assert!(
+        matches!(error, RegistryError::NeedsNewerWriter { required: 99, supported: 3.., .. }),
+        "{error:?}"
+    );
     assert!(
         message.contains(file.to_str().unwrap()) && message.contains("Use the newer program"),
         "{message}"
@@ -130,7 +133,7 @@ fn a_database_that_needs_a_newer_writer_is_refused() {
     assert!(open_checked(&world.path(), IntegrityCheck::IfCheap).is_ok(), "a newer file that we may write");
     change("UPDATE meta SET value = 98 WHERE key = 'min_writer_version'");
     let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
-    assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 98, .. }), "{error:?}");
+    assert!(matches!(error, RegistryError::NeedsNewerWriter { required: 98, .. }), "{error:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! On a full disk no task is accepted, and every end is recorded. Uses a small file system in a mount namespace.
 
-#![expect(clippy::disallowed_methods, reason = "a small disk needs a mount, and a mount another process")]
+#![expect(clippy::disallowed_methods, reason = "mounting a small disk needs another process")]
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ const SMALL_DISK: &str = "REGISTRY_TEST_SMALL_DISK";
 const RESERVE_BYTES: u64 = 1024 * 1024;
 
 /// Runs the test `inner` of this binary on a disk of 8 MiB. Skips it where mounting is not permitted.
-#[expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test reports it")]
 fn run_on_small_disk(inner: &str) {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
@@ -67,17 +67,17 @@ fn reserve_size(disk: &Path) -> u64 {
 }
 
 fn finish_all(registry: &mut Registry, tasks: &[delegator_registry::Claim]) -> Result<(), RegistryError> {
-    for claimed in tasks {
-        let attempt = Attempt::working(claimed.nonce.clone());
+    for claim in tasks {
+        let attempt = Attempt::working(claim.nonce.clone());
         let finish = Finish { summary: Some("x".repeat(500)), ..Finish::bare(TaskEnd::Completed) };
-        let done = registry.finish(&claimed.task.id, &attempt, &finish, &slots(0), 5)?;
+        let done = registry.finish(&claim.task.id, &attempt, &finish, &slots(0), 5)?;
         assert_eq!(done, Cas::Applied(vec![]));
     }
     Ok(())
 }
 
 #[test]
-fn ends_with_held_back_space() {
+fn ends_with_reserve() {
     let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
     let disk = Path::new(&disk);
     let mut registry = open(disk, RESERVE_BYTES);
@@ -108,7 +108,7 @@ fn ends_with_held_back_space() {
 
 /// Without a reserve the same steps fail, which shows that the reserve is what helps.
 #[test]
-fn ends_without_held_back_space() {
+fn ends_without_reserve() {
     let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
     let disk = Path::new(&disk);
     let mut registry = open(disk, 0);
@@ -118,9 +118,8 @@ fn ends_without_held_back_space() {
     assert!(matches!(failed, Err(RegistryError::DiskFull { .. })), "{failed:?}");
     fs::remove_file(disk.join("junk")).unwrap();
     // A failed operation has changed nothing and can be repeated.
-    let left = tasks
-        .iter()
-        .filter(|claimed| registry.get(&claimed.task.id).unwrap().unwrap().state == State::Working);
+    let left =
+        tasks.iter().filter(|claim| registry.get(&claim.task.id).unwrap().unwrap().state == State::Working);
     let left: Vec<_> = left.cloned().collect();
     assert!(!left.is_empty());
     finish_all(&mut registry, &left).unwrap();
@@ -129,10 +128,10 @@ fn ends_without_held_back_space() {
 
 #[test]
 fn an_end_is_recorded_on_a_full_disk() {
-    run_on_small_disk("full_disk::ends_with_held_back_space");
+    run_on_small_disk("full_disk::ends_with_reserve");
 }
 
 #[test]
 fn without_a_reserve_recording_an_end_fails_with_disk_full() {
-    run_on_small_disk("full_disk::ends_without_held_back_space");
+    run_on_small_disk("full_disk::ends_without_reserve");
 }

@@ -101,9 +101,9 @@ fn every_text_goes_through_the_sink() {
             ..with_key(secret, "h")
         };
         let task = registry.submit(&request, b"", 1).unwrap().task;
-        let claimed = registry.claim_next(&slots(usize::MAX), 1).unwrap().unwrap();
-        begin(&mut registry, &claimed);
-        let attempt = Attempt::working(claimed.nonce);
+        let claim = registry.claim_next(&slots(usize::MAX), 1).unwrap().unwrap();
+        begin(&mut registry, &claim);
+        let attempt = Attempt::working(claim.nonce);
         registry.set_thread(&task.id, &attempt.nonce, &text(), 2).unwrap();
         registry.request_cancel(&task.id, Some(&text()), 3).unwrap();
         let end = TaskEnd::Failed { kind: FailureKind::Internal, message: text(), retry_at: Some(text()) };
@@ -229,7 +229,7 @@ fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     let mut registry = world.registry();
     let id = ended(&mut registry, TaskEnd::Completed, 2_000);
     let dir = registry.dir().task(&id);
-    let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("nobody else is here") };
+    let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("the lock is held") };
     assert_eq!(registry.prune(std::slice::from_ref(&id)).unwrap().pruned, [id]);
     assert!(dir.exists(), "a supervisor is still in it");
     assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Pruned);

@@ -89,26 +89,26 @@ pub(crate) fn submit_and_claim(registry: &mut Registry) -> Claim {
 
 /// Submits, claims and begins a task.
 pub(crate) fn working(registry: &mut Registry) -> Claim {
-    let claimed = submit_and_claim(registry);
-    begin(registry, &claimed);
-    claimed
+    let claim = submit_and_claim(registry);
+    begin(registry, &claim);
+    claim
 }
 
-pub(crate) fn begin(registry: &mut Registry, claimed: &Claim) {
-    let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &identity(7), Some("subreaper"), 1_002);
+pub(crate) fn begin(registry: &mut Registry, claim: &Claim) {
+    let began = registry.begin_work(&claim.task.id, &claim.nonce, &identity(7), Some("subreaper"), 1_002);
     assert_eq!(began.unwrap(), BeginOutcome::Working);
 }
 
 /// Runs a task to its end.
 pub(crate) fn ended(registry: &mut Registry, end: TaskEnd, now_ms: i64) -> TaskId {
-    let claimed = working(registry);
-    finish(registry, &claimed, end, now_ms);
-    claimed.task.id
+    let claim = working(registry);
+    finish(registry, &claim, end, now_ms);
+    claim.task.id
 }
 
-pub(crate) fn finish(registry: &mut Registry, claimed: &Claim, end: TaskEnd, now_ms: i64) {
-    let attempt = Attempt::working(claimed.nonce.clone());
-    let done = registry.finish(&claimed.task.id, &attempt, &Finish::bare(end), &slots(0), now_ms);
+pub(crate) fn finish(registry: &mut Registry, claim: &Claim, end: TaskEnd, now_ms: i64) {
+    let attempt = Attempt::working(claim.nonce.clone());
+    let done = registry.finish(&claim.task.id, &attempt, &Finish::bare(end), &slots(0), now_ms);
     assert!(matches!(done, Ok(Cas::Applied(_))), "{done:?}");
 }
 
