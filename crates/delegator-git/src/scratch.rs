@@ -205,7 +205,7 @@ fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let found = fs::metadata(from)?;
     if !found.is_file() {
-        return Err(io::Error::other("not a plain file"));
+        return Err(io::Error::other("not a regular file"));
     }
     fs::copy(from, to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o600))?;

@@ -3,11 +3,7 @@
 //! Prints a table; nothing here passes or fails. The state directory is below `TMPDIR`, so the results depend on that
 //! disk.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a benchmark prints, and stops when it cannot go on"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops on errors")]
 
 #[path = "../tests/registry/support.rs"]
 mod support;
@@ -93,8 +89,8 @@ fn print_row(label: &str, mut times: Vec<Duration>) {
 fn measure_queries(world: &World) {
     let registry = world.registry();
     measure("open the directory and the registry", 100, || drop(world.registry()));
-    measure("a whole status, opened for it", 100, || status(&world.registry()));
-    measure("a whole status on an open registry", 200, || status(&registry));
+    measure("complete status, opening the registry", 100, || status(&world.registry()));
+    measure("complete status on an open registry", 200, || status(&registry));
     measure("  counts", 100, || drop(registry.counts().unwrap()));
     let any = Filter::default();
     measure("  ended, five of all", 100, || drop(registry.list_ended(&any, 0, 5, None).unwrap()));
@@ -203,7 +199,7 @@ fn measure_pruning(world: &World) {
     });
     println!(
         "{:<44} {:>10}",
-        "forget 50,000 with their directories",
+        "prune 50,000 with their directories",
         format!("{:.1} s", cleaning.as_secs_f64())
     );
     print_row("  submits meanwhile", times);

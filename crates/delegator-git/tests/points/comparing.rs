@@ -62,7 +62,7 @@ fn only_changes_since_the_baseline_are_reported() {
     assert!(!comparison.index_changed && comparison.names_only.is_none());
     assert_eq!(world.git(&["count-objects", "-v"]), objects, "nothing is added to the repository");
     drop((unchanged, before));
-    assert_eq!(std::fs::read_dir(world.temp_dir()).unwrap().count(), 0, "nothing is left of the work");
+    assert_eq!(std::fs::read_dir(world.temp_dir()).unwrap().count(), 0, "no temporary files are left");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn moved_head_branch_and_commits_are_reported() {
     assert_eq!(comparison.commits.subjects[0], "commit 24");
     assert_eq!(describe(&comparison), set([]));
     let later = before.compare(Limits::default(), i64::from(i32::MAX)).unwrap();
-    assert_eq!(later.commits.count, 0, "what is older was only checked out");
+    assert_eq!(later.commits.count, 0, "older commits were only checked out");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn unborn_detached_conflicted_and_linked_work_trees_are_compared() {
     world.git(&["switch", "--quiet", "--detach", "main"]);
     world.write("a", "here\n");
     world.git(&["commit", "--quiet", "-am", "here"]);
-    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "a conflict is wanted");
+    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "the merge must conflict");
     let conflicted = baseline(&world);
     assert_eq!(describe(&compare(&conflicted)), set([]));
     let conflicted = baseline(&world);
@@ -251,7 +251,7 @@ fn files_outside_a_sparse_checkout_and_in_submodules_are_skipped() {
     world.git(&["sparse-checkout", "set", "in"]);
     let before = baseline(&world);
     world.write("in/x", "changed\n");
-    world.write("in/sub/file", "not ours to look at\n");
+    world.write("in/sub/file", "in a submodule\n");
     assert_eq!(describe(&compare(&before)), set(["M in/x +1 -1"]));
 }
 

@@ -135,7 +135,7 @@ fn template() -> &'static World {
 fn copy_template() -> World {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
-    for folder in ["home", "place", "tree"] {
+    for folder in ["home", "temp", "tree"] {
         fs::create_dir(path.join(folder)).unwrap();
     }
     copy_dir(&template().tree, &path.join("tree"));
@@ -271,7 +271,7 @@ fn heads(world: &World) -> (String, String) {
     (output(&["rev-parse", "--verify", "--quiet", "HEAD"]), output(&["symbolic-ref", "--quiet", "HEAD"]))
 }
 
-#[expect(clippy::disallowed_methods, reason = "proptest is set up by variables")]
+#[expect(clippy::disallowed_methods, reason = "proptest is configured by environment variables")]
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
 }

@@ -102,7 +102,7 @@ fn comparing_runs_no_command_planted_before_or_after_the_baseline() {
     }
     assert_eq!(canaries(&world), Vec::<String>::new());
     world.run_git_in(&["add", "-A"], &world.tree);
-    assert_ne!(canaries(&world), Vec::<String>::new(), "the bait is good");
+    assert_ne!(canaries(&world), Vec::<String>::new(), "an ordinary git runs the planted commands");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn a_conflicted_index_is_restored_with_its_conflicts() {
     world.git(&["checkout", "--quiet", "main"]);
     world.write("a", "main\n");
     world.git(&["commit", "--quiet", "-am", "main"]);
-    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "it must conflict");
+    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "the merge must conflict");
     let conflicted = world.read("a").unwrap();
     let (index, status) = (world.index(), world.status());
     let point = world.create_point();

@@ -1,6 +1,6 @@
 //! A temporary repository for tests.
 
-#![expect(clippy::disallowed_methods, reason = "tests make their repositories with git")]
+#![expect(clippy::disallowed_methods, reason = "tests create their repositories with git")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl World {
     pub(crate) fn unborn() -> World {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
-        for folder in ["home", "place", "tree"] {
+        for folder in ["home", "temp", "tree"] {
             std::fs::create_dir(path.join(folder)).unwrap();
         }
         let world = World { root, tree: path.join("tree") };
@@ -90,7 +90,7 @@ impl World {
     }
 
     pub(crate) fn temp_dir(&self) -> PathBuf {
-        self.root.path().join("place")
+        self.root.path().join("temp")
     }
 
     pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
@@ -153,7 +153,7 @@ impl World {
             (point.head.is_some(), point.head.as_deref().unwrap_or_default())
         );
         assert_eq!(self.git_in_store(&["rev-parse", REFERENCE]).trim(), point.commit);
-        assert_eq!(std::fs::read_dir(self.temp_dir()).unwrap().count(), 0, "nothing is left of the work");
+        assert_eq!(std::fs::read_dir(self.temp_dir()).unwrap().count(), 0, "no temporary files are left");
         point
     }
 

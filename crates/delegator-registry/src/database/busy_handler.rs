@@ -4,7 +4,7 @@
 //! twenty writers, one in a hundred waited 130 ms and the slowest 0.8 s for a transaction of half a millisecond. Short
 //! sleeps give every writer a fair chance. Gives up after [`MAX_WAIT`].
 
-#![expect(clippy::disallowed_methods, reason = "SQLite's lock can be tried, but not waited for")]
+#![expect(clippy::disallowed_methods, reason = "SQLite has no way to wait for its lock, only to retry")]
 
 use std::time::{Duration, Instant};
 

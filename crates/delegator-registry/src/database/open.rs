@@ -184,9 +184,9 @@ pub(crate) fn never_existed(dir: &StateDir) -> Result<bool, RegistryError> {
         return Ok(false);
     }
     let detail = if exists(&dir.beside_database("-wal"))? {
-        "it is missing, but its log is there"
+        "it is missing, but its log exists"
     } else if has_tasks(dir)? {
-        "it is missing, but there are tasks"
+        "it is missing, but tasks exist"
     } else {
         return Ok(true);
     };

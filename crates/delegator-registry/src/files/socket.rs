@@ -19,7 +19,7 @@ use crate::error::StateDirError;
 pub const SOCKET_PATH_LIMIT: usize = 108;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no directory is short enough for a socket: {} and its like are over {SOCKET_PATH_LIMIT} bytes", shortest.display())]
+#[error("no directory is short enough for a socket path of less than {SOCKET_PATH_LIMIT} bytes; the shortest is {}", shortest.display())]
 pub struct SocketPathError {
     pub shortest: PathBuf,
 }

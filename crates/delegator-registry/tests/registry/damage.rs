@@ -198,7 +198,7 @@ fn is_current_detects_a_replaced_or_migrated_database() {
     let registry = world.registry();
     assert!(registry.is_current());
     submit(&mut world.registry());
-    assert!(registry.is_current(), "what is in it may change");
+    assert!(registry.is_current(), "its content may change");
     let version = |number: i64| {
         let newer = rusqlite::Connection::open(&file).unwrap();
         newer.pragma_update(None, "user_version", number).unwrap();
@@ -208,11 +208,11 @@ fn is_current_detects_a_replaced_or_migrated_database() {
         db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
     version(ours + 1);
-    assert!(!registry.is_current(), "a newer program was here");
+    assert!(!registry.is_current(), "a newer program has migrated it");
     version(ours);
     assert!(registry.is_current());
     fs::rename(&file, file.with_extension("aside")).unwrap();
-    assert!(!registry.is_current(), "it is gone");
+    assert!(!registry.is_current(), "the file is gone");
     fs::copy(file.with_extension("aside"), &file).unwrap();
-    assert!(!registry.is_current(), "it is another one");
+    assert!(!registry.is_current(), "it is a different file");
 }

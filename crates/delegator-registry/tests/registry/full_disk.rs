@@ -29,7 +29,7 @@ fn run_on_small_disk(inner: &str) {
     let probe =
         Command::new("unshare").args(namespaces).args(["mount", "-t", "tmpfs", "none"]).arg(&disk).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!("{inner} was not run: no mount may be made here");
+        eprintln!("{inner} was skipped: mounting is not permitted here");
         return;
     }
     let script = "mount -t tmpfs -o size=8m none \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
@@ -91,8 +91,8 @@ fn ends_with_reserve() {
     report.write_report(&[b'x'; 100_000]).unwrap();
     finish_all(&mut registry, &tasks).unwrap();
     registry.request_cancel(&waiting, None, 6).unwrap();
-    assert!(reserve_size(disk) < RESERVE_BYTES, "nothing was given up");
-    assert!(reserve_size(disk) > 0, "everything was given up at once");
+    assert!(reserve_size(disk) < RESERVE_BYTES, "no reserve was released");
+    assert!(reserve_size(disk) > 0, "the whole reserve was released at once");
     // Opening also takes space: the shared-memory index of the log.
     drop(registry);
     fill(disk);
@@ -102,7 +102,7 @@ fn ends_with_reserve() {
     assert_eq!(report.read_report().unwrap().unwrap().len(), 100_000);
     fs::remove_file(disk.join("junk")).unwrap();
     submit(&mut registry);
-    assert_eq!(reserve_size(disk), RESERVE_BYTES, "not held back again");
+    assert_eq!(reserve_size(disk), RESERVE_BYTES, "the reserve was not filled again");
     registry.check().unwrap();
 }
 

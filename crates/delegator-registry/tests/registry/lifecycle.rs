@@ -272,5 +272,5 @@ fn changes_by_this_and_other_connections_are_detected() {
         last = mark;
     }
     first.counts().unwrap();
-    assert_eq!(first.change_mark().unwrap(), last, "a question is no change");
+    assert_eq!(first.change_mark().unwrap(), last, "a query is not a change");
 }

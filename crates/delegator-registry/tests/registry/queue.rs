@@ -56,7 +56,7 @@ fn a_blocked_task_is_overtaken() {
     assert_eq!(ids(&claims), [tasks[0].clone(), tasks[2].clone()]);
     assert_eq!(registry.claim_all(&slots(9), 1).unwrap(), []);
     assert_eq!(end(&mut registry, &claims[1]), [], "the other tree does not matter");
-    assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()], "the end and the next claim are one");
+    assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()], "the end also claims the next task");
 }
 
 #[test]

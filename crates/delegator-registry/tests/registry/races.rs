@@ -151,7 +151,7 @@ fn worker() {
     while registry.counts().unwrap().of(State::Completed) < TASK_COUNT as u64 {
         let Some(claim) = own_claims.pop().or_else(|| registry.claim_next(&slots(SLOTS), 2).unwrap()) else {
             // Only happens when another process has failed; without this limit the test would hang.
-            assert!(started.elapsed() < Duration::from_secs(30), "the others never finished");
+            assert!(started.elapsed() < Duration::from_secs(30), "the other processes never finished");
             std::thread::yield_now();
             continue;
         };
@@ -159,12 +159,12 @@ fn worker() {
         let began = registry.begin_work(id, &claim.nonce, &identity(std::process::id()), None, 3).unwrap();
         assert_eq!(began, BeginOutcome::Working);
         println!("began {id}");
-        assert!(registry.active().unwrap().len() <= SLOTS, "more than the slots are taken");
+        assert!(registry.active().unwrap().len() <= SLOTS, "more tasks are active than there are slots");
         let attempt = Attempt::working(claim.nonce.clone());
         let end = Finish::bare(TaskEnd::Completed);
         match registry.finish(id, &attempt, &end, &slots(SLOTS), 4).unwrap() {
             Cas::Applied(successors) => own_claims.extend(successors),
-            Cas::Lost(lost) => panic!("{id} was ended by another: {lost:?}"),
+            Cas::Lost(lost) => panic!("{id} was ended by another process: {lost:?}"),
         }
     }
 }

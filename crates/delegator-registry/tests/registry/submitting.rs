@@ -155,7 +155,7 @@ fn a_crash_between_launch_and_row_is_found_and_cleaned() {
     fs::create_dir(dir.path()).unwrap();
     fs::write(dir.file(TaskFile::Launch), "secret").unwrap();
     fs::create_dir(world.path().join("tasks/not-a-task")).unwrap();
-    assert_eq!(registry.orphans(0).unwrap(), [], "it may be a submit under way");
+    assert_eq!(registry.orphans(0).unwrap(), [], "it may be a running submit");
     let found = registry.orphans(future_ms()).unwrap();
     assert_eq!(found, [Leftover { id, kind: LeftoverKind::NeverSubmitted }]);
     assert_eq!(registry.remove_orphans(&found).unwrap(), found);
@@ -231,7 +231,7 @@ fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     let dir = registry.dir().task(&id);
     let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("the lock is held") };
     assert_eq!(registry.prune(std::slice::from_ref(&id)).unwrap().pruned, [id]);
-    assert!(dir.exists(), "a supervisor is still in it");
+    assert!(dir.exists(), "a supervisor still holds the lock");
     assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Pruned);
     drop(lock);
     assert_eq!(registry.finish_pruning().unwrap(), 1);
@@ -290,7 +290,7 @@ fn a_running_submit_is_left_alone_at_any_age() {
     assert_eq!(registry.orphans(future_ms()).unwrap(), []);
     assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
     drop(entry);
-    assert_eq!(registry.orphans(0).unwrap().len(), 1, "it needs no age once it is known to be dead");
+    assert_eq!(registry.orphans(0).unwrap().len(), 1, "the age does not matter once it is known to be dead");
     assert_eq!(registry.remove_dead_submits().unwrap(), [id]);
 }
 

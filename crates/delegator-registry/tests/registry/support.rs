@@ -1,6 +1,6 @@
 //! A separate state directory for each test, and helpers that move a task through its states.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,9 +64,9 @@ pub(crate) fn new_task() -> NewTask {
         // Most tests are about a single task; tests about sharing a tree set this to false.
         allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,
-        title: "mend the parser".to_owned(),
+        title: "fix the parser".to_owned(),
         input: serde_json::json!({"mode": "workspace-write"}),
-        ..NewTask::reading(fresh_id(), "/home/me/project", "mend the parser\nand test it")
+        ..NewTask::reading(fresh_id(), "/home/me/project", "fix the parser\nand test it")
     }
 }
 
