@@ -1,8 +1,8 @@
-//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files. `cargo bench -p
-//! delegator-git`.
+//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files.
 //!
-//! Prints a table; nothing here passes or fails. The reference is a plain `git status` of the same tree in the same
-//! round. The tree is below `TMPDIR`, warm, its index is fresh and its objects are packed, as after a clone.
+//! Run with `cargo bench -p delegator-git`. Prints a table; nothing here passes or fails. The reference is a plain
+//! `git status` of the same tree in the same round. The tree is below `TMPDIR`, warm, its index is fresh and its objects
+//! are packed, as after a clone.
 
 #![expect(
     clippy::unwrap_used,

@@ -16,13 +16,16 @@ pub enum GitError {
     TooMuchOutput { command: String, limit: usize },
     #[error("git {command} failed: {stderr}")]
     Failed { command: String, exit: Option<i32>, stderr: String },
-    #[error("could not parse the output of git {command}")]
+    #[error("git {command}: unexpected output")]
     UnexpectedOutput { command: &'static str },
     #[error("too many files would have to be left out: {count}")]
     TooManyLeftOut { count: usize },
     #[error("a restore point named {reference} already exists")]
     NameTaken { reference: String },
-    #[error("{} has no .git: the repository configures a work tree elsewhere, which is not supported", top_level.display())]
+    #[error(
+        "{} has no .git: the repository configures a work tree elsewhere, which is not supported",
+        top_level.display()
+    )]
     WorkTreeElsewhere { top_level: PathBuf },
     #[error("cannot {doing} {}: {source}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
@@ -50,7 +53,10 @@ pub enum RestoreError {
     DifferentRepository { top_level: PathBuf, problem: &'static str },
     #[error("the restore point {reference} is missing or was changed")]
     PointMissing { reference: String },
-    #[error("another git command is running in {}: {} exists. Wait for it, or remove that file if none is running", top_level.display(), lock.display())]
+    #[error(
+        "another git command is running in {}: {} exists. Wait for it, or remove that file if none is running",
+        top_level.display(), lock.display()
+    )]
     IndexLocked { top_level: PathBuf, lock: PathBuf },
     #[error("{path} blocks the restore and must not be removed: {problem}. Move it away and try again")]
     PathBlocked { path: String, problem: &'static str },

@@ -15,7 +15,10 @@ pub enum StateDirError {
     Symlink { path: PathBuf },
     #[error("{} is not a directory", path.display())]
     NotADirectory { path: PathBuf },
-    #[error("{} belongs to user {owner}, but this process runs as user {uid}. Use a directory of your own", path.display())]
+    #[error(
+        "{} belongs to user {owner}, but this process runs as user {uid}. Use a directory of your own",
+        path.display()
+    )]
     OtherOwner { path: PathBuf, owner: u32, uid: u32 },
     #[error("{} is not a regular file. Inspect it and move it away", path.display())]
     NotOurFile { path: PathBuf },
@@ -41,21 +44,25 @@ pub enum RegistryError {
     #[error(transparent)]
     StateDir(#[from] StateDirError),
     #[error(
-        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start with an empty one",
+        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start with an \
+         empty one",
         file.display()
     )]
     Damaged { file: PathBuf, detail: String },
     #[error("{} is not damaged, so it was not set aside", file.display())]
     NotDamaged { file: PathBuf },
     #[error(
-        "{} was written by a newer mcp-delegator{} and needs a program that knows schema {required}; this one knows {supported}. \
-         Use the newer program, or another state directory",
+        "{} was written by a newer mcp-delegator{} and needs a program that knows schema {required}; this one knows \
+         {supported}. Use the newer program, or another state directory",
         file.display(), program.as_ref().map(|version| format!(" ({version})")).unwrap_or_default()
     )]
     NeedsNewerWriter { file: PathBuf, required: i64, supported: i64, program: Option<String> },
     #[error("{} was locked by other processes for 5 s. Try again", file.display())]
     Busy { file: PathBuf },
-    #[error("not enough disk space for {}: {available} bytes are free, {needed} are needed. Free some space and try again", path.display())]
+    #[error(
+        "not enough disk space for {}: {available} bytes are free, {needed} are needed. Free some space and try again",
+        path.display()
+    )]
     DiskFull { path: PathBuf, available: u64, needed: u64 },
     #[error(
         "the idempotency key {key:?} was already used with a different input, by task {first}. Use a new key"

@@ -55,7 +55,7 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), Re
     let (mut db, versions) = loop {
         match connect(&file).and_then(|db| Versions::read(&db).map(|versions| (db, versions))) {
             Err(error) if is_disk_full(&error) && dir.reserve_file().release_slice().unwrap_or(false) => {}
-            other => break other.map_err(|error| explain_version(&file, error))?,
+            other => break other.map_err(|error| map_version_error(&file, error))?,
         }
     };
     check_versions(&file, &versions)?;
@@ -133,7 +133,7 @@ fn migrate_if_needed(file: &Path, db: &mut Connection, versions: &Versions) -> R
 }
 
 /// A file with our application id but without `meta` is damaged.
-fn explain_version(file: &Path, error: rusqlite::Error) -> RegistryError {
+fn map_version_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     match map_sqlite_error(file, error) {
         RegistryError::Database { file, code: Some(rusqlite::ffi::SQLITE_ERROR), detail } => {
             RegistryError::Damaged { file, detail }
