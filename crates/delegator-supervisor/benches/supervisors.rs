@@ -1,6 +1,6 @@
-//! What a supervisor costs: memory of a hundred of them, time from start to agent, time from the agent's end to ours.
+//! Cost of a supervisor: memory of a hundred, time from start to agent, time from the agent's exit to its own.
 //!
-//! `cargo bench -p delegator-supervisor`. Each is this program again, with a sleeping agent below it.
+//! `cargo bench -p delegator-supervisor`. Each supervisor is this program again, with a sleeping agent.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and reads its environment")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
@@ -108,14 +108,14 @@ fn start(script: &str) -> Supervisor {
     Supervisor { process, lines, start_time: started.elapsed() }
 }
 
-/// Proportional memory of a process, in KiB.
+/// Proportional set size of a process, in KiB.
 fn memory(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let line = rollup.lines().find(|line| line.starts_with("Pss:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Nanoseconds a process has run.
+/// Processor time of a process, in nanoseconds.
 fn processor_time(pid: u32) -> u64 {
     let times = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
     times.split_whitespace().next().unwrap().parse().unwrap()
@@ -157,7 +157,7 @@ fn measure() {
             supervisor.process.kill().unwrap();
             supervisor.process.wait().unwrap();
         }
-        // From here on their agents are nobody's.
+        // From here on their agents have no supervisor.
         let started = Instant::now();
         let swept = sweep_lost(&task(), &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
         println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, started.elapsed());
@@ -174,7 +174,7 @@ fn measure() {
         print!("{name:<22} {line}");
         supervisor.process.wait().unwrap();
     }
-    // From the moment the agent writes its last line to the end of its supervisor.
+    // From the agent's exit to the exit of its supervisor.
     let ends = (0..SUPERVISORS).map(|_| {
         let mut supervisor = start("sleep 0.02");
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! The words of `cargo xtask`.
+//! The command line of `cargo xtask`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developers' tool prints its tables")]
 
@@ -16,7 +16,7 @@ use crate::programs::Programs;
 use crate::server::process::{SERVE, serve};
 use crate::tiers::{LoadOptions, TIERS, Tier};
 
-/// The whole program: 0 when every bound is met, 1 when one is missed, 2 when there is nothing to tell.
+/// Runs the program. Exit code 0: every bound is met; 1: one is missed; 2: nothing could be measured.
 pub fn run(argv: Vec<OsString>) -> ExitCode {
     if argv.get(1).is_some_and(|word| word == SERVE) {
         return serve();
@@ -134,7 +134,7 @@ fn kill_loop(given: &ArgMatches) -> Result<bool, LoadError> {
         seed: given.get_one("seed").copied().unwrap_or(1),
         keep: given.get_flag("keep"),
     };
-    // Three seconds a round, and what the last recovery needs.
+    // Three seconds per round, plus time for the last recovery.
     let deadline = Deadline::new(Duration::from_secs(3 * u64::from(rounds) + 180))?;
     let report = kills::run(&Programs::build()?, options, &deadline)?;
     print(&report, given.get_flag("json"));

@@ -1,4 +1,4 @@
-//! Why a tier could not be measured. A missed bound is no error: it is a figure.
+//! Why a tier could not be measured. A missed bound is not an error but a figure.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Asks a program for its version, or for a sandbox, and does not wait for ever.
+//! Runs a program to learn its version, or whether its sandbox works, with a time limit.
 
 #![expect(clippy::disallowed_methods, reason = "this room starts programs")]
 
@@ -56,7 +56,7 @@ pub fn probe_version(
     CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })
 }
 
-/// Runs a plan that makes the forbidden file, and is content when the command ran and the file is not there.
+/// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
 pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
     let (reader, writer) = io::pipe()?;
     let child = {
@@ -75,10 +75,10 @@ pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Re
     if output.lines().any(is_witness) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
 }
 
-/// What a program says until its end, or enough of it.
+/// Reads a program's output until it exits or the size limit is reached, then kills it.
 fn read_output(mut child: Child, pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
     let outcome = read_until_exit(&child, pipe, limit);
-    // It has answered, or never will.
+    // It has printed its output, or never will.
     let _ = child.kill();
     child.wait()?;
     outcome
@@ -91,7 +91,7 @@ fn read_until_exit(child: &Child, mut pipe: impl Read + AsFd, limit: Duration) -
     let gone = || io::Error::other("it was never there");
     let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?.ok_or_else(gone)?;
     while output.len() < MAX_OUTPUT_BYTES {
-        // A background process may hold the pipe: the end of the program is an end too.
+        // A background process may hold the pipe open, so the program's exit ends the output too.
         let ready = wait_readable(&[&pipe, &pidfd], deadline)?;
         match ready {
             Readiness::TimedOut => return Err(ProbeError::TimedOut(limit)),
@@ -136,7 +136,7 @@ mod tests {
         let generous = Duration::from_secs(20);
         let version = probe("[ \"$1\" = --version ] && echo codex-cli 0.150.2", generous).unwrap();
         assert_eq!(version, CodexVersion::new(0, 150, 2));
-        // Its child keeps the pipe open.
+        // Its child holds the pipe open.
         let version = probe("echo codex-cli 0.150.2; sleep 3 & exit 0", generous).unwrap();
         assert_eq!(version, CodexVersion::new(0, 150, 2));
         assert!(matches!(probe("echo hello", generous), Err(ProbeError::NoVersion { .. })));

@@ -1,7 +1,6 @@
-//! The agent's two streams, from the pipe to the disk.
+//! Reads the agent's two streams: decodes them in memory and stores them redacted.
 //!
-//! Every byte goes two ways. The account reads it as it is, in memory, so that what is decided does not depend on what
-//! is hidden; the store gets it redacted.
+//! Decoding sees the original bytes, so decisions do not depend on redaction; the store only ever gets redacted bytes.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,13 +17,13 @@ use super::sentinel::SentinelFilter;
 use super::store::StreamStore;
 use crate::verdict::StderrDigest;
 
-/// A read that fills the buffer makes it grow, up to this.
+/// A read that fills the buffer doubles it, up to this size.
 const MAX_READ_BUFFER: usize = 64 << 10;
 const INITIAL_READ_BUFFER: usize = 8 << 10;
-/// A buffer that one big piece made bigger than this is given back.
+/// A larger buffer is shrunk to this size after use.
 const MAX_RETAINED_BUFFER: usize = 128 << 10;
 
-/// The end of a pipe that never blocks.
+/// The reading end of a pipe; reads never block.
 pub(crate) struct Pipe<R> {
     reader: Option<R>,
     received: u64,
@@ -38,7 +37,7 @@ impl<R: Read + AsFd> Pipe<R> {
         Ok(Pipe { reader, received: 0 })
     }
 
-    /// Nothing once the stream is over.
+    /// `None` after the end of the stream.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.reader.as_ref().map(AsFd::as_fd)
     }
@@ -47,12 +46,12 @@ impl<R: Read + AsFd> Pipe<R> {
         self.received
     }
 
-    /// How much lies in the pipe now.
+    /// Number of bytes in the pipe now.
     pub(crate) fn available(&self) -> u64 {
         self.reader.as_ref().and_then(|reader| ioctl_fionread(reader).ok()).unwrap_or(0)
     }
 
-    /// The next bytes, if there are any now.
+    /// The next bytes, if any are available now.
     fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         let reader = self.reader.as_mut()?;
         if buffer.is_empty() {
@@ -82,7 +81,7 @@ impl<R: Read + AsFd> Pipe<R> {
     }
 }
 
-/// Redacts and stores.
+/// Redacts and stores a stream.
 struct RedactingStore<'a> {
     redact: RedactStream,
     redacted: Vec<u8>,
@@ -113,7 +112,7 @@ impl<'a> RedactingStore<'a> {
     }
 }
 
-/// Standard output: events.
+/// Standard output of an agent: events.
 pub(crate) struct EventReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
     pub(crate) account: LineSummarizer,
@@ -138,14 +137,14 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         }
     }
 
-    /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
+    /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
         let EventReader { pipe, account, framer, sink: keeper } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut is_activity = false;
         let lines_before = framer.lines();
         framer.push(bytes, |line| is_activity |= is_work(account, &line));
-        // In the middle of a long line it works on that.
+        // In the middle of a long line, the agent is still writing it.
         is_activity |= framer.lines() == lines_before;
         keeper.append(bytes);
         (bytes.len() as u64, is_activity)
@@ -169,7 +168,7 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
     }
 }
 
-/// Everything an agent says is work, but for empty lines and the news that it tries to connect once more.
+/// All output counts as activity, except blank lines and reconnect messages.
 fn is_work(account: &mut LineSummarizer, line: &Line<'_>) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
@@ -179,7 +178,7 @@ fn is_work(account: &mut LineSummarizer, line: &Line<'_>) -> bool {
     observed.is_activity || !(is_retry || is_blank)
 }
 
-/// Standard error: complaints. Or all that a check prints.
+/// Standard error of an agent, or the whole output of a verification.
 pub(crate) struct StderrReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
     pub(crate) digest: StderrDigest,
@@ -188,7 +187,7 @@ pub(crate) struct StderrReader<'a, R> {
     sink: RedactingStore<'a>,
 }
 
-/// Nothing longer is looked at.
+/// Longer lines are truncated before they are classified.
 const STDERR_LINE_LIMITS: LineLimits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 1 << 10 };
 
 impl<'a, R: Read + AsFd> StderrReader<'a, R> {
@@ -202,7 +201,7 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         StderrReader::with_store(pipe, keeper, SentinelFilter::new(None))
     }
 
-    /// What a check prints, without the word that tells that it began.
+    /// The output of a verification, without its sentinel line.
     pub(crate) fn for_verification(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
@@ -224,7 +223,7 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         }
     }
 
-    /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
+    /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
         let StderrReader { pipe, digest, sentinel: witness, framer, sink: keeper } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };

@@ -1,8 +1,8 @@
-//! How a run ended: a pure function of what we did, how the process ended and what it said.
+//! Decides how a run ended: a pure function of our own actions, the exit status and the agent's output.
 //!
-//! In this order: what we did ourselves; a signal nobody of us sent; what the agent said of its turn; its exit code; its
-//! complaints. A run is completed only if its turn is and the exit code is 0. Refused calls are warnings: the agent
-//! knows of them and goes on.
+//! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report of its turn;
+//! its exit code; its last error message. A run is completed only if its turn is and the exit code is 0. Refused calls
+//! are warnings: the agent knows about them and continues.
 
 mod classify;
 mod signals;
@@ -20,7 +20,7 @@ pub(crate) use verification::verification_outcome;
 const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary directory, codex makes no sandbox helper there, and \
                          commands in its sandbox fail without a word";
 
-/// Why we ended it.
+/// Why the supervisor ended the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     Cancelled {
@@ -34,21 +34,21 @@ pub enum Cause {
         expected: String,
         announced: String,
     },
-    /// Something of our own failed.
+    /// An error of the supervisor itself.
     Internal {
         message: String,
     },
 }
 
-/// All that counts.
+/// The facts a verdict is derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub cause: Option<&'a Cause>,
-    /// Nothing if it could not be killed.
+    /// `None` if it could not be killed.
     pub exit: Option<ExitStatus>,
     pub report: &'a Report,
     pub stderr: &'a StderrDigest,
-    /// The thread it was to go on with.
+    /// The thread it had to resume.
     pub expected_thread: Option<&'a str>,
 }
 
@@ -90,7 +90,7 @@ fn end(facts: &Facts<'_>) -> TaskEnd {
     }
 }
 
-/// Without its helper Codex's sandbox fails every command silently and every patch with an item, and the turn ends well.
+/// Without its helper Codex's sandbox fails every command silently and every patch with an item, yet the turn succeeds.
 fn sandbox_blocked_all_work(facts: &Facts<'_>) -> bool {
     let Report { files, commands, .. } = facts.report;
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
@@ -120,12 +120,12 @@ fn wrong_thread(expected: &str, announced: &str) -> TaskEnd {
 
 fn killed_by_signal(signal: i32) -> TaskEnd {
     let name = signal_name(signal);
-    // SIGKILL comes from people and from the kernel when memory runs out; it does not say which.
+    // SIGKILL comes from users and from the kernel when memory runs out; the exit status does not tell which.
     let hint = if signal == 9 { ", maybe because memory ran out" } else { "" };
     failed(FailureKind::Killed, format!("killed by {name}{hint}"))
 }
 
-/// What a message says, or else `otherwise`.
+/// Classifies a failure by its message; `default_kind` if the message is unknown.
 fn failure_from_message(message: &str, default_kind: FailureKind) -> TaskEnd {
     let class = classify(message);
     TaskEnd::Failed {
@@ -140,7 +140,7 @@ fn no_terminal_event(facts: &Facts<'_>) -> TaskEnd {
     failed(FailureKind::NoTerminalEvent, format!("it exited with 0 and never said that it was done{detail}"))
 }
 
-/// It said nothing of a failure on standard output: what it complained about last decides.
+/// The agent reported no failure on standard output: its last error message decides.
 fn failure_from_exit_code(code: i32, facts: &Facts<'_>) -> TaskEnd {
     if let Some(complaint) = facts.stderr.classified() {
         return failure_from_message(complaint, FailureKind::AgentExit);

@@ -1,4 +1,4 @@
-//! How agents end, and how they are ended.
+//! How agents exit, and how they are ended.
 
 use crate::world::{Case, World, exists, wait_until};
 
@@ -22,9 +22,9 @@ fn successful_turn_completes() {
 #[test]
 fn exit_codes_and_signals_are_reported() {
     let world = World::new();
-    // All of them are tried through the program.
+    // A sample; the end-to-end tests cover every exit code.
     let codes: Vec<i64> = (0..=255).step_by(15).collect();
-    // Not those that only stop, go on, or are ignored.
+    // Without the signals that stop, continue or are ignored.
     let signals: Vec<i64> =
         (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)).collect();
     let mut cases: Vec<Case> = codes.iter().map(|code| world.case(&format!("exit {code}"))).collect();
@@ -89,7 +89,7 @@ fn agent_ignoring_sigint_and_sigterm_is_killed() {
     world.assert_no_processes_left();
 }
 
-/// One supervisor after the other is cancelled about when its agent ends and its limit is over.
+/// Runs many cases in one supervisor and cancels each at about the time its agent exits and its limit expires.
 fn race_ends(seed: u64, races: u64) -> Vec<String> {
     let world = World::new();
     let cases = (0..races).map(|race| {
@@ -99,7 +99,7 @@ fn race_ends(seed: u64, races: u64) -> Vec<String> {
     });
     let mut supervisor = world.start(&cases.collect::<Vec<_>>());
     for race in (0..races).step_by(2) {
-        // A wish that came too late for one race is heard in the next, which may then be over before it says a word.
+        // A cancel that comes too late for one race applies to the next, which may then end before it prints anything.
         let begun = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
         wait_until("the race has begun", || begun() > race);
         let since = std::time::Instant::now();

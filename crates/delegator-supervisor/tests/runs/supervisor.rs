@@ -1,4 +1,4 @@
-//! The supervisor's side: cases from files, ends into files.
+//! The supervisor's side: reads cases from a file and writes their results to one.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};

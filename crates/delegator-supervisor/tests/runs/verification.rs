@@ -1,4 +1,4 @@
-//! What checks an agent's work: run after it, held like it, told apart from it.
+//! Verification commands: run after the agent, confined like it, reported separately.
 
 use rustix::process::{Signal, kill_process};
 

@@ -1,9 +1,8 @@
-//! The kill loop: servers, supervisors and command-line calls die at seeded moments while tasks are submitted.
+//! The kill loop: kills servers, supervisors and command-line calls at seeded moments while tasks are submitted.
 //!
-//! Whatever is killed whenever, an acknowledged task is never lost and never started twice, what its agent said is
-//! stored without a gap, and in the end nothing is left alive. Whoever was not answered submits again with the same
-//! key, as a careful client does. Agents write every start down; everything else is read from the registry and the
-//! tasks' files when the dust has settled.
+//! Invariants: an acknowledged task is never lost and never started twice, its events are stored without a gap, and no
+//! process is left at the end. A client that got no response submits again with the same key, as a careful client does.
+//! Agents record every start; everything else is read from the registry and the tasks' files at the end.
 
 mod calls;
 mod rounds;
@@ -27,7 +26,7 @@ use crate::machine;
 use crate::programs::Programs;
 use crate::testbed::{Testbed, TestbedOptions};
 
-/// What every agent says, unless it is stopped.
+/// Number of events every agent prints, unless it is stopped.
 const EVENTS: u64 = 30;
 const EVENTS_PER_SECOND: f64 = 200.0;
 const SLOTS: usize = 4;
@@ -76,17 +75,17 @@ pub fn run(programs: &Programs, options: KillOptions, deadline: &Deadline) -> Re
     })
 }
 
-/// Lets everything that is there come to its end, then counts.
+/// Waits until every task has ended, then counts.
 fn collect_figures(testbed: &Testbed, deadline: &Deadline, log: &KillLog) -> Result<Vec<Figure>, LoadError> {
     let engine = testbed.engine();
     deadline.wait_until("the last recovery", RECOVERY_TIMEOUT, || {
         if let Some(id) = log.acknowledged.first().and_then(|id| id.parse::<TaskId>().ok()) {
-            // Whoever looks, looks after all of them.
+            // Reading one task runs the upkeep of all.
             engine.run_upkeep(&id)?;
         }
         Ok(engine.open_tasks()? == 0)
     })?;
-    // A supervisor records the end, then leaves.
+    // A supervisor records the end before it exits.
     let mut alive = 0;
     let ended = deadline.wait_until("the last processes", Duration::from_secs(10), || {
         alive = testbed.processes().len();
@@ -138,7 +137,7 @@ fn count_crash_leftovers(registry: &Registry) -> Result<(usize, usize), LoadErro
     Ok((of(LeftoverKind::NeverSubmitted), of(LeftoverKind::LaunchOfEnded)))
 }
 
-/// Every task the registry knows, and those it ought to know.
+/// Every task of the registry, and the acknowledged ones that it lacks.
 fn task_facts(testbed: &Testbed, registry: &Registry, log: &KillLog) -> Result<Vec<TaskFacts>, LoadError> {
     let mut starts: BTreeMap<String, usize> = BTreeMap::new();
     for line in std::fs::read_to_string(testbed.starts_file()).unwrap_or_default().lines() {
@@ -173,7 +172,7 @@ fn task_facts(testbed: &Testbed, registry: &Registry, log: &KillLog) -> Result<V
     Ok(tasks)
 }
 
-/// Seconds from the kill of a supervisor to the recorded end of its task, if that was the end of it.
+/// Seconds from killing a supervisor to the recorded failure of its task, if the task failed.
 fn recovery_seconds(registry: &Registry, log: &KillLog) -> Result<Vec<f64>, LoadError> {
     let mut seconds = Vec::new();
     for (id, killed_at_ms) in &log.supervisors_killed {

@@ -1,4 +1,4 @@
-//! One round after the other: work is begun, somebody dies, answers are collected.
+//! The rounds of the kill loop: submit tasks, kill processes, collect the responses.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::testbed::Testbed;
 
 const SERVERS: usize = 2;
 const SUBMISSIONS: usize = 3;
-/// How long after the last thing somebody dies: within a submission, within a start, within the work.
+/// Maximum delay before a kill: during a submission, during a start, during the work.
 const KILL_DELAYS_US: [u64; 3] = [8_000, 30_000, 150_000];
 const MAX_KILLS: usize = 3;
-/// More open tasks than this are worked off before the next round.
+/// With more open tasks than this, the next round waits.
 const MAX_OPEN_TASKS: u64 = 24;
 
-/// By whom a task is submitted. Who is not answered tries again the same way.
+/// How a task is submitted. A submission without a response is retried the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SubmitPath {
     Server,
     Call,
 }
 
-/// What was done, and what was promised.
+/// What was killed, submitted and acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct KillLog {
     pub(super) submissions: usize,
@@ -45,7 +45,7 @@ pub(super) struct KillLoop<'a> {
     random: fastrand::Rng,
     deadline: &'a Deadline,
     servers: Vec<Server>,
-    /// Submitted, and nobody has answered.
+    /// Submitted without a response.
     unanswered: Vec<(String, SubmitPath)>,
     log: KillLog,
 }
@@ -104,14 +104,14 @@ impl<'a> KillLoop<'a> {
         }
     }
 
-    /// Calls about tasks that were acknowledged earlier, some of them.
+    /// Some calls about tasks that were acknowledged earlier.
     fn other_calls(&mut self) -> Result<Vec<Call>, LoadError> {
         let known = &self.log.acknowledged;
         let mut calls = Vec::new();
         if known.is_empty() {
             return Ok(calls);
         }
-        // One of the last: it may still be running.
+        // One of the latest: it may still be running.
         let recent = known[known.len() - 1 - self.random.usize(..known.len().min(8))].clone();
         let choices: [&[&str]; 3] = [
             &["local", "status"],
@@ -126,7 +126,7 @@ impl<'a> KillLoop<'a> {
         Ok(calls)
     }
 
-    /// Submits through the servers and, while that goes on, kills. The answers, in the order of the keys.
+    /// Submits through the servers and kills meanwhile. Returns the responses in the order of the keys.
     fn submit_and_kill(
         &mut self,
         keys: &[String],
@@ -173,7 +173,7 @@ impl<'a> KillLoop<'a> {
         Ok(responses)
     }
 
-    /// Does not let the queue grow without end.
+    /// Keeps the queue from growing without bound.
     fn drain_queue(&self) -> Result<(), LoadError> {
         let engine = self.testbed.engine();
         if engine.open_tasks()? <= MAX_OPEN_TASKS {
@@ -185,7 +185,7 @@ impl<'a> KillLoop<'a> {
         })
     }
 
-    /// Nobody is asked any more.
+    /// Stops the servers and returns the log.
     pub(super) fn finish(mut self) -> Result<KillLog, LoadError> {
         self.servers.clear();
         self.deadline.check("ending the last round")?;

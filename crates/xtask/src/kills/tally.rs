@@ -1,4 +1,4 @@
-//! What may not have happened, judged from what is known of every task. Pure.
+//! Counts violations, from the facts about every task. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 
 use crate::event_numbers::EventNumbers;
 
-/// What is known of a task when everything is over.
+/// What is known about a task at the end.
 #[derive(Debug, Clone)]
 pub(super) struct TaskFacts {
     pub(super) id: String,
-    /// What it was submitted under.
+    /// The key it was submitted under.
     pub(super) key: String,
-    /// Whether the registry knows it.
+    /// Whether the registry has it.
     pub(super) known: bool,
     pub(super) starts: usize,
     pub(super) end: Option<TaskEnd>,
@@ -21,7 +21,7 @@ pub(super) struct TaskFacts {
 }
 
 impl TaskFacts {
-    /// A task that was acknowledged and that nobody knows.
+    /// A task that was acknowledged and that the registry does not have.
     pub(super) fn unknown(id: &str) -> TaskFacts {
         TaskFacts {
             id: id.to_owned(),
@@ -68,7 +68,7 @@ impl Tally {
         let completed = |life: &TaskFacts| life.end == Some(TaskEnd::Completed);
         let cancelled = |life: &TaskFacts| matches!(life.end, Some(TaskEnd::Cancelled { .. }));
         let keys: BTreeSet<&str> = tasks.iter().map(|life| life.key.as_str()).collect();
-        // An agent that was stopped leaves a beginning; one that completed leaves everything.
+        // An agent that was stopped leaves a prefix; one that completed leaves everything.
         let missing = |life: &TaskFacts| {
             if completed(life) { life.stored.missing_up_to(events) } else { life.stored.gaps() }
         };

@@ -1,4 +1,4 @@
-//! The driver's side: asks from any number of threads, hears the answers on one.
+//! The driver's side of a server: sends requests from any number of threads, reads responses on one.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::{Action, Reply, Request, Response, ServerConfig};
 use crate::error::LoadError;
 
-/// Beyond what was asked for, until an answer counts as lost.
+/// Beyond the requested wait, until a response counts as lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Who waits for which answer; nothing once nobody will answer any more.
+/// Senders of the open requests; `None` once the server is gone.
 type PendingReplies = Arc<Mutex<Option<HashMap<u64, Sender<Reply>>>>>;
 
 #[derive(Debug)]
@@ -43,10 +43,10 @@ impl Server {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 let Ok(Response { n, said }) = serde_json::from_str(&line) else { break };
                 let sender = lock(&pending_in_reader).as_mut().and_then(|waiting| waiting.remove(&n));
-                // Who asked may have given up.
+                // The caller may have given up.
                 let _ = sender.map(|asked| asked.send(said));
             }
-            // Whoever still waits is told by the end of its channel.
+            // Dropping the senders ends every open request.
             lock(&pending_in_reader).take();
         });
         let pid = child.id();
@@ -95,7 +95,7 @@ impl Server {
         }
     }
 
-    /// Waits for the end of a task, or so long; gives its state.
+    /// Waits for the end of a task, at most that long. Returns its state.
     pub(crate) fn wait(&self, task: &str, at_most: Duration) -> Result<String, LoadError> {
         let at_most_ms = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
         state_of(self.request(Action::Wait { task: task.to_owned(), at_most_ms }, at_most)?)
@@ -113,7 +113,7 @@ impl Server {
         }
     }
 
-    /// SIGKILL, and the child is reaped.
+    /// Sends SIGKILL and reaps the child.
     pub(crate) fn kill(&self) {
         let mut child = lock(&self.child);
         // It may be dead already.

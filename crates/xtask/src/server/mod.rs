@@ -1,7 +1,7 @@
-//! A server: a process that lives long, embeds the engine and is asked many things at once.
+//! A server: a long-lived process that embeds the engine and handles many requests at once.
 //!
-//! It reads its [`Setting`] and then requests from stdin, one JSON line each, and answers on stdout in the order in which
-//! it is done. It stands for whatever front door embeds the engine.
+//! It reads its [`ServerConfig`] and then requests from stdin, one JSON line each, and writes responses to stdout in the
+//! order of completion. It stands for any front end that embeds the engine.
 
 pub(crate) mod handle;
 pub(crate) mod process;
@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The first line.
+/// The first line a server reads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerConfig {
     pub(crate) state_dir: PathBuf,
-    /// What supervisors are started from.
+    /// The program that supervisors are started from.
     pub(crate) program: PathBuf,
     pub(crate) slots: usize,
     pub(crate) project: PathBuf,

@@ -1,4 +1,4 @@
-//! The server's side: one thread for each request, as many as there are.
+//! The server's side: one thread per request, without a limit.
 
 #![expect(clippy::disallowed_methods, reason = "here stdout is a pipe to whoever drives the server")]
 
@@ -13,13 +13,13 @@ use super::{Action, Reply, Request, Response, ServerConfig};
 use crate::engine_calls::EngineClient;
 use crate::error::LoadError;
 
-/// The word by which a program becomes a server.
+/// The first argument that makes a program a server.
 pub const SERVE: &str = "serve-engine";
 
-/// A request is small work; hundreds may be open.
+/// A request needs little stack, and hundreds may be open.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Serves until nobody asks any more.
+/// Serves until stdin is closed.
 pub fn serve() -> ExitCode {
     let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
     let config = lines.next().and_then(|line| serde_json::from_str::<ServerConfig>(&line).ok());
@@ -35,7 +35,7 @@ pub fn serve() -> ExitCode {
             let mut text = serde_json::to_vec(&Response { n: request.n, said: reply }).unwrap_or_default();
             text.push(b'\n');
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody listens any more: the loop ends by itself.
+            // The driver may be gone; then stdin ends as well.
             let _ = out.write_all(&text).and_then(|()| out.flush());
         };
         if std::thread::Builder::new().stack_size(STACK_BYTES).spawn(handle).is_err() {

@@ -1,5 +1,6 @@
-//! F61: waits of one session of the older era whose connections are gone. The host has a while to come back for the answer;
-//! then the waits end. A wait that still stood when the task ends would read its result, so the result is unread after.
+//! F61: waits of one session (protocol 2025-11-25) whose connections are gone. The client has some time to reconnect for
+//! the response; then the waits end. A wait that outlived that time would read the task's result, so the result must
+//! still be unread afterwards.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader};
@@ -14,7 +15,7 @@ use crate::figures::Figure;
 use crate::processes::{rss_kib, threads};
 
 const WAITS: usize = 200;
-/// Longer than hosts may take to come back.
+/// Longer than clients may take to reconnect.
 const RECONNECT_WINDOW: Duration = Duration::from_secs(35);
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
@@ -59,7 +60,6 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
 struct Session<'a> {
     http: &'a HttpClient,
     headers: String,
-    /// Requests so far.
     last_request_id: Cell<usize>,
 }
 
@@ -82,7 +82,7 @@ impl Session<'_> {
         result.ok_or(LoadError::Refused { answer: response })
     }
 
-    /// A wait that stands, on its stream.
+    /// Starts a wait and reads its stream up to the first progress notification.
     fn wait(&self, task: &str) -> Result<BufReader<std::net::TcpStream>, LoadError> {
         let message = self.message("_codex_local_wait", &json!({"task_id": task, "timeout_sec": 600}));
         let mut reader = BufReader::new(self.http.send_request("POST", &self.headers, &message)?);

@@ -1,4 +1,4 @@
-//! L4: everybody submits at once while all slots are taken. Acknowledgements must be quick, true and in order.
+//! L4: a burst of submissions while all slots are taken. Acknowledgements must be quick, durable and in order.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,10 +19,10 @@ const SUBMITS: usize = 2_000;
 const BURST_DURATION: Duration = Duration::from_secs(10);
 const PARALLEL_SUBMITS: usize = 50;
 const SLOTS: usize = 4;
-/// A command line is a process: a core starts far fewer of them.
+/// Each call is a process; a core starts far fewer of them.
 const COLD_CALLS: usize = 200;
 
-/// One acknowledged submission, by one clock.
+/// One acknowledged submission, timed by the monotonic clock.
 struct Acknowledgement {
     task: String,
     sent_at: Instant,
@@ -53,7 +53,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         Ok(Acknowledgement { task, sent_at, acknowledged_at: Instant::now() })
     })?;
     let elapsed = started.elapsed();
-    // Whatever it had not written down is gone now.
+    // What it had not written to disk is lost now.
     server.kill();
     let mut latencies: Vec<f64> =
         acks.iter().map(|ack| milliseconds(ack.acknowledged_at - ack.sent_at)).collect();
@@ -94,7 +94,7 @@ fn is_known(registry: &Registry, task: &str) -> bool {
     id.is_some_and(|id| registry.get(&id).is_ok_and(|found| found.is_some()))
 }
 
-/// `local exec` at a rate the machine keeps up with, and how long each took, process and all.
+/// Calls `local exec` at a rate the machine sustains. Returns the duration of each call, including the process start.
 fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>, LoadError> {
     let numbers: Vec<u32> = (0..).take(trial.scaled(COLD_CALLS, 20)).collect();
     let started = Instant::now();
@@ -119,7 +119,7 @@ fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>
     })
 }
 
-/// Where each stands in the order of submissions, and where its start stands in the order of everything.
+/// Position of each task in the submission order, and of its start in the history.
 fn positions(registry: &Registry, acks: &[Acknowledgement]) -> Result<Vec<(i64, Option<i64>)>, LoadError> {
     let mut found = Vec::new();
     for ack in acks {
@@ -136,7 +136,7 @@ fn positions(registry: &Registry, acks: &[Acknowledgement]) -> Result<Vec<(i64, 
     Ok(found)
 }
 
-/// Who was told "it is taken" before another even asked must stand before it.
+/// A task acknowledged before another was sent must precede it in the queue.
 fn count_out_of_order(registry: &Registry, acks: &[Acknowledgement]) -> Result<usize, LoadError> {
     let positions = positions(registry, acks)?;
     let mut by_acknowledged: Vec<usize> = (0..acks.len()).collect();
@@ -155,7 +155,7 @@ fn count_out_of_order(registry: &Registry, acks: &[Acknowledgement]) -> Result<u
     Ok(wrong)
 }
 
-/// In the order of submission nobody was claimed earlier than the one before. All of them have the same right to start.
+/// Counts tasks that were started before the one submitted before them. All have the same priority.
 fn count_started_early(registry: &Registry, acks: &[Acknowledgement]) -> Result<usize, LoadError> {
     let mut positions = positions(registry, acks)?;
     positions.sort_unstable();

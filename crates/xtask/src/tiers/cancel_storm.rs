@@ -1,4 +1,5 @@
-//! L5: everything is cancelled at once. The willing must be gone soon, the deaf in their time, and nothing may be left.
+//! L5: every task is cancelled at once. Cooperative agents must end quickly, those that ignore signals within the grace
+//! periods, and no process may be left.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,9 +16,9 @@ use crate::processes::zombies_of;
 use crate::testbed::Testbed;
 
 const TASKS: usize = 500;
-/// SIGINT, then SIGTERM, then SIGKILL: what lies between, as the stage is set up.
+/// From SIGINT to SIGKILL, as the test bed is configured.
 const GRACES_MS: f64 = 10_000.0;
-/// An escaped child that nobody found ends by itself.
+/// A detached child that is not found exits by itself.
 const ESCAPED_SECONDS: u32 = 300;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ enum AgentKind {
     IgnoresSignals,
 }
 
-/// Half of them deaf, a tenth with a child that went its own way.
+/// Half of them ignore signals, a tenth start a child that detaches.
 fn kind_of(index: usize) -> AgentKind {
     match index % 10 {
         0 => AgentKind::Escaping,
@@ -53,9 +54,9 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         .map_or(0, |(last, first)| last - first);
     let elapsed = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
     trial.deadline.sleep("letting things settle", Duration::from_secs(2))?;
-    // The server itself is one.
+    // Without the server itself.
     let alive = testbed.processes().iter().filter(|one| one.pid != server.pid()).count();
-    // A server buries its dead when it is asked something, if not before.
+    // A server reaps its children on the next request, if not before.
     server.status()?;
     let zombies = zombies_of(&[server.pid()]);
     let registry = testbed.engine().registry()?;
@@ -93,7 +94,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     ])
 }
 
-/// One program for each kind.
+/// One agent program of each kind.
 struct Agents {
     cooperative: PathBuf,
     escaping: PathBuf,
@@ -132,7 +133,7 @@ impl Agents {
     }
 }
 
-/// How long each task took to end, and how many ended in another way.
+/// How long each task took to end, and how many ended otherwise.
 fn ends(
     registry: &Registry,
     ids: &[String],

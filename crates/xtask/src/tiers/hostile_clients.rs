@@ -1,5 +1,5 @@
-//! F58: peers that are slow, silent, greedy or talk nonsense, at an HTTP server with the usual limits, while somebody else
-//! asks another server of the same state directory over stdio.
+//! F58: HTTP clients that are slow, silent, send huge bodies or garbage, against a server with the usual limits. Meanwhile
+//! another server on the same state directory is queried over stdio.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,9 +24,8 @@ const HUGE_BYTES: usize = 100 << 20;
 const UNFINISHED_LONG: usize = 64;
 const GARBAGE: usize = 200;
 const SESSIONS: usize = 10_000;
-/// Questions a second over stdio meanwhile.
 const STDIO_REQUESTS_PER_SECOND: u32 = 50;
-/// The longest body that is taken.
+/// The longest body the server accepts.
 const MAX_BODY_BYTES: usize = 4 << 20;
 const BLOCK: usize = 64 << 10;
 
@@ -79,7 +78,7 @@ fn run_attacks(trial: &Trial, http: &HttpClient) -> Result<Vec<StatusCounts>, Lo
     ])
 }
 
-/// Every one says this much and waits for the end.
+/// Opens `count` connections, sends `payload` on each, and reads every response to its end.
 fn send_from_all(
     http: &HttpClient,
     count: usize,
@@ -88,7 +87,7 @@ fn send_from_all(
 ) -> Result<StatusCounts, LoadError> {
     let connections = (0..count).map(|_| {
         let mut stream = http.connect()?;
-        // Whoever was refused cannot be told more; the answer shows it.
+        // A refused client cannot send more; the response shows it.
         let _ = stream.write_all(payload);
         Ok(stream)
     });
@@ -165,14 +164,14 @@ fn sessions(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> 
     Ok(counts)
 }
 
-/// What peers of one kind were told, by status.
+/// Responses to one kind of client, by status.
 struct StatusCounts {
     attack: &'static str,
     expected: &'static [u16],
     counts: BTreeMap<u16, usize>,
 }
 
-/// The connection was ended without one.
+/// The connection was closed without a response.
 const NO_RESPONSE: u16 = 0;
 
 impl StatusCounts {
@@ -180,7 +179,7 @@ impl StatusCounts {
         StatusCounts { attack: who, expected, counts: BTreeMap::new() }
     }
 
-    /// Until the server ends it; one that does not is told nothing that was expected.
+    /// Reads until the server closes the connection. A connection that stays open counts as an unexpected status.
     fn read_status(&mut self, mut stream: TcpStream) {
         let mut bytes = Vec::new();
         match stream.read_to_end(&mut bytes) {

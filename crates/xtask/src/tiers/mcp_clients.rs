@@ -1,4 +1,4 @@
-//! Hosts of real MCP servers, over stdio and over HTTP: they ask for the status, and whatever else they are made to.
+//! Clients of real MCP servers, over stdio and over HTTP: they request the status and other messages.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ const STATELESS_VERSION: &str = "2026-07-28";
 const SESSION_VERSION: &str = "2025-11-25";
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks in a rhythm until it is over; how long each answer took, in ms.
+/// Sends requests at a fixed rate until `is_over`. Returns the latencies in milliseconds.
 pub(super) fn measure_at_rate(
     per_second: u32,
     is_over: &AtomicBool,
@@ -37,7 +37,7 @@ pub(super) fn measure_at_rate(
     Ok(latencies)
 }
 
-/// The status of one state directory, as a host asks for it.
+/// A status call, as a client sends it.
 fn status_request() -> Value {
     json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -124,7 +124,7 @@ impl HttpClient {
         connected.map_err(LoadError::io("connect"))
     }
 
-    /// The headers of a request, with the token, up to and with the empty line.
+    /// The head of a request, with the token, up to and including the empty line.
     pub(super) fn request_head(&self, method: &str, headers: &str) -> String {
         let HttpClient { address, token, .. } = self;
         format!(
@@ -133,7 +133,7 @@ impl HttpClient {
         )
     }
 
-    /// Sends a request and leaves the answer to be read.
+    /// Sends a request and returns the connection to read the response from.
     pub(super) fn send_request(
         &self,
         method: &str,
@@ -154,7 +154,7 @@ impl HttpClient {
         Ok(response)
     }
 
-    /// `initialize` in the older era.
+    /// `initialize` of protocol version 2025-11-25.
     pub(super) fn initialize(&self) -> Result<String, LoadError> {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": SESSION_VERSION, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"},
@@ -162,7 +162,7 @@ impl HttpClient {
         self.exchange("POST", "", &message.to_string())
     }
 
-    /// The headers of a new session.
+    /// Opens a session and returns its headers.
     pub(super) fn open_session(&self) -> Result<String, LoadError> {
         let response = self.initialize()?;
         let id = response.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));

@@ -1,4 +1,4 @@
-//! The load tiers. One tier, one file: it sets up a stage, loads it, and tells figures with their bounds.
+//! The load tiers. One tier, one file: it sets up a test bed, loads it, and returns figures with their bounds.
 
 mod abandoned_waits;
 mod bulk;
@@ -22,12 +22,12 @@ use crate::machine;
 use crate::programs::Programs;
 use crate::testbed::{Testbed, TestbedOptions};
 
-/// A tier of faults and load, by its name there.
+/// One load tier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tier {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What one run may take before it is given up.
+    /// Time limit of one run.
     timeout: Duration,
     run: fn(&Trial) -> Result<Vec<Figure>, LoadError>,
 }
@@ -91,7 +91,7 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
 ];
 
-/// What whoever asks for a tier may choose.
+/// What the caller of a tier can choose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoadOptions {
     pub(crate) runs: usize,
@@ -111,7 +111,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// A number of the full tier at the scale of this one.
+    /// Scales a number of the full tier, with a minimum.
     fn scaled(&self, full: usize, minimum: usize) -> usize {
         ((full as f64 * self.options.scale).round() as usize).max(minimum.min(full))
     }
@@ -122,9 +122,9 @@ impl Trial {
         Testbed::new(&self.programs, options)
     }
 
-    /// As many tasks as were asked for, or as many as the machine has room for.
+    /// As many tasks as requested, or as many as the machine's process limit permits.
     fn fit_to_machine(&self, tasks: usize, processes_each: u64) -> usize {
-        // Others live here, too.
+        // Leave a quarter for other processes.
         let free = machine::free_process_slots() * 3 / 4 / processes_each;
         let max_tasks = usize::try_from(free).unwrap_or(usize::MAX);
         if max_tasks < tasks {

@@ -1,4 +1,4 @@
-//! L10: a registry of a hundred thousand finished tasks must not be noticed.
+//! L10: a registry of a hundred thousand finished tasks must not slow anything down.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const CALLS: usize = 200;
 const MIN_CALLS: usize = 20;
 const CALLS_TIMEOUT: Duration = Duration::from_secs(20);
 const HOUR_MS: i64 = 60 * 60 * 1000;
-/// Half of the tasks ended so long ago, the others within the last day.
+/// Half of the tasks ended that long ago, the others within the last day.
 const OLD_HOURS: i64 = 720;
 const MAX_AGE_HOURS: i64 = 240;
 const SLOTS: usize = 2;
@@ -42,7 +42,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let start = started.elapsed();
     let mut warm = measure_repeatedly(trial, || server.status().map(drop))?;
     let mut cold = measure_repeatedly(trial, || cold_status(&testbed, &agent))?;
-    // The slots are taken: a submit writes the task down and that is all.
+    // With all slots taken, a submit only writes the task to the registry.
     let holders = submit_all(&server, &[agent.as_path(); SLOTS])?;
     wait_all_started(trial, &testbed, &holders)?;
     let mut calm = measure_repeatedly(trial, || server.submit(&agent, "wait", None).map(drop))?;
@@ -68,7 +68,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     ])
 }
 
-/// Fills the registry where syncing costs nothing, then moves it to the disk and gives every task its files.
+/// Fills the registry in memory, where syncing is free, then copies it to the disk and writes every task's files.
 fn fill_registry(trial: &Trial, testbed: &Testbed, tasks: usize) -> Result<(), LoadError> {
     let memory = Path::new("/dev/shm");
     let scratch = ScratchDir(
@@ -110,7 +110,7 @@ fn write_task_files(testbed: &Testbed, id: &TaskId, events: &str) -> std::io::Re
     fs::write(folder.join("report.json"), "{}")
 }
 
-/// A directory that is gone with whoever made it.
+/// A directory that is removed on drop.
 struct ScratchDir(PathBuf);
 
 impl Drop for ScratchDir {
@@ -119,7 +119,7 @@ impl Drop for ScratchDir {
     }
 }
 
-/// How long something takes, in milliseconds: often, but not for ever.
+/// Durations of repeated calls in milliseconds, bounded in count and time.
 fn measure_repeatedly(
     trial: &Trial,
     mut action: impl FnMut() -> Result<(), LoadError>,
@@ -147,7 +147,7 @@ fn program_error(program: &str, said: &[u8]) -> LoadError {
     LoadError::Program { program: program.to_owned(), said: String::from_utf8_lossy(said).into_owned() }
 }
 
-/// How long the cleanup took in seconds, and every submit meanwhile in milliseconds. A cleanup that fails took for ever.
+/// Duration of the cleanup in seconds, and of every submit meanwhile in milliseconds. A failed cleanup took forever.
 fn clean_while_submitting(
     trial: &Trial,
     testbed: &Testbed,

@@ -20,15 +20,15 @@ use crate::testbed::Testbed;
 const TASKS: usize = 10_000;
 const SERVERS: usize = 5;
 const SLOTS: usize = 20;
-/// A few more than slots, so that somebody always waits.
+/// More than slots, so that some tasks are always queued.
 const CLIENTS: usize = 24;
-/// One task in so many is cancelled on the way.
+/// One in so many tasks is cancelled while it runs.
 const CANCEL_ONE_IN: u64 = 10;
-/// What servers are compared with is taken after this part of the tasks.
+/// The baseline is sampled after this fraction of the tasks.
 const WARM_UP: f64 = 0.1;
 const SAMPLES: usize = 40;
 
-/// What a server holds.
+/// Resources a server holds.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     done: usize,
@@ -36,7 +36,7 @@ struct Sample {
     files: usize,
     threads: usize,
     rss_kib: u64,
-    /// The log of the database at that moment; it is gone when nobody has the database open.
+    /// Size of the database's write-ahead log at that moment; it is removed when the last connection closes.
     log_bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         ]),
     )?;
     let servers: Vec<Server> = (0..SERVERS).map(|_| testbed.server()).collect::<Result<_, _>>()?;
-    // Every server has done everything once before anything is compared.
+    // Every server has done everything once before the baseline is taken.
     let warm = ((tasks as f64 * WARM_UP) as usize).max(SERVERS);
     run_tasks(trial, &testbed, (&servers, &agent), warm, &mut Vec::new())?;
     wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
@@ -71,7 +71,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         pairs.map(|(before, after)| pick(after).abs_diff(pick(before))).max().unwrap_or(usize::MAX) as f64
     };
     let pids: Vec<u32> = servers.iter().map(Server::pid).collect();
-    // A server buries its dead when it is asked something, if not before.
+    // A server reaps its children on the next request, if not before.
     servers.iter().try_for_each(|server| server.status().map(drop))?;
     let remains = count_leftovers(&testbed)?;
     let alive = testbed.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
@@ -98,7 +98,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     ])
 }
 
-/// Submits so many tasks, waits for most and cancels some; takes a sample of the servers now and then.
+/// Submits the tasks, waits for most and cancels some; samples the servers at intervals.
 fn run_tasks(
     trial: &Trial,
     testbed: &Testbed,
@@ -157,7 +157,7 @@ fn sample(testbed: &Testbed, servers: &[Server], done: usize) -> Vec<Sample> {
     servers.iter().enumerate().map(sample_of).collect()
 }
 
-/// Until no server is busy: the threads of the last requests are gone, and two looks in a row agree.
+/// Waits until the servers are idle: two consecutive samples of threads and open files agree.
 fn settle(trial: &Trial, servers: &[Server]) -> Result<(), LoadError> {
     let threads_and_files =
         || servers.iter().map(|server| (threads(server.pid()), open_files(server.pid()))).collect::<Vec<_>>();
@@ -171,7 +171,7 @@ fn settle(trial: &Trial, servers: &[Server]) -> Result<(), LoadError> {
     })
 }
 
-/// MiB in a thousand tasks, of the server that grows most.
+/// Growth of the fastest growing server, in MiB per 1,000 tasks.
 fn max_memory_slope(samples: &[Sample]) -> f64 {
     let points_of = |server: usize| -> Vec<(f64, f64)> {
         let its_samples = samples.iter().filter(|sample| sample.server == server);

@@ -1,4 +1,4 @@
-//! L2: what the MCP server answers, and how soon, while every agent tells its events.
+//! L2: latency of the MCP server's status while every agent prints its events.
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,6 @@ use crate::processes::peak_kib;
 
 const AGENTS: usize = 500;
 const EVENTS: u64 = 2_000;
-/// Questions a second.
 const STDIO_REQUESTS_PER_SECOND: u32 = 100;
 const HTTP_REQUESTS_PER_SECOND: u32 = 20;
 

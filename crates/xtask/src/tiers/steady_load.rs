@@ -1,4 +1,4 @@
-//! L3: many agents that say little. What it costs to look after them, and how soon a word of theirs can be read.
+//! L3: many agents that print little: the cost of supervising them, and the delay until an event can be read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -58,7 +58,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let percent = |group: usize| (after[group] - before[group]) / elapsed * 100.0;
     let ended = groups[0].len() - supervisors(&testbed.engine().registry()?)?.len();
     let mut delays = files.delays;
-    // Whatever its phase, an agent says at least so much in that time.
+    // In that time every agent prints at least this many events, whatever its phase.
     let expected_events = agents as f64 * (EVENTS_PER_SECOND * elapsed).floor();
     Ok(vec![
         Figure::count("agents at once", agents),
@@ -79,7 +79,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     ])
 }
 
-/// Command-line calls that wait; ended with the tier.
+/// Waiting command-line calls; killed with the tier.
 struct Waiters(Vec<Child>);
 
 impl Waiters {
@@ -101,7 +101,7 @@ impl Drop for Waiters {
 struct EventFiles {
     changes: OwnedFd,
     files: HashMap<i32, (File, u64)>,
-    /// From the word to its being readable, in milliseconds.
+    /// From printing an event until it is readable, in milliseconds.
     delays: Vec<f64>,
 }
 
@@ -115,7 +115,7 @@ impl EventFiles {
             let number = inotify::add_watch(&changes, &path, inotify::WatchFlags::MODIFY)
                 .map_err(|error| LoadError::io("watch a file")(error.into()))?;
             let file = File::open(&path).map_err(LoadError::io("open a file of events"))?;
-            // What was written before anybody watched says nothing about delays.
+            // Events written before the watch started say nothing about delays.
             let length = file.metadata().map_err(LoadError::io("measure a file of events"))?.len();
             files.insert(number, (file, length));
         }
@@ -149,7 +149,7 @@ impl EventFiles {
         let mut bytes = vec![0; 16 << 10];
         let count = file.read_at(&mut bytes, *offset).map_err(LoadError::io("read events"))?;
         let now_us = monotonic_us();
-        // A line is told when it is whole.
+        // Only complete lines count.
         let Some(end) = bytes[..count].iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
         *offset += end as u64 + 1;
         let text = String::from_utf8_lossy(&bytes[..end]);
@@ -159,7 +159,7 @@ impl EventFiles {
     }
 }
 
-/// When a timed event was said.
+/// When a timed event was printed.
 fn emitted_at_us(line: &str) -> Option<i64> {
     line.split_once("\"text\":\"event ")?.1.split(' ').nth(2)?.parse().ok()
 }

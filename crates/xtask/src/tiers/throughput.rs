@@ -1,4 +1,4 @@
-//! L1: every agent tells its events at the same moment; all of them must be stored, once and in order.
+//! L1: all agents print their events at the same moment; every event must be stored, once and in order.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const AGENTS: usize = 500;
 const EVENTS: u64 = 2_000;
 const EVENT_BYTES: usize = 160;
 const LONGEST_LINE_BYTES: u64 = 8 << 20;
-/// How many supervisors are looked at while all of them are busy.
+/// Number of supervisors whose memory is sampled while all are busy.
 const SAMPLED_SUPERVISORS: usize = 25;
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
@@ -41,7 +41,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         if polls % 5 == 1 {
             let sample = pids.iter().step_by(pids.len().div_ceil(SAMPLED_SUPERVISORS).max(1));
             let sizes: Option<Vec<u64>> = sample.map(|pid| pss_kib(*pid)).collect();
-            // Once some have left, the others carry a larger part of what all share.
+            // Once some have exited, the others carry a larger share of the shared pages.
             busy_pss = sizes.into_iter().flatten().map(|kib| kib as f64).fold(busy_pss, f64::max);
         }
     })?;
@@ -87,7 +87,7 @@ fn not_completed(registry: &delegator_registry::Registry) -> Result<usize, LoadE
     Ok(others.map(|(_, count)| count as usize).sum())
 }
 
-/// What a supervisor needed at most for the longest line that is taken whole, in MiB: in all, and of its own.
+/// Peak memory of a supervisor for the longest line that is stored whole, in MiB: total, and without file pages.
 fn measure_long_line(trial: &Trial) -> Result<(f64, f64), LoadError> {
     let testbed = trial.testbed(1)?;
     let go_file = testbed.root().join("go");

@@ -1,4 +1,4 @@
-//! The words for every kind of request, and what can never be among them.
+//! Command lines for every kind of request, and properties that hold for all of them.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn full_request() -> LaunchRequest {
     }
 }
 
-/// One word a line, as a person would check them.
+/// One argument per line, for review in the snapshot.
 fn args_of(request: &LaunchRequest, version: CodexVersion) -> String {
     let plan = plan(request, version).expect("a plan");
     let args: Vec<String> = plan.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -153,7 +153,7 @@ proptest! {
     fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
         let request = LaunchRequest { task: task.clone(), preview, ..full_request() };
         let plan = plan(&request, NEWEST).unwrap();
-        // No window of it either: a beginning, a middle or an end would be as bad.
+        // No part of it either: a prefix, an infix or a suffix would leak as well.
         let chars: Vec<char> = task.chars().collect();
         for window in chars.windows(12) {
             let part: String = window.iter().collect();
@@ -186,7 +186,7 @@ proptest! {
         let plan = plan(&request, NEWEST).unwrap();
         let plain = super::plan(&full_request(), NEWEST).unwrap();
         let flag = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
-        // The same flags and keys in the same places, less one image.
+        // The same flags and keys in the same order, less one image.
         let flags: Vec<String> = plan.args.iter().map(flag).collect();
         let mut expected: Vec<String> = plain.args.iter().map(flag).collect();
         let image = expected.iter().position(|word| word == "--image").unwrap();
@@ -197,7 +197,7 @@ proptest! {
         for word in plan.args.iter().filter(|word| word.to_string_lossy().starts_with("model_reasoning")) {
             let text = word.to_string_lossy();
             let value = text.split_once('=').unwrap().1;
-            // A basic string of TOML is one of JSON as long as nothing else is escaped.
+            // A TOML basic string is a JSON string as long as nothing else is escaped.
             let decoded: String = serde_json::from_str(value).unwrap();
             prop_assert_eq!(&decoded, &effort);
         }

@@ -1,4 +1,4 @@
-//! The end of a run: everything that is known, put together and redacted.
+//! Assembles and redacts the result of a run.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::verdict::{Facts, RefusedCalls, verdict};
 pub(super) const LAST_BYTES: usize = 64 << 10;
 
 impl Run<'_> {
-    /// Gives back what the run was given, for what comes after it.
+    /// Also returns the specification, for a verification that follows.
     pub(super) fn finish(mut self, sweep_result: io::Result<SweepReport>) -> (RunResult, RunSpec) {
         self.stderr.finish();
         if !self.stdin_reported {
@@ -76,7 +76,7 @@ impl Run<'_> {
         (result, self.spec)
     }
 
-    /// What was said on standard output, understood and kept.
+    /// Ends the event stream. Returns the report, the sizes of the stored stream and its last bytes.
     fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
         let Some(events) = &mut self.stdout else {
             return (
@@ -98,7 +98,7 @@ impl Run<'_> {
     }
 }
 
-/// The end of a run that never began.
+/// The result of a run that could not be started.
 pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let report = LineSummarizer::new(spec.fold.clone()).report();
     let program = spec.plan.program.display();
@@ -140,7 +140,7 @@ fn redacted_json(redactor: &Redactor, report: &Report) -> String {
     redactor.redact_str(&text).into_owned()
 }
 
-/// Of a line that is cut, what could be the beginning of a secret goes too.
+/// In a truncated line, a possible prefix of a secret at its end is removed as well.
 fn redacted_line(redactor: &Redactor, line: &RecentLine) -> RecentLine {
     let mut stream = redactor.stream();
     let mut text = Vec::with_capacity(line.text.len());

@@ -1,4 +1,4 @@
-//! Waits for whatever comes first, and takes it in.
+//! Waits for the next event of a run and reads the available output.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,9 +10,9 @@ use super::super::limits::ActivitySource;
 use super::super::wait::timespec;
 use super::{Run, TICK};
 
-/// A wait that took so much longer than it should was a pause of our own.
+/// A wait that took this much longer than planned means that the supervisor itself was paused.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// Reads of one stream before everything else has its turn.
+/// Reads of one stream per round, so that the other sources get their turn.
 const MAX_READS_PER_ROUND: usize = 8;
 
 struct ReadyStreams {
@@ -36,7 +36,7 @@ impl Run<'_> {
         next.saturating_sub(now)
     }
 
-    /// Waits for something, and takes in whatever there is.
+    /// Waits for the next event, then reads and writes whatever is possible.
     pub(super) fn wait_and_read(&mut self) -> io::Result<()> {
         let before = self.now();
         let timeout = self.next_deadline(before);
@@ -68,7 +68,7 @@ impl Run<'_> {
                 self.limit_timers.record_activity(after);
             }
         }
-        // What came into the pipes during a pause may take another round.
+        // Output that arrived during a pause may take another round to read.
         self.is_drained = is_drained && !was_paused;
         if ready.stdin {
             self.stdin.write_some();

@@ -1,4 +1,4 @@
-//! What a run tells on its way.
+//! Reports the progress of a run through its ports.
 
 use std::process::ChildStdout;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use super::{Run, TICK};
 use crate::verdict::Cause;
 
 impl Run<'_> {
-    /// Tells whoever wants to know.
     pub(super) fn report_progress(&mut self) {
         let Some(events) = &self.stdout else { return };
         if !self.stdin_reported && self.stdin.pending_fd().is_none() {
@@ -39,7 +38,7 @@ impl Run<'_> {
         }
     }
 
-    /// How it stands when it is over, for what comes after it.
+    /// The progress at the end of the run, to be continued by a verification.
     pub(super) fn final_snapshot(&self) -> Option<Snapshot> {
         self.stdout.as_ref().map(|events| self.snapshot(events, self.now()))
     }

@@ -1,7 +1,7 @@
-//! The check of an agent's work: a second run under the same supervisor, after the agent's own and its sweep.
+//! Runs the verification of an agent's work: a second run under the same supervisor, after the agent's sweep.
 //!
-//! It is held, timed, cancelled and swept as the agent was. What it prints is kept and not understood, and nothing it
-//! does changes what the agent is said to have done; only a cancel that comes while it runs is the task's end.
+//! It is confined, timed, cancelled and swept like the agent. Its output is stored but not decoded, and nothing it does
+//! changes the agent's result, except that a cancel during the verification cancels the task.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::agent::LaunchPlan;
 use crate::process::SweepReport;
 use crate::verdict::{Cause, verification_outcome};
 
-/// Runs the check, if there is one and something to check.
+/// Runs the verification, if one was requested and the agent completed.
 pub(super) fn verify(
     result: &mut RunResult,
     mut spec: RunSpec,
@@ -34,7 +34,7 @@ pub(super) fn verify(
     }
     ports.before_verification(&result.report);
     let limit = time_left(spec.limits.hard, result.elapsed, check.min_time);
-    // How quiet it is says nothing of a check.
+    // A verification may be silent: only the hard limit applies.
     spec.limits = Limits { idle: limit, hard: limit, activity_source: ActivitySource::Output };
     spec.environment = check.plan.environment;
     spec.plan = LaunchPlan {
@@ -67,13 +67,13 @@ pub(super) fn verify(
     }
 }
 
-/// What the agent left of the hard limit, but never too little to be of use.
+/// What the agent left of the hard limit, but at least `min_time`.
 fn time_left(hard: Duration, used: Duration, min_time: Duration) -> Duration {
     hard.saturating_sub(used).max(min_time)
 }
 
 impl Run<'_> {
-    /// Adds what became of the check to what is known of the agent.
+    /// Adds the outcome of the verification to the agent's result.
     fn record_verification(
         mut self,
         result: &mut RunResult,
