@@ -143,12 +143,13 @@ fn measure() {
     for (name, script) in scripts {
         let mut all: Vec<Supervisor> = (0..SUPERVISORS).map(|_| start(&script)).collect();
         std::thread::sleep(Duration::from_secs(3));
-        let before: u64 = all.iter().map(|one| processor_time(one.process.id())).sum();
+        let before: u64 = all.iter().map(|supervisor| processor_time(supervisor.process.id())).sum();
         std::thread::sleep(Duration::from_secs(10));
-        let after: u64 = all.iter().map(|one| processor_time(one.process.id())).sum();
+        let after: u64 = all.iter().map(|supervisor| processor_time(supervisor.process.id())).sum();
         let share = (after - before) as f64 / 1e9 / 10.0 / SUPERVISORS as f64 * 100.0;
-        let (memory, memory_p99) = median(all.iter().map(|one| memory(one.process.id())).collect());
-        let (start_p50, slowest) = median(all.iter().map(|one| one.start_time).collect());
+        let sizes = all.iter().map(|supervisor| memory(supervisor.process.id())).collect();
+        let (memory, memory_p99) = median(sizes);
+        let (start_p50, slowest) = median(all.iter().map(|supervisor| supervisor.start_time).collect());
         println!(
             "{name:<22} PSS p50 {memory} KiB p99 {memory_p99} KiB   start p50 {start_p50:?} p99 {slowest:?}"
         );

@@ -1,6 +1,6 @@
 //! Clocks: wall time to compare with the registry, monotonic time to compare with timestamps in agents' events.
 
-#![expect(clippy::disallowed_methods, reason = "a load has a rhythm: here it is kept")]
+#![expect(clippy::disallowed_methods, reason = "load tests sleep to keep a rate")]
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! Calls to the engine and the registry. No other module of this crate uses their interfaces.
+//! Calls to the engine and the registry that servers and tiers share.
 
 #![expect(clippy::disallowed_methods, reason = "a server submits with the environment it was started with")]
 
@@ -83,12 +83,12 @@ impl EngineClient {
     }
 
     /// Waits for a task and returns its state.
-    pub(crate) fn wait(&self, id: &TaskId, at_most: Duration) -> Result<State, LoadError> {
-        Ok(self.engine.wait(id, Some(Instant::now() + at_most), |_| true)?.task.state)
+    pub(crate) fn wait(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
+        Ok(self.engine.wait(id, Some(Instant::now() + limit), |_| true)?.task.state)
     }
 
-    pub(crate) fn cancel(&self, id: &TaskId, at_most: Duration) -> Result<State, LoadError> {
-        match self.engine.cancel(id, None, at_most) {
+    pub(crate) fn cancel(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
+        match self.engine.cancel(id, None, limit) {
             Ok(cancelled) => Ok(cancelled.task.state),
             Err(delegator_engine::EngineError::AlreadyEnded { state, .. }) => Ok(state),
             Err(error) => Err(error.into()),
@@ -104,7 +104,7 @@ impl EngineClient {
             unfinished_limit: 100,
             ..OverviewRequest::default()
         })?;
-        Ok(overview.map_or((0, 0), |seen| (seen.running_count, seen.queued_count)))
+        Ok(overview.map_or((0, 0), |overview| (overview.running_count, overview.queued_count)))
     }
 
     /// Reads one task, which runs the engine's upkeep as any call does.
@@ -134,7 +134,12 @@ pub(crate) fn leftovers(registry: &Registry) -> Result<Vec<Leftover>, LoadError>
 
 /// Pids of the running supervisors.
 pub(crate) fn supervisors(registry: &Registry) -> Result<Vec<u32>, LoadError> {
-    Ok(registry.active()?.into_iter().filter_map(|active| active.supervisor).map(|known| known.pid).collect())
+    Ok(registry
+        .active()?
+        .into_iter()
+        .filter_map(|active| active.supervisor)
+        .map(|identity| identity.pid)
+        .collect())
 }
 
 /// Fills a registry with ended tasks, one for each of these times.

@@ -51,8 +51,8 @@ impl Figure {
     pub fn is_met(&self) -> bool {
         match self.bound {
             Bound::Free => true,
-            Bound::AtMost(most) => self.value <= most,
-            Bound::AtLeast(least) => self.value >= least,
+            Bound::AtMost(max) => self.value <= max,
+            Bound::AtLeast(min) => self.value >= min,
         }
     }
 
@@ -70,8 +70,8 @@ impl Figure {
     fn row(&self) -> String {
         let (bound, verdict) = match self.bound {
             Bound::Free => (String::new(), ""),
-            Bound::AtMost(most) => (format!("≤ {}", self.format_value(most)), "ok"),
-            Bound::AtLeast(least) => (format!("≥ {}", self.format_value(least)), "ok"),
+            Bound::AtMost(max) => (format!("≤ {}", self.format_value(max)), "ok"),
+            Bound::AtLeast(min) => (format!("≥ {}", self.format_value(min)), "ok"),
         };
         let verdict = if self.is_met() { verdict } else { "MISSED" };
         format!("| {} | {} | {bound} | {verdict} |\n", self.what, self.format_value(self.value))

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The load average of the last minute.
 pub(crate) fn load1() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
+    text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(f64::NAN)
 }
 
 pub(crate) fn cores() -> usize {

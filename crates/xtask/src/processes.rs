@@ -29,7 +29,9 @@ impl ProcessHandle {
 pub(crate) fn with_variable(entries: &[String]) -> Vec<ProcessHandle> {
     let has_entry = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| one == entry.as_bytes()))
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| entries.iter().any(|entry| variable == entry.as_bytes()))
     };
     let open_handle = |pid: u32| {
         let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
@@ -41,8 +43,8 @@ pub(crate) fn with_variable(entries: &[String]) -> Vec<ProcessHandle> {
 
 /// Number of dead children that these processes have not reaped.
 pub(crate) fn zombies_of(parents: &[u32]) -> usize {
-    let is_theirs = |stat: &Stat| stat.state == 'Z' && parents.contains(&stat.parent);
-    all_pids().into_iter().filter_map(stat).filter(is_theirs).count()
+    let is_child_zombie = |stat: &Stat| stat.state == 'Z' && parents.contains(&stat.parent);
+    all_pids().into_iter().filter_map(stat).filter(is_child_zombie).count()
 }
 
 fn all_pids() -> Vec<u32> {

@@ -1,6 +1,6 @@
 //! The programs under test: built here, or passed by a test.
 
-#![expect(clippy::disallowed_methods, reason = "developers' tools call cargo, and find themselves")]
+#![expect(clippy::disallowed_methods, reason = "a developer tool runs cargo and reads its environment")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +34,7 @@ impl Programs {
             .status()
             .map_err(LoadError::io("run cargo"))?;
         if !status.success() {
-            return Err(LoadError::Program { program: "cargo build".to_owned(), said: status.to_string() });
+            return Err(LoadError::Program { program: "cargo build".to_owned(), output: status.to_string() });
         }
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);

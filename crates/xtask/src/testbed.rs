@@ -3,7 +3,7 @@
 //! Every process started here has the test bed's home directory in its environment, regardless of its parent, session or
 //! process group. That is how a test bed finds its processes and kills them when it is dropped.
 
-#![expect(clippy::disallowed_methods, reason = "a stage starts the programs that are under load")]
+#![expect(clippy::disallowed_methods, reason = "a test bed starts the programs under test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,10 +46,11 @@ pub(crate) struct Testbed {
 impl Testbed {
     pub(crate) fn new(programs: &Programs, options: TestbedOptions<'_>) -> Result<Testbed, LoadError> {
         let root = programs.testbeds.join(format!("{}-{}", options.name, std::process::id()));
-        let make_dir =
-            |path: &Path| fs::create_dir_all(path).map_err(LoadError::io(format!("make {}", path.display())));
+        let make_dir = |path: &Path| {
+            fs::create_dir_all(path).map_err(LoadError::io(format!("create {}", path.display())))
+        };
         if root.exists() {
-            fs::remove_dir_all(&root).map_err(LoadError::io(format!("empty {}", root.display())))?;
+            fs::remove_dir_all(&root).map_err(LoadError::io(format!("remove {}", root.display())))?;
         }
         for folder in ["home", "project", "bin"] {
             make_dir(&root.join(folder))?;
@@ -92,14 +93,14 @@ impl Testbed {
     fn write_agent(&self, name: &str, steps: &Value, prelude: &str) -> Result<PathBuf, LoadError> {
         let folder = self.root.join("bin").join(name);
         let (program, script) = (folder.join("codex"), folder.join("script.json"));
-        let args: Vec<String> = self.programs.agent.iter().map(|word| format!("'{word}'")).collect();
+        let args: Vec<String> = self.programs.agent.iter().map(|arg| format!("'{arg}'")).collect();
         let text =
             format!("#!/bin/sh\n{prelude}exec {} --script '{}' \"$@\"\n", args.join(" "), script.display());
-        let written = fs::create_dir_all(&folder)
+        let result = fs::create_dir_all(&folder)
             .and_then(|()| fs::write(&script, json!({"steps": steps}).to_string()))
             .and_then(|()| fs::write(&program, text))
             .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
-        written.map_err(LoadError::io(format!("write the agent {name}")))?;
+        result.map_err(LoadError::io(format!("write the agent {name}")))?;
         Ok(program)
     }
 

@@ -70,7 +70,7 @@ pub struct LaunchPlan {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    #[error("codex {version} cannot do this: {} needs {} or newer", ability.name(), ability.since())]
+    #[error("codex {version} does not support {}; install codex {} or newer", ability.name(), ability.since())]
     TooOld { version: CodexVersion, ability: Ability },
     #[error("{field} cannot be passed to codex: {problem}")]
     Value { field: &'static str, problem: &'static str },
@@ -132,11 +132,11 @@ fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanEr
     }
     let invalid = |field, problem| Err(PlanError::Value { field, problem });
     if request.resume.as_deref().is_some_and(|thread| thread.starts_with('-') || thread.trim().is_empty()) {
-        return invalid("thread_id", "it would be read as an option");
+        return invalid("thread_id", "it is empty or starts with a dash");
     }
     // Codex splits the value at commas, even quoted ones.
     if request.images.iter().any(|image| image.as_os_str().as_bytes().contains(&b',')) {
-        return invalid("images", "a path with a comma is taken for two");
+        return invalid("images", "codex splits paths at commas; rename the file");
     }
     let texts = [
         ("model", &request.model),
@@ -146,16 +146,16 @@ fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanEr
     ];
     for (field, text) in texts {
         if text.as_deref().is_some_and(|text| text.contains('\0')) {
-            return invalid(field, "it contains NUL");
+            return invalid(field, "it contains a NUL character");
         }
     }
     let paths = request.images.iter().chain(&request.add_dirs).chain(&request.output_schema);
     if paths.into_iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
-        return invalid("paths", "one contains NUL");
+        return invalid("paths", "one contains a NUL character");
     }
     // Codex itself (0.166) does not start in such a directory.
     if request.workdir.to_str().is_none() && version.supports(Ability::UntrustedProjects) {
-        return invalid("working_dir", "its name is not UTF-8");
+        return invalid("working_dir", "the path is not valid UTF-8");
     }
     Ok(())
 }

@@ -26,13 +26,13 @@ pub struct ProgramLocation {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LocateError {
-    #[error("{} is not an absolute path", given.display())]
+    #[error("{} is not an absolute path; give an absolute path or a bare name", given.display())]
     Relative { given: PathBuf },
-    #[error("{} is not there", given.display())]
+    #[error("{} does not exist", given.display())]
     Missing { given: PathBuf },
-    #[error("{} is not a program: {problem}", path.display())]
+    #[error("{} cannot be executed: {problem}", path.display())]
     NotExecutable { path: PathBuf, problem: &'static str },
-    #[error("no program named {name:?} on PATH")]
+    #[error("no program named {name:?} was found on PATH")]
     NotOnPath { name: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -96,8 +96,8 @@ fn check_program(path: &Path) -> Result<(), LocateError> {
             Err(LocateError::Missing { given: path.to_path_buf() })
         }
         Err(error) => Err(io_error(path, error)),
-        Ok(metadata) if !metadata.is_file() => problem("not a file"),
-        Ok(_) if access(path, Access::EXEC_OK).is_err() => problem("not executable"),
+        Ok(metadata) if !metadata.is_file() => problem("it is not a regular file"),
+        Ok(_) if access(path, Access::EXEC_OK).is_err() => problem("it has no execute permission"),
         Ok(_) => Ok(()),
     }
 }

@@ -29,12 +29,12 @@ impl Confinement {
     /// Denies the directory where this version of Codex and the mode support it.
     pub fn of(mode: Mode, denied_dir: Option<&Path>, version: CodexVersion) -> Confinement {
         match denied_dir {
-            Some(hidden)
+            Some(dir)
                 if version.supports(Ability::DeniedReads)
                     && mode != Mode::DangerFullAccess
-                    && hidden.to_str().is_some() =>
+                    && dir.to_str().is_some() =>
             {
-                Confinement::DenyRead { mode, denied_dir: hidden.to_owned() }
+                Confinement::DenyRead { mode, denied_dir: dir.to_owned() }
             }
             _ => Confinement::Mode(mode),
         }
@@ -42,10 +42,10 @@ impl Confinement {
 
     /// Adds the profile's settings; none for a mode alone. `writable` are additional directories.
     pub(super) fn push_settings(&self, writable: &[PathBuf], args: &mut ArgList) {
-        let Confinement::DenyRead { mode, denied_dir: hidden } = self else { return };
+        let Confinement::DenyRead { mode, denied_dir } = self else { return };
         let built_in = if *mode == Mode::ReadOnly { ":read-only" } else { ":workspace" };
         let writable = if *mode == Mode::ReadOnly { &[] } else { writable };
-        let rights = writable.iter().map(|path| (path, "write")).chain([(hidden, "deny")]);
+        let rights = writable.iter().map(|path| (path, "write")).chain([(denied_dir, "deny")]);
         let rights = rights
             .filter_map(|(path, right)| Some(format!("{}=\"{right}\"", toml_text::string(path.to_str()?))));
         let rights: Vec<String> = rights.collect();
@@ -65,7 +65,7 @@ mod tests {
         let mut args = ArgList::default();
         let confinement = Confinement::of(mode, hidden.map(Path::new), version);
         confinement.push_settings(&["/more \"x\"".into()], &mut args);
-        args.0.into_iter().map(|word| word.into_string().unwrap()).collect()
+        args.0.into_iter().map(|arg| arg.into_string().unwrap()).collect()
     }
 
     #[test]

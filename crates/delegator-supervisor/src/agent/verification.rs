@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn sandboxed_command_keeps_its_arguments() {
         let plan = plan_for(sandbox(Mode::WorkspaceWrite, &["/more"], Some("p")), EnvPolicy::InheritNone);
-        let args: Vec<&str> = plan.args.iter().map(|word| word.to_str().unwrap()).collect();
+        let args: Vec<&str> = plan.args.iter().map(|arg| arg.to_str().unwrap()).collect();
         let expected = [
             "sandbox",
             "--profile=p",
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn codex_home_is_visible_to_codex_but_not_to_the_command() {
         let plan_with = |policy| plan_for(sandbox(Mode::ReadOnly, &[], None), policy);
-        let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|word| word == script);
+        let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|arg| arg == script);
         let narrow = plan_with(EnvPolicy::InheritNone);
         assert_eq!(names(&narrow), ["PATH", MARKER, CODEX_HOME]);
         assert!(has_script(&narrow, SENTINEL_SCRIPT_UNSET_HOME));

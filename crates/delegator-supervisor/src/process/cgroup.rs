@@ -56,7 +56,7 @@ impl Cgroup {
     fn create_named(name: &str) -> Option<Cgroup> {
         let path = own_group()?.join(format!("{PREFIX}{name}"));
         match std::fs::create_dir(&path) {
-            // Left by an earlier attempt that failed.
+            // An existing directory was left by an earlier attempt that failed: use it.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
             _ => {}
         }
@@ -80,8 +80,8 @@ impl Cgroup {
         let name = format!("{PREFIX}{task}");
         let mut pending = VecDeque::from([mount()?.point]);
         for _ in 0..MAX_SEARCHED_DIRS {
-            let folder = pending.pop_front()?;
-            for child in subdirs(&folder) {
+            let dir = pending.pop_front()?;
+            for child in subdirs(&dir) {
                 if child.file_name().is_some_and(|found| *found == *name) {
                     return Some(Cgroup { path: child });
                 }
@@ -95,7 +95,7 @@ impl Cgroup {
     /// started; then the cgroup stays empty.
     pub(crate) fn adopt_descendants(&self, root: i32) -> Option<JoinHandle<()>> {
         let path = self.path.clone();
-        let thread = std::thread::Builder::new().name("gather".to_owned()).stack_size(STACK_BYTES);
+        let thread = std::thread::Builder::new().name("cgroup".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || adopt_descendants(&path, root)).ok()
     }
 
@@ -121,9 +121,9 @@ impl Drop for Cgroup {
             // Exempt or unkillable: it continues where it would have run without us.
             let _ = move_process(self.parent(), &pid.to_string());
         }
-        for_each_subgroup(&self.path, &mut |folder| {
+        for_each_subgroup(&self.path, &mut |dir| {
             // If this fails, a later sweep may succeed.
-            let _ = std::fs::remove_dir(folder);
+            let _ = std::fs::remove_dir(dir);
         });
     }
 }
@@ -140,8 +140,8 @@ fn adopt_descendants(group: &Path, root: i32) {
                 is_all_inside = false;
                 // The pid may have been reused meanwhile by a process that does not belong here.
                 let is_same = read_stat(stat.pid).is_none_or(|now| now.start == stat.start);
-                if let (false, Some(outside)) = (is_same, group.parent()) {
-                    let _ = move_process(outside, &stat.pid.to_string());
+                if let (false, Some(parent)) = (is_same, group.parent()) {
+                    let _ = move_process(parent, &stat.pid.to_string());
                 }
             }
             WalkStep::Descend
@@ -155,8 +155,8 @@ fn adopt_descendants(group: &Path, root: i32) {
 fn members(group: &Path) -> Vec<i32> {
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let mut found = Vec::new();
-    for_each_subgroup(group, &mut |folder| {
-        let list = std::fs::read_to_string(folder.join(MEMBERS)).unwrap_or_default();
+    for_each_subgroup(group, &mut |dir| {
+        let list = std::fs::read_to_string(dir.join(MEMBERS)).unwrap_or_default();
         // Members in another pid namespace are listed as 0.
         let pids = list.lines().filter_map(|line| line.parse::<i32>().ok());
         found.extend(pids.filter(|pid| *pid > 0 && *pid != me));
@@ -170,11 +170,11 @@ fn move_process(group: &Path, pid: &str) -> io::Result<()> {
 }
 
 /// Visits a directory and all below it, innermost first.
-fn for_each_subgroup(folder: &Path, visit: &mut dyn FnMut(&Path)) {
-    for child in subdirs(folder) {
+fn for_each_subgroup(dir: &Path, visit: &mut dyn FnMut(&Path)) {
+    for child in subdirs(dir) {
         for_each_subgroup(&child, visit);
     }
-    visit(folder);
+    visit(dir);
 }
 
 fn subdirs(dir: &Path) -> Vec<PathBuf> {

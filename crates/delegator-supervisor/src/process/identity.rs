@@ -82,8 +82,8 @@ impl ProcessHandle {
     }
 
     /// Whether it exits before that time.
-    pub fn wait_until(&self, until: Instant) -> io::Result<bool> {
-        Ok(matches!(wait_readable(&[&self.pidfd], until)?, Readiness::Ready(_)))
+    pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
+        Ok(matches!(wait_readable(&[&self.pidfd], deadline)?, Readiness::Ready(_)))
     }
 }
 

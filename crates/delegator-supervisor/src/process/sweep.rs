@@ -161,8 +161,8 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
                 signal_checked(stat, Signal::TERM)?;
             }
         }
-        let until = if is_time_to_kill { give_up_at } else { kill_at };
-        wait_for_one(&members, until.min(now + Duration::from_millis(100)))?;
+        let deadline = if is_time_to_kill { give_up_at } else { kill_at };
+        wait_for_one(&members, deadline.min(now + Duration::from_millis(100)))?;
     };
     report.ended = observed.len() - survivors.len();
     report.survivors = survivors.iter().map(leftover).collect();
@@ -278,7 +278,7 @@ fn leftover(stat: &ProcessStat) -> Leftover {
 }
 
 /// Waits until one of the first `MAX_WATCHED` processes has exited.
-fn wait_for_one(members: &[ProcessStat], until: Instant) -> io::Result<()> {
+fn wait_for_one(members: &[ProcessStat], deadline: Instant) -> io::Result<()> {
     const MAX_WATCHED: usize = 32;
     let mut watched: Vec<OwnedFd> = Vec::new();
     for stat in members.iter().take(MAX_WATCHED) {
@@ -287,5 +287,5 @@ fn wait_for_one(members: &[ProcessStat], until: Instant) -> io::Result<()> {
             None => return Ok(()),
         }
     }
-    wait_any(&watched, until)
+    wait_any(&watched, deadline)
 }

@@ -29,7 +29,7 @@ pub(crate) fn walk(root: i32, mut visit: impl FnMut(&ProcessStat) -> WalkStep) {
     let mut visited = HashSet::from([root]);
     while let Some(parent) = pending.pop() {
         let children = match &by_parent {
-            Some(listed) => listed.get(&parent).cloned().unwrap_or_default(),
+            Some(by_parent) => by_parent.get(&parent).cloned().unwrap_or_default(),
             None => children(parent),
         };
         for pid in children {

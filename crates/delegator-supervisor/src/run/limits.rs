@@ -17,7 +17,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let (idle, hard) = (Duration::from_secs(300), Duration::from_secs(1200));
-        Self { idle, hard, activity_source: ActivitySource::Activity }
+        Self { idle, hard, activity_source: ActivitySource::OutputOrCpu }
     }
 }
 
@@ -26,7 +26,7 @@ impl Default for Limits {
 pub enum ActivitySource {
     /// Output, or processor time used by the agent's descendants.
     #[default]
-    Activity,
+    OutputOrCpu,
     /// Output alone.
     Output,
 }
@@ -150,7 +150,7 @@ impl ActivitySampler {
 
     /// Adds a sample and returns whether there was activity since the last one. Processor time of unreaped children can
     /// vanish, so a lower value than before starts over.
-    pub(crate) fn is_working(&mut self, now: Duration, ticks: u64) -> bool {
+    pub(crate) fn sample_shows_activity(&mut self, now: Duration, ticks: u64) -> bool {
         let before = self.last_sample.replace((now, ticks));
         before.is_some_and(|(at, earlier)| {
             let millis = u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
@@ -170,7 +170,7 @@ mod tests {
 
     fn timers(idle: u64, hard: u64) -> LimitTimers {
         let limits =
-            Limits { idle: seconds(idle), hard: seconds(hard), activity_source: ActivitySource::Activity };
+            Limits { idle: seconds(idle), hard: seconds(hard), activity_source: ActivitySource::OutputOrCpu };
         LimitTimers::new(limits)
     }
 
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn one_percent_of_a_processor_is_activity() {
         let mut sampler = ActivitySampler::new(seconds(300), 100);
-        assert!(!sampler.is_working(seconds(0), 500), "the first look knows nothing");
+        assert!(!sampler.sample_shows_activity(seconds(0), 500), "the first look knows nothing");
         assert!(!sampler.is_due(seconds(9)) && sampler.is_due(seconds(10)));
-        assert!(!sampler.is_working(seconds(10), 509));
-        assert!(sampler.is_working(seconds(20), 519));
-        assert!(!sampler.is_working(seconds(30), 100), "time vanished");
-        assert!(sampler.is_working(seconds(40), 110));
+        assert!(!sampler.sample_shows_activity(seconds(10), 509));
+        assert!(sampler.sample_shows_activity(seconds(20), 519));
+        assert!(!sampler.sample_shows_activity(seconds(30), 100), "time vanished");
+        assert!(sampler.sample_shows_activity(seconds(40), 110));
     }
 }

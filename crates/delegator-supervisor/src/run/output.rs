@@ -115,7 +115,7 @@ impl<'a> RedactingStore<'a> {
 /// Standard output of an agent: events.
 pub(crate) struct EventReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
-    pub(crate) account: LineSummarizer,
+    pub(crate) summarizer: LineSummarizer,
     framer: Framer,
     sink: RedactingStore<'a>,
 }
@@ -128,25 +128,25 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         redactor: &Redactor,
         fold: FoldOptions,
     ) -> EventReader<'a, R> {
-        let keeper = RedactingStore::new(ports, Stream::Events, max_bytes, redactor);
+        let sink = RedactingStore::new(ports, Stream::Events, max_bytes, redactor);
         EventReader {
             pipe,
-            account: LineSummarizer::new(fold),
+            summarizer: LineSummarizer::new(fold),
             framer: Framer::new(LineLimits::STANDARD),
-            sink: keeper,
+            sink,
         }
     }
 
     /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let EventReader { pipe, account, framer, sink: keeper } = self;
+        let EventReader { pipe, summarizer, framer, sink } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut is_activity = false;
         let lines_before = framer.lines();
-        framer.push(bytes, |line| is_activity |= is_work(account, &line));
+        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line));
         // In the middle of a long line, the agent is still writing it.
         is_activity |= framer.lines() == lines_before;
-        keeper.append(bytes);
+        sink.append(bytes);
         (bytes.len() as u64, is_activity)
     }
 
@@ -155,12 +155,12 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
     }
 
     pub(crate) fn finish(&mut self) {
-        let EventReader { account, framer, sink: keeper, .. } = self;
+        let EventReader { summarizer, framer, sink, .. } = self;
         framer.finish(|line| {
-            account.push_line(&line);
+            summarizer.push_line(&line);
         });
-        account.finish();
-        keeper.finish();
+        summarizer.finish();
+        sink.finish();
     }
 
     pub(crate) fn store(&self) -> &StreamStore<'a> {
@@ -169,10 +169,10 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
 }
 
 /// All output counts as activity, except blank lines and reconnect messages.
-fn is_work(account: &mut LineSummarizer, line: &Line<'_>) -> bool {
+fn is_activity_line(summarizer: &mut LineSummarizer, line: &Line<'_>) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
-    let observed = account.push_line_with(line, |effect| {
+    let observed = summarizer.push_line_with(line, |effect| {
         is_retry |= matches!(effect, Effect::Emit(ThreadEvent::Error { .. }));
     });
     observed.is_activity || !(is_retry || is_blank)
@@ -197,8 +197,8 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         max_bytes: u64,
         redactor: &Redactor,
     ) -> StderrReader<'a, R> {
-        let keeper = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
-        StderrReader::with_store(pipe, keeper, SentinelFilter::new(None))
+        let sink = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
+        StderrReader::with_store(pipe, sink, SentinelFilter::new(None))
     }
 
     /// The output of a verification, without its sentinel line.
@@ -209,8 +209,8 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         redactor: &Redactor,
         sentinel: Option<&str>,
     ) -> StderrReader<'a, R> {
-        let keeper = RedactingStore::new(ports, Stream::Verify, max_bytes, redactor);
-        StderrReader::with_store(pipe, keeper, SentinelFilter::new(sentinel))
+        let sink = RedactingStore::new(ports, Stream::Verify, max_bytes, redactor);
+        StderrReader::with_store(pipe, sink, SentinelFilter::new(sentinel))
     }
 
     fn with_store(pipe: Pipe<R>, sink: RedactingStore<'a>, sentinel: SentinelFilter) -> StderrReader<'a, R> {
@@ -225,23 +225,23 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
 
     /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let StderrReader { pipe, digest, sentinel: witness, framer, sink: keeper } = self;
+        let StderrReader { pipe, digest, sentinel, framer, sink } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut is_activity = false;
         let lines_before = framer.lines();
         framer.push(bytes, |line| is_activity |= digest.push_line(&text_of(&line)));
         is_activity |= framer.lines() == lines_before;
-        witness.push(bytes, &mut |kept| keeper.append(kept));
+        sentinel.push(bytes, &mut |output| sink.append(output));
         (bytes.len() as u64, is_activity)
     }
 
     pub(crate) fn finish(&mut self) {
-        let StderrReader { digest, sentinel: witness, framer, sink: keeper, .. } = self;
+        let StderrReader { digest, sentinel, framer, sink, .. } = self;
         framer.finish(|line| {
             digest.push_line(&text_of(&line));
         });
-        witness.finish(&mut |kept| keeper.append(kept));
-        keeper.finish();
+        sentinel.finish(&mut |output| sink.append(output));
+        sink.finish();
     }
 
     pub(crate) fn store(&self) -> &StreamStore<'a> {

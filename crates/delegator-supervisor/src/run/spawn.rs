@@ -1,7 +1,7 @@
 //! Starts the agent or its verification: in the validated directory, with the submitter's umask, in its own process
 //! group.
 
-#![expect(clippy::disallowed_methods, reason = "this room starts programs")]
+#![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -55,7 +55,7 @@ fn check_pinned(checked: &OwnedFd, path: &Path) -> io::Result<()> {
     if (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino) {
         return Ok(());
     }
-    let problem = format!("{} was replaced by another directory after it was checked", path.display());
+    let problem = format!("{} was replaced by another directory after it was validated", path.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
 }
 

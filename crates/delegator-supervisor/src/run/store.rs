@@ -110,8 +110,8 @@ impl<'a> StreamStore<'a> {
                 content = &content[missing..];
                 self.begin_truncation()?;
             }
-            if let Some(cut) = &mut self.truncated_line {
-                cut.push(content, self.line.tail);
+            if let Some(line) = &mut self.truncated_line {
+                line.push(content, self.line.tail);
                 unwritten = next;
                 if line_end.is_some() {
                     self.finish_truncation()?;
@@ -171,18 +171,18 @@ impl<'a> StreamStore<'a> {
         let mut line = TruncatedLine { omitted: 0, tail: Vec::new() };
         if let Some((file, size)) = self.file() {
             let start = size.saturating_sub(length as u64);
-            let mut near = [0; 32];
+            let mut head_end = [0; 32];
             let head = length.min(limits.head);
-            let checked = near.len().min(head);
-            file.read_exact_at(&mut near[..checked], start + (head - checked) as u64)?;
-            let head = head - incomplete_suffix(&near[..checked]);
-            let mut rest = vec![0; (length - head).min(limits.tail)];
-            let rest_at = *size - rest.len() as u64;
-            file.read_exact_at(&mut rest, rest_at)?;
+            let checked = head_end.len().min(head);
+            file.read_exact_at(&mut head_end[..checked], start + (head - checked) as u64)?;
+            let head = head - incomplete_suffix(&head_end[..checked]);
+            let mut tail = vec![0; (length - head).min(limits.tail)];
+            let tail_at = *size - tail.len() as u64;
+            file.read_exact_at(&mut tail, tail_at)?;
             file.set_len(start + head as u64)?;
             *size = start + head as u64;
-            line.omitted = (length - head - rest.len()) as u64;
-            line.push(&rest, limits.tail);
+            line.omitted = (length - head - tail.len()) as u64;
+            line.push(&tail, limits.tail);
         }
         self.truncated_line = Some(line);
         Ok(())
@@ -260,6 +260,7 @@ fn gap_line(stream: Stream, bytes: u64) -> String {
 }
 
 impl TruncatedLine {
+    /// Appends to the tail, of which at least the last `keep` bytes are retained.
     fn push(&mut self, bytes: &[u8], keep: usize) {
         let from = bytes.len().saturating_sub(keep);
         if self.tail.len() + bytes.len() - from > 2 * keep {

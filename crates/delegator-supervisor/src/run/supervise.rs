@@ -19,20 +19,19 @@ use rustix::process::{WaitStatus, getpid, set_child_subreaper};
 
 use super::ending::{EndSignal, Ending, EndingRecipe, EndingStep, SignalTarget};
 use super::limits::{ActivitySampler, ActivitySource, LimitTimers};
-use super::output::{EventReader, Pipe, StderrReader};
+use super::output::{EventReader, StderrReader};
 use super::ports::{Ports, RunResult, RunSpec};
-use super::spawn::{SpawnedChild, spawn, spawn_verification};
 use super::stdin_writer::StdinWriter;
-use crate::process::identity::open_pidfd;
 use crate::process::niceness::NicenessGuard;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
-use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport, read_stat};
+use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport};
 use crate::verdict::Cause;
 
 mod finish;
 mod poll_io;
 mod progress;
+mod start;
 mod verify;
 
 /// Longest time between two rounds.
@@ -108,85 +107,6 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn start(
-        mut spec: RunSpec,
-        role: Role,
-        ports: &'a dyn Ports,
-    ) -> Result<Run<'a>, (Box<RunSpec>, io::Error)> {
-        let spawned = match role {
-            Role::Agent => spawn(&spec, ports),
-            Role::Verification { .. } => spawn_verification(&spec, ports),
-        };
-        let SpawnedChild { mut child, stdin: input, stdout, stderr } = match spawned {
-            Ok(spawned) => spawned,
-            Err(error) => return Err((Box::new(spec), error)),
-        };
-        crash_point(CrashPoint::AgentSpawned);
-        let started = Instant::now();
-        let stdin = std::mem::take(&mut spec.plan.stdin);
-        let prepared = (|| {
-            let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
-            // It is our child and not reaped, so the pid is still its own.
-            let gone = || io::Error::other("/proc does not show the agent");
-            let pidfd = open_pidfd(pid)?.ok_or_else(gone)?;
-            let stat = read_stat(pid).ok_or_else(gone)?;
-            let pipes = (Pipe::new(stdout)?, Pipe::new(stderr)?);
-            Ok((pidfd, stat, StdinWriter::new(input, stdin)?, pipes))
-        })();
-        let (pidfd, agent, feed, (stdout, stderr)) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err((Box::new(spec), error));
-            }
-        };
-        let me = getpid().as_raw_nonzero().get();
-        let adopt_thread = spec.group.as_ref().and_then(|group| group.adopt_descendants(me));
-        let (max_bytes, redactor) = (spec.max_stream_bytes, &spec.redactor);
-        let (events, complaints) = match &role {
-            Role::Agent => {
-                let events = EventReader::new(stdout, ports, max_bytes, redactor, spec.fold.clone());
-                (Some(events), StderrReader::new(stderr, ports, max_bytes, redactor))
-            }
-            Role::Verification { sentinel: witness } => {
-                (None, StderrReader::for_verification(stderr, ports, max_bytes, redactor, witness.as_deref()))
-            }
-        };
-        Ok(Run {
-            me,
-            adopt_thread,
-            limit_timers: LimitTimers::new(spec.limits),
-            sampler: ActivitySampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
-            ports,
-            owner: Box::new(|pid| ports.owner_of(pid)),
-            agent,
-            agent_pidfd: pidfd,
-            exit: None,
-            started,
-            ended_at: None,
-            stdin: feed,
-            stdout: events,
-            stderr: complaints,
-            buffer: Vec::new(),
-            cause: None,
-            ending: None,
-            signals: Vec::new(),
-            is_drained: false,
-            last_tick: Duration::ZERO,
-            last_upkeep: Duration::ZERO,
-            niceness: None,
-            last_count: Duration::ZERO,
-            usage: TreeUsage { processes: 1, ticks: 0 },
-            machine_tasks_at_count: machine_tasks(),
-            thread_reported: false,
-            stdin_reported: false,
-            last_snapshot_bytes: None,
-            last_snapshot_at: None,
-            spec,
-        })
-    }
-
     /// Everything that descends from this process.
     fn tree(&self) -> Scope<'_> {
         let exempt = &self.spec.sweep_exempt;
@@ -213,9 +133,9 @@ impl<'a> Run<'a> {
             self.cause = self.cause.take().filter(|cause| matches!(cause, Cause::Internal { .. }));
         }
         self.drain();
-        if let Some(gathering) = self.adopt_thread.take() {
+        if let Some(thread) = self.adopt_thread.take() {
             // Finished long ago, unless the agent was very quick. The cgroup must not change during the sweep.
-            let _ = gathering.join();
+            let _ = thread.join();
         }
         let mut exit = None;
         let scope = Scope { mark: Some(&self.spec.task), group: self.spec.group.as_ref(), ..self.tree() };
@@ -263,8 +183,8 @@ impl<'a> Run<'a> {
             self.last_tick = now;
             self.check_cancel();
             self.count_if_needed(now);
-            if let Some(giving_way) = &mut self.niceness {
-                giving_way.retry_autogroup();
+            if let Some(niceness) = &mut self.niceness {
+                niceness.retry_autogroup();
             }
         }
         if now >= self.last_upkeep + UPKEEP_INTERVAL {
@@ -339,12 +259,12 @@ impl<'a> Run<'a> {
         if self.spec.limits.activity_source == ActivitySource::Output {
             return;
         }
-        let is_over = self.limit_timers.expired(now) == Some(LimitKind::Idle);
+        let is_expired = self.limit_timers.expired(now) == Some(LimitKind::Idle);
         if self.limit_timers.idle_time(now) < self.sampler.min_silence() {
             self.sampler.reset();
-        } else if self.sampler.is_due(now) || is_over {
+        } else if self.sampler.is_due(now) || is_expired {
             self.count_processes(now);
-            if self.sampler.is_working(now, self.usage.ticks) {
+            if self.sampler.sample_shows_activity(now, self.usage.ticks) {
                 self.limit_timers.record_activity(now);
             }
         }
@@ -384,6 +304,6 @@ fn exit_status(status: WaitStatus) -> Option<ExitStatus> {
 /// Number of threads on the machine: reading one small file is cheaper than a walk.
 fn machine_tasks() -> u64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let tasks = load.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
+    let tasks = load.split_ascii_whitespace().nth(3).and_then(|field| field.split_once('/'));
     tasks.and_then(|(_, all)| all.parse().ok()).unwrap_or(0)
 }

@@ -152,8 +152,9 @@ pub fn classify(message: &str) -> Option<MessageClass> {
 /// When to retry, quoted from the message: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`.
 pub fn retry_time(message: &str) -> Option<String> {
     let lower = message.to_ascii_lowercase();
-    let start =
-        ["try again at ", "try again in "].iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
+    let start = ["try again at ", "try again in "]
+        .iter()
+        .find_map(|phrase| Some(lower.find(phrase)? + phrase.len()))?;
     let tail = &message[start..];
     // A full stop ends the sentence; one inside a number does not.
     let end = tail.char_indices().find(|&(at, char)| {

@@ -13,7 +13,7 @@ const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
 const MAX_REFUSALS: usize = 20;
 const MAX_LINE_BYTES: usize = 1024;
 
-/// What standard error said, in bounded memory.
+/// Summary of standard error, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct StderrDigest {
     refused: VecDeque<String>,

@@ -40,7 +40,7 @@ fn exit_codes_and_signals_are_reported() {
         assert_eq!((end["signal"].as_i64(), end["kind"].as_str()), (Some(*signal), Some("killed")), "{end}");
     }
     let killed = ends.iter().find(|end| end["signal"] == 9).unwrap();
-    assert_eq!(killed["message"], "killed by SIGKILL, maybe because memory ran out");
+    assert_eq!(killed["message"], "killed by SIGKILL, possibly because memory ran out");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn cancel_sends_sigint_first() {
     let end = supervisor.wait_for_result();
     assert_eq!(
         (end["state"].as_str(), end["message"].as_str()),
-        (Some("cancelled"), Some("told to")),
+        (Some("cancelled"), Some("by request")),
         "{end}"
     );
     assert_eq!(end["signals"], serde_json::json!(["SIGINT"]));
@@ -100,8 +100,8 @@ fn race_ends(seed: u64, races: u64) -> Vec<String> {
     let mut supervisor = world.start(&cases.collect::<Vec<_>>());
     for race in (0..races).step_by(2) {
         // A cancel that comes too late for one race applies to the next, which may then end before it prints anything.
-        let begun = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
-        wait_until("the race has begun", || begun() > race);
+        let started = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
+        wait_until("the race has started", || started() > race);
         let since = std::time::Instant::now();
         let moment = 14 + (seed + race) % 7;
         while since.elapsed().as_millis() < u128::from(moment) {
@@ -167,9 +167,9 @@ fn program_that_cannot_start_is_reported() {
     let all = world.start(&[missing, plain, foreign, busy, world.case("begin; end")]).wait_for_results();
     drop(writer);
     let ends = all["ends"].as_array().unwrap();
-    for (end, words) in ends.iter().zip(["No such file", "Permission denied", "format error", "busy"]) {
+    for (end, text) in ends.iter().zip(["No such file", "Permission denied", "format error", "busy"]) {
         assert_eq!(end["kind"], "spawn_failed", "{end}");
-        assert!(end["message"].as_str().unwrap().contains(words), "{end}");
+        assert!(end["message"].as_str().unwrap().contains(text), "{end}");
     }
     assert_eq!(ends[4]["state"], "completed", "the next one runs");
 }

@@ -60,7 +60,7 @@ fn agent_niceness_is_applied_and_never_below_ours() {
 #[test]
 fn long_task_text_arrives_unchanged() {
     let world = World::new();
-    let mut case = world.case("cat > $FOLDER/seen; begin; end");
+    let mut case = world.case("cat > $FOLDER/received; begin; end");
     case.stdin = "😀".repeat(100_000);
     let end = world.run(&case);
     assert_eq!(
@@ -68,7 +68,7 @@ fn long_task_text_arrives_unchanged() {
         (Some("completed"), Some(true)),
         "{end}"
     );
-    assert_eq!(world.read("seen"), case.stdin);
+    assert_eq!(world.read("received"), case.stdin);
 }
 
 #[test]

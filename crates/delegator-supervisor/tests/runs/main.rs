@@ -4,7 +4,7 @@
 //! does nothing unless an environment variable names a folder, and then runs the cases in it.
 
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read their environment")]
-#![expect(clippy::unwrap_used, reason = "a world that cannot be built is a failure")]
+#![expect(clippy::unwrap_used, reason = "a test setup that fails is a test failure")]
 
 mod endings;
 mod environment;

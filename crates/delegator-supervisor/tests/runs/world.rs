@@ -46,8 +46,8 @@ pub(crate) struct Case {
 pub(crate) struct Check {
     pub(crate) command: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
-    pub(crate) witness: Option<String>,
-    pub(crate) at_least_ms: u64,
+    pub(crate) sentinel: Option<String>,
+    pub(crate) min_time_ms: u64,
 }
 
 impl Check {
@@ -62,10 +62,10 @@ impl Check {
                 program,
                 args: args.map(Into::into).collect(),
                 environment,
-                sentinel: self.witness,
+                sentinel: self.sentinel,
                 command: self.command,
             },
-            min_time: Duration::from_millis(self.at_least_ms),
+            min_time: Duration::from_millis(self.min_time_ms),
         }
     }
 }
@@ -135,8 +135,8 @@ impl World {
         let check = Check {
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             environment: agent.environment.clone(),
-            witness: None,
-            at_least_ms: 1,
+            sentinel: None,
+            min_time_ms: 1,
         };
         Case { check: Some(check), ..agent }
     }
@@ -224,7 +224,7 @@ impl Supervisor<'_> {
         wait_until("the supervisor has ended", || self.process.try_wait().unwrap().is_some());
         let text = self.world.read("ended.json");
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"));
-        assert_eq!(value["no_children"], true, "zombies or worse");
+        assert_eq!(value["no_children"], true, "the supervisor left children");
         value
     }
 

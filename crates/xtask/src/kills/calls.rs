@@ -54,7 +54,7 @@ impl Call {
         }
         let mut stdout = Vec::new();
         if let Some(mut output) = self.child.stdout.take() {
-            output.read_to_end(&mut stdout).map_err(LoadError::io("hear a call"))?;
+            output.read_to_end(&mut stdout).map_err(LoadError::io("read the output of a call"))?;
         }
         // A call that was killed has printed nothing, or no complete line.
         let response: Value = serde_json::from_slice(&stdout).unwrap_or_default();

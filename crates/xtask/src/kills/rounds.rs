@@ -58,8 +58,8 @@ impl<'a> KillLoop<'a> {
         deadline: &'a Deadline,
     ) -> KillLoop<'a> {
         let random = fastrand::Rng::with_seed(seed);
-        let (servers, unanswered, deeds) = (Vec::new(), Vec::new(), KillLog::default());
-        KillLoop { testbed, agent, random, deadline, servers, unanswered, log: deeds }
+        let (servers, unanswered, log) = (Vec::new(), Vec::new(), KillLog::default());
+        KillLoop { testbed, agent, random, deadline, servers, unanswered, log }
     }
 
     pub(super) fn run_round(&mut self) -> Result<(), LoadError> {
@@ -83,15 +83,15 @@ impl<'a> KillLoop<'a> {
                 SubmitPath::Server => through_servers.push(key),
             }
         }
-        let answers = self.submit_and_kill(&through_servers, &mut calls)?;
-        for (key, answer) in through_servers.into_iter().zip(answers) {
-            self.record_response(key, SubmitPath::Server, answer);
+        let responses = self.submit_and_kill(&through_servers, &mut calls)?;
+        for (key, task_id) in through_servers.into_iter().zip(responses) {
+            self.record_response(key, SubmitPath::Server, task_id);
         }
         for call in calls {
             let key = call.key.clone();
-            let answer = call.finish()?;
+            let task_id = call.finish()?;
             if let Some(key) = key {
-                self.record_response(key, SubmitPath::Call, answer);
+                self.record_response(key, SubmitPath::Call, task_id);
             }
         }
         Ok(())
@@ -134,7 +134,7 @@ impl<'a> KillLoop<'a> {
     ) -> Result<Vec<Option<String>>, LoadError> {
         let (agent, servers) = (self.agent, &self.servers);
         let mut killed = vec![false; servers.len()];
-        let (random, deeds, stage) = (&mut self.random, &mut self.log, self.testbed);
+        let (random, log, testbed) = (&mut self.random, &mut self.log, self.testbed);
         let responses = std::thread::scope(|scope| {
             let submits: Vec<_> = keys
                 .iter()
@@ -144,30 +144,30 @@ impl<'a> KillLoop<'a> {
                 })
                 .collect();
             for _ in 0..random.usize(1..=MAX_KILLS) {
-                let within = KILL_DELAYS_US[random.usize(..KILL_DELAYS_US.len())];
-                sleep(Duration::from_micros(random.u64(..within)));
+                let max_delay = KILL_DELAYS_US[random.usize(..KILL_DELAYS_US.len())];
+                sleep(Duration::from_micros(random.u64(..max_delay)));
                 match random.u8(..3) {
                     0 => {
                         let victim = random.usize(..servers.len());
                         servers[victim].kill();
                         killed[victim] = true;
                     }
-                    1 => kill_random_supervisor(stage, random, deeds),
+                    1 => kill_random_supervisor(testbed, random, log),
                     _ if !calls.is_empty() => {
-                        deeds.calls_killed += usize::from(calls[random.usize(..calls.len())].kill());
+                        log.calls_killed += usize::from(calls[random.usize(..calls.len())].kill());
                     }
                     _ => {}
                 }
             }
-            let task_id = |answer: std::thread::Result<Result<String, LoadError>>| match answer {
+            let task_id = |response: std::thread::Result<Result<String, LoadError>>| match response {
                 Ok(Ok(id)) => Ok(Some(id)),
                 Ok(Err(LoadError::ServerGone)) => Ok(None),
                 Ok(Err(error)) => Err(error),
                 Err(_) => Err(LoadError::ServerGone),
             };
-            submits.into_iter().map(|asked| task_id(asked.join())).collect::<Result<Vec<_>, _>>()
+            submits.into_iter().map(|submit| task_id(submit.join())).collect::<Result<Vec<_>, _>>()
         })?;
-        self.log.servers_killed += killed.iter().filter(|gone| **gone).count();
+        self.log.servers_killed += killed.iter().filter(|killed| **killed).count();
         let mut killed = killed.into_iter();
         self.servers.retain(|_| killed.next() != Some(true));
         Ok(responses)
@@ -179,7 +179,7 @@ impl<'a> KillLoop<'a> {
         if engine.open_tasks()? <= MAX_OPEN_TASKS {
             return Ok(());
         }
-        self.deadline.wait_until("working the queue off", Duration::from_secs(60), || {
+        self.deadline.wait_until("draining the queue", Duration::from_secs(60), || {
             engine.status()?;
             Ok(engine.open_tasks()? <= MAX_OPEN_TASKS / 2)
         })
@@ -196,7 +196,7 @@ impl<'a> KillLoop<'a> {
 fn kill_random_supervisor(testbed: &Testbed, random: &mut fastrand::Rng, log: &mut KillLog) {
     let task_of = |process: ProcessHandle| {
         let args = process.args();
-        let task = args.get(2).filter(|_| args.get(1).is_some_and(|word| word == "supervise")).cloned();
+        let task = args.get(2).filter(|_| args.get(1).is_some_and(|arg| arg == "supervise")).cloned();
         task.map(|task| (task, process))
     };
     let mut supervisors: Vec<(String, ProcessHandle)> =

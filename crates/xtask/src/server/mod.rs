@@ -24,23 +24,23 @@ pub(crate) struct ServerConfig {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Request {
-    n: u64,
-    act: Action,
+    id: u64,
+    action: Action,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     Submit { agent: PathBuf, text: String, key: Option<String> },
-    Wait { task: String, at_most_ms: u64 },
-    Cancel { task: String, at_most_ms: u64 },
+    Wait { task: String, limit_ms: u64 },
+    Cancel { task: String, limit_ms: u64 },
     Status,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Response {
-    n: u64,
-    said: Reply,
+    id: u64,
+    reply: Reply,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

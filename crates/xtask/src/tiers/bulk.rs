@@ -26,7 +26,7 @@ pub(super) fn event_agent(
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": go_file},
         {"events": {"count": events, "bytes": event_bytes}}, {"turn_completed": {}}
     ]);
-    Ok((testbed.agent("chatter", &steps)?, go_file))
+    Ok((testbed.agent("events", &steps)?, go_file))
 }
 
 /// Applies `action` to every item, `at_once` in parallel. Returns the results in the order of the items.
@@ -51,7 +51,7 @@ pub(super) fn run_parallel<I: Sync, T: Send>(
     })?;
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
-    Ok(results.into_iter().map(|(_, answer)| answer).collect())
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Submits one task for each agent. Returns their ids.
@@ -76,15 +76,15 @@ pub(super) fn wait_all_ended(
     mut meanwhile: impl FnMut(),
 ) -> Result<Duration, LoadError> {
     let started = Instant::now();
-    trial.deadline.wait_until("waiting for all ends", limit, || {
+    trial.deadline.wait_until("waiting for all tasks to end", limit, || {
         meanwhile();
         Ok(engine.open_tasks()? == 0)
     })?;
     Ok(started.elapsed())
 }
 
-/// Runs `act` and returns when it was called, by the wall clock the registry uses.
-pub(super) fn requested_at_ms<T>(act: impl FnOnce() -> Result<T, LoadError>) -> Result<i64, LoadError> {
+/// Runs `action` and returns when it was called, by the wall clock the registry uses.
+pub(super) fn requested_at_ms<T>(action: impl FnOnce() -> Result<T, LoadError>) -> Result<i64, LoadError> {
     let at_ms = wall_ms();
-    act().map(|_| at_ms)
+    action().map(|_| at_ms)
 }

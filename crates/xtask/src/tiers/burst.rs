@@ -60,11 +60,11 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let registry = testbed.engine().registry()?;
     let lost = acks.iter().filter(|ack| !is_known(&registry, &ack.task)).count();
     let mut cold_ms = cold_calls(trial, &testbed, &quick)?;
-    std::fs::write(&go_file, "").map_err(LoadError::io("give the sign"))?;
+    std::fs::write(&go_file, "").map_err(LoadError::io("create the go file"))?;
     let run_time = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(400), || {})?;
     Ok(vec![
         Figure::count("submits", submits),
-        Figure::unbounded("time for all of them", elapsed.as_secs_f64(), "s"),
+        Figure::unbounded("time for all submits", elapsed.as_secs_f64(), "s"),
         Figure::unbounded("ack through a server, p50", percentile(&mut latencies, 50.0), "ms"),
         Figure::at_most(100.0, "ack through a server, p99", percentile(&mut latencies, 99.0), "ms"),
         Figure::unbounded("ack through a server, longest", percentile(&mut latencies, 100.0), "ms"),
@@ -79,13 +79,13 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
             percentile(&mut cold_ms, 99.0),
             "ms",
         ),
-        Figure::must_be_zero("acknowledged, and unknown after the server was killed", lost),
+        Figure::must_be_zero("acknowledged, but unknown after the server was killed", lost),
         Figure::must_be_zero(
             "acknowledged before another was sent, but queued behind it",
             count_out_of_order(&registry, &acks)?,
         ),
         Figure::must_be_zero("started before an older one", count_started_early(&registry, &acks)?),
-        Figure::unbounded("all of them run, one after the other", run_time.as_secs_f64(), "s"),
+        Figure::unbounded("time to run all tasks", run_time.as_secs_f64(), "s"),
     ])
 }
 
@@ -113,7 +113,7 @@ fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>
             Some(_) => Ok(elapsed),
             None => Err(LoadError::Program {
                 program: "local exec".to_owned(),
-                said: String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+                output: String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
             }),
         }
     })
@@ -121,19 +121,19 @@ fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>
 
 /// Position of each task in the submission order, and of its start in the history.
 fn positions(registry: &Registry, acks: &[Acknowledgement]) -> Result<Vec<(i64, Option<i64>)>, LoadError> {
-    let mut found = Vec::new();
+    let mut positions = Vec::new();
     for ack in acks {
         let id = ack.task.parse::<TaskId>().ok();
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let Some(task) = task else {
-            found.push((i64::MAX, None));
+            positions.push((i64::MAX, None));
             continue;
         };
         let history = registry.history_of(&task.id)?;
         let start = history.iter().find(|entry| entry.to == State::Starting).map(|entry| entry.order);
-        found.push((task.seq, start));
+        positions.push((task.seq, start));
     }
-    Ok(found)
+    Ok(positions)
 }
 
 /// A task acknowledged before another was sent must precede it in the queue.

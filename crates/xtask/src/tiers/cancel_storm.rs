@@ -19,7 +19,7 @@ const TASKS: usize = 500;
 /// From SIGINT to SIGKILL, as the test bed is configured.
 const GRACES_MS: f64 = 10_000.0;
 /// A detached child that is not found exits by itself.
-const ESCAPED_SECONDS: u32 = 300;
+const DETACHED_SECONDS: u32 = 300;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AgentKind {
@@ -55,16 +55,19 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let elapsed = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
     trial.deadline.sleep("letting things settle", Duration::from_secs(2))?;
     // Without the server itself.
-    let alive = testbed.processes().iter().filter(|one| one.pid != server.pid()).count();
+    let alive = testbed.processes().iter().filter(|process| process.pid != server.pid()).count();
     // A server reaps its children on the next request, if not before.
     server.status()?;
     let zombies = zombies_of(&[server.pid()]);
     let registry = testbed.engine().registry()?;
     let (ends, other_ends) = ends(&registry, &ids, &cancelled_at_ms)?;
-    let durations_of = |wanted: &[AgentKind]| -> Vec<f64> {
-        ends.iter().filter(|(index, _)| wanted.contains(&kind_of(*index))).map(|(_, took)| *took).collect()
+    let durations_of = |kinds: &[AgentKind]| -> Vec<f64> {
+        ends.iter()
+            .filter(|(index, _)| kinds.contains(&kind_of(*index)))
+            .map(|(_, duration)| *duration)
+            .collect()
     };
-    let (mut cooperative, mut escaped, mut ignoring) = (
+    let (mut cooperative, mut escaping, mut ignoring) = (
         durations_of(&[AgentKind::Cooperative]),
         durations_of(&[AgentKind::Escaping]),
         durations_of(&[AgentKind::IgnoresSignals]),
@@ -72,23 +75,27 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     Ok(vec![
         Figure::count("tasks running", tasks),
         Figure::count("processes running", before),
-        Figure::unbounded("first cancel asked → last one asked", request_span_ms as f64, "ms"),
-        Figure::unbounded("willing: cancel asked → ended, p50", percentile(&mut cooperative, 50.0), "ms"),
+        Figure::unbounded("first cancel requested → last cancel requested", request_span_ms as f64, "ms"),
+        Figure::unbounded(
+            "cooperative: cancel requested → ended, p50",
+            percentile(&mut cooperative, 50.0),
+            "ms",
+        ),
         Figure::at_most(
             1500.0,
-            "willing: cancel asked → ended, p99",
+            "cooperative: cancel requested → ended, p99",
             percentile(&mut cooperative, 99.0),
             "ms",
         ),
-        Figure::at_most(1500.0, "with an escaped child, p99", percentile(&mut escaped, 99.0), "ms"),
+        Figure::at_most(1500.0, "with a detached child, p99", percentile(&mut escaping, 99.0), "ms"),
         Figure::at_most(
             GRACES_MS + 1000.0,
-            "deaf: cancel asked → ended, longest",
+            "ignoring signals: cancel requested → ended, longest",
             percentile(&mut ignoring, 100.0),
             "ms",
         ),
         Figure::unbounded("all ended after", elapsed.as_secs_f64(), "s"),
-        Figure::must_be_zero("tasks that ended otherwise, or left something alive", other_ends),
+        Figure::must_be_zero("tasks that ended otherwise or left a process alive", other_ends),
         Figure::must_be_zero("processes alive 2 s after the last end", alive),
         Figure::must_be_zero("zombies of the server", zombies),
     ])
@@ -104,19 +111,19 @@ struct Agents {
 impl Agents {
     fn create(testbed: &Testbed) -> Result<Agents, LoadError> {
         let cooperative = testbed.agent(
-            "willing",
+            "cooperative",
             &json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"]),
         )?;
         let escaping = testbed.agent(
         "escaping",
         &json!([
             {"read_stdin": "all"},
-            {"child": {"session": "own", "orphan": true, "seconds": ESCAPED_SECONDS, "pid_file": "escaped-{pid}"}},
+            {"child": {"session": "own", "orphan": true, "seconds": DETACHED_SECONDS, "pid_file": "escaped-{pid}"}},
             {"thread_started": {}}, "turn_started", "silent"
         ]),
     )?;
         let ignoring = testbed.agent(
-        "deaf",
+        "ignores-signals",
         &json!([
             {"trap": {"signals": ["INT", "TERM"]}}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"
         ]),
@@ -140,13 +147,13 @@ fn ends(
     cancelled_at_ms: &[i64],
 ) -> Result<(Vec<(usize, f64)>, usize), LoadError> {
     let (mut durations, mut other_ends) = (Vec::new(), 0);
-    for (index, (id, asked_ms)) in ids.iter().zip(cancelled_at_ms).enumerate() {
+    for (index, (id, requested_ms)) in ids.iter().zip(cancelled_at_ms).enumerate() {
         let id = id.parse::<TaskId>().ok();
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let ended =
             task.as_ref().filter(|task| task.state == State::Cancelled).and_then(|task| task.ended.as_ref());
         match ended.filter(|ended| ended.kill_incomplete.is_none()) {
-            Some(ended) => durations.push((index, (ended.at_ms - asked_ms) as f64)),
+            Some(ended) => durations.push((index, (ended.at_ms - requested_ms) as f64)),
             None => other_ends += 1,
         }
     }

@@ -71,16 +71,17 @@ impl StdioClient {
         let mut child =
             command.stdin(Stdio::piped()).spawn().map_err(LoadError::io("start a server on stdio"))?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (questions, answers) = pipes.ok_or(LoadError::ServerGone)?;
-        let mut server = StdioClient { child, requests: questions, responses: BufReader::new(answers) };
-        server.request_status()?;
-        Ok(server)
+        let (requests, responses) = pipes.ok_or(LoadError::ServerGone)?;
+        let mut client = StdioClient { child, requests, responses: BufReader::new(responses) };
+        client.request_status()?;
+        Ok(client)
     }
 
     pub(super) fn request_status(&mut self) -> Result<(), LoadError> {
-        writeln!(self.requests, "{}", status_request()).map_err(LoadError::io("ask over stdio"))?;
+        writeln!(self.requests, "{}", status_request())
+            .map_err(LoadError::io("send a request over stdio"))?;
         let mut line = String::new();
-        self.responses.read_line(&mut line).map_err(LoadError::io("be answered over stdio"))?;
+        self.responses.read_line(&mut line).map_err(LoadError::io("read a response over stdio"))?;
         check_status_response(&line)
     }
 }
@@ -103,9 +104,9 @@ impl HttpClient {
             .find_map(|line| Some(line.strip_suffix("/mcp")?.rsplit_once("http://")?.1.to_owned()));
         let token = std::fs::read_to_string(testbed.state_dir().join("http-token"));
         let token = token.map_err(LoadError::io("read the token"))?.trim().to_owned();
-        let server = HttpClient { child, address: address.ok_or(LoadError::ServerGone)?, token };
-        server.request_status()?;
-        Ok(server)
+        let client = HttpClient { child, address: address.ok_or(LoadError::ServerGone)?, token };
+        client.request_status()?;
+        Ok(client)
     }
 
     pub(super) fn request_status(&self) -> Result<(), LoadError> {
@@ -143,14 +144,14 @@ impl HttpClient {
         let headers = format!("{headers}Connection: close\r\nContent-Length: {}\r\n", body.len());
         let mut stream = self.connect()?;
         let sent = stream.write_all((self.request_head(method, &headers) + body).as_bytes());
-        sent.map_err(LoadError::io("ask over HTTP"))?;
+        sent.map_err(LoadError::io("send a request over HTTP"))?;
         Ok(stream)
     }
 
     pub(super) fn exchange(&self, method: &str, headers: &str, body: &str) -> Result<String, LoadError> {
         let mut response = String::new();
         let read = self.send_request(method, headers, body)?.read_to_string(&mut response);
-        read.map_err(LoadError::io("be answered over HTTP"))?;
+        read.map_err(LoadError::io("read a response over HTTP"))?;
         Ok(response)
     }
 
@@ -166,7 +167,7 @@ impl HttpClient {
     pub(super) fn open_session(&self) -> Result<String, LoadError> {
         let response = self.initialize()?;
         let id = response.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
-        let id = id.ok_or(LoadError::Refused { answer: response.clone() })?;
+        let id = id.ok_or(LoadError::Refused { response: response.clone() })?;
         let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {SESSION_VERSION}\r\n");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         self.exchange("POST", &headers, &initialized.to_string())?;

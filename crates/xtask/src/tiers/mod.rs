@@ -43,13 +43,13 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
     Tier {
         name: "L2",
-        about: "status under L1: 100 questions a second over stdio, 20 over HTTP",
+        about: "status under L1: 100 requests a second over stdio, 20 over HTTP",
         timeout: Duration::from_secs(10 * MINUTE),
         run: status_under_load::run,
     },
     Tier {
         name: "L3",
-        about: "real life: 500 agents, an event in 5 s each, 8 waiters, 2 minutes",
+        about: "steady load: 500 agents, an event every 5 s each, 8 waiters, 2 minutes",
         timeout: Duration::from_secs(10 * MINUTE),
         run: steady_load::run,
     },
@@ -61,7 +61,7 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
     Tier {
         name: "L5",
-        about: "cancel storm: 500 running, half of them deaf, 50 with escaped children",
+        about: "cancel storm: 500 running tasks, half ignore signals, 50 with a detached child",
         timeout: Duration::from_secs(10 * MINUTE),
         run: cancel_storm::run,
     },
@@ -79,13 +79,13 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
     Tier {
         name: "F58",
-        about: "rude HTTP peers: 1,000 slow ones, 10,000 silent ones, 100 MB, garbage, 10,000 sessions",
+        about: "hostile HTTP clients: 1,000 slow, 10,000 silent, 100 MiB bodies, garbage, 10,000 sessions",
         timeout: Duration::from_secs(10 * MINUTE),
         run: hostile_clients::run,
     },
     Tier {
         name: "F61",
-        about: "left waits: 200 waits of one session whose connections are gone",
+        about: "abandoned waits: 200 waits of one session whose connections are gone",
         timeout: Duration::from_secs(5 * MINUTE),
         run: abandoned_waits::run,
     },
@@ -128,9 +128,7 @@ impl Trial {
         let free = machine::free_process_slots() * 3 / 4 / processes_each;
         let max_tasks = usize::try_from(free).unwrap_or(usize::MAX);
         if max_tasks < tasks {
-            self.note(format!(
-                "The machine has room for {max_tasks} tasks of {tasks}: its limit of processes."
-            ));
+            self.note(format!("The process limit of this machine permits {max_tasks} of {tasks} tasks."));
         }
         max_tasks.min(tasks)
     }

@@ -30,7 +30,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let agents = trial.fit_to_machine(trial.scaled(AGENTS, 10), 3);
     let testbed = trial.testbed(agents)?;
     let agent = testbed.agent(
-        "thoughtful",
+        "slow",
         &json!([
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
             {"events": {"per_second": EVENTS_PER_SECOND, "timed": true, "bytes": 200}}
@@ -50,7 +50,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let before = groups.each_ref().map(|pids| cpu_seconds(pids));
     let started = Instant::now();
     while started.elapsed() < duration {
-        trial.deadline.check("listening to the agents")?;
+        trial.deadline.check("reading the agents' events")?;
         files.poll_changes(Duration::from_millis(200))?;
     }
     let elapsed = started.elapsed().as_secs_f64();
@@ -64,12 +64,12 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         Figure::count("agents at once", agents),
         Figure::unbounded("measured for", elapsed, "s"),
         Figure::at_most(15.0, "CPU of supervisors and waiters, of one core", percent(0) + percent(1), "%"),
-        Figure::unbounded(" of it the supervisors", percent(0), "%"),
-        Figure::unbounded(format!(" of it {WAITERS} waiters"), percent(1), "%"),
-        Figure::unbounded("CPU of a server nobody asks, of one core", percent(2), "%"),
+        Figure::unbounded(" supervisors alone", percent(0), "%"),
+        Figure::unbounded(format!(" {WAITERS} waiters alone"), percent(1), "%"),
+        Figure::unbounded("CPU of an idle server, of one core", percent(2), "%"),
         Figure::at_least(
             100.0,
-            "events seen, of those that were due at least",
+            "events read, of the expected minimum",
             delays.len() as f64 / expected_events * 100.0,
             "%",
         ),
@@ -135,7 +135,7 @@ impl EventFiles {
             match reader.next() {
                 Ok(event) => changed.push(event.wd()),
                 Err(rustix::io::Errno::AGAIN) => break,
-                Err(error) => return Err(LoadError::io("hear of changes")(error.into())),
+                Err(error) => return Err(LoadError::io("read file changes")(error.into())),
             }
         }
         for number in changed {

@@ -49,20 +49,20 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let stored = ids.iter().map(|id| read_event_numbers(&testbed.events_file(id)));
     let stored: Vec<EventNumbers> = stored.collect::<Result<_, _>>()?;
     let sum = |pick: fn(&EventNumbers) -> usize| stored.iter().map(pick).sum::<usize>();
-    let not_completed = not_completed(&registry)?;
+    let not_completed = count_not_completed(&registry)?;
     let missing: usize = stored.iter().map(|numbers| numbers.missing_up_to(EVENTS)).sum();
     drop((server, registry));
     let (peak, own_peak) = measure_long_line(trial)?;
     Ok(vec![
         Figure::count("agents at once", agents),
         Figure::unbounded("submit → all agents started", started.as_secs_f64(), "s"),
-        Figure::at_most(30.0, "events told → all stored and all tasks ended", elapsed.as_secs_f64(), "s"),
+        Figure::at_most(30.0, "events printed → all stored and all tasks ended", elapsed.as_secs_f64(), "s"),
         Figure::count("events stored", sum(|numbers| numbers.distinct)),
         Figure::must_be_zero("events missing", missing),
-        Figure::must_be_zero("events doubled", sum(|numbers| numbers.duplicates)),
+        Figure::must_be_zero("events duplicated", sum(|numbers| numbers.duplicates)),
         Figure::must_be_zero("events out of order", sum(|numbers| numbers.out_of_order)),
         Figure::must_be_zero("tasks not completed", not_completed),
-        Figure::at_most(64.0, "server, most memory (RSS)", server_peak, "MiB"),
+        Figure::at_most(64.0, "server, peak memory (RSS)", server_peak, "MiB"),
         Figure::unbounded("supervisor before its events, median PSS", percentile(&mut idle_pss, 50.0), "KiB"),
         Figure::at_most(
             1024.0,
@@ -72,16 +72,16 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         ),
         Figure::at_most(
             1024.0,
-            format!("supervisor amid its events, largest PSS of {SAMPLED_SUPERVISORS}"),
+            format!("supervisor during its events, largest PSS of {SAMPLED_SUPERVISORS}"),
             busy_pss,
             "KiB",
         ),
-        Figure::unbounded("supervisor, most memory for a line of 8 MiB (RSS)", peak, "MiB"),
-        Figure::at_most(16.0, " of it its own, without the pages of its program", own_peak, "MiB"),
+        Figure::unbounded("supervisor, peak memory for a line of 8 MiB (RSS)", peak, "MiB"),
+        Figure::at_most(16.0, " without the pages of its program", own_peak, "MiB"),
     ])
 }
 
-fn not_completed(registry: &delegator_registry::Registry) -> Result<usize, LoadError> {
+fn count_not_completed(registry: &delegator_registry::Registry) -> Result<usize, LoadError> {
     let counts = registry.counts()?;
     let others = counts.iter().filter(|(state, _)| *state != delegator_domain::task::State::Completed);
     Ok(others.map(|(_, count)| count as usize).sum())
@@ -117,5 +117,5 @@ fn is_stored(testbed: &Testbed, id: &str) -> bool {
 }
 
 fn touch(path: &Path) -> Result<(), LoadError> {
-    std::fs::write(path, "").map_err(LoadError::io("give the sign"))
+    std::fs::write(path, "").map_err(LoadError::io("create the go file"))
 }

@@ -131,7 +131,7 @@ fn disk_errors_are_recorded_and_do_not_stop_the_store() {
     store.finish();
     let summary = store.summary(15);
     assert!(summary.truncated && summary.stored == 0);
-    assert!(summary.problem.unwrap().contains("space"), "the reason is told");
+    assert!(summary.problem.unwrap().contains("space"), "the reason is reported");
 }
 
 proptest! {

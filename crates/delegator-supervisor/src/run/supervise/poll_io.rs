@@ -29,7 +29,7 @@ impl Run<'_> {
             None => self.limit_timers.next_deadline(),
         };
         let mut next = due.min(self.last_tick + TICK);
-        if self.ending.is_none() && self.spec.limits.activity_source == ActivitySource::Activity {
+        if self.ending.is_none() && self.spec.limits.activity_source == ActivitySource::OutputOrCpu {
             let first = now.saturating_sub(self.limit_timers.idle_time(now)) + self.sampler.min_silence();
             next = next.min(self.sampler.next_due().unwrap_or(first));
         }
@@ -52,8 +52,8 @@ impl Run<'_> {
         if let (Some(events), true) = (&mut self.stdout, ready.stdout) {
             is_drained = false;
             for _ in 0..MAX_READS_PER_ROUND {
-                let (count, is_work) = events.read(&mut self.buffer);
-                if is_work {
+                let (count, is_activity) = events.read(&mut self.buffer);
+                if is_activity {
                     self.limit_timers.record_activity(after);
                 }
                 if count == 0 {
@@ -63,8 +63,8 @@ impl Run<'_> {
             }
         }
         if ready.stderr {
-            let (_, is_work) = self.stderr.read(&mut self.buffer);
-            if is_work {
+            let (_, is_activity) = self.stderr.read(&mut self.buffer);
+            if is_activity {
                 self.limit_timers.record_activity(after);
             }
         }

@@ -16,14 +16,14 @@ impl Run<'_> {
             self.ports.on_stdin_delivered();
         }
         if !self.thread_reported
-            && let Some(thread) = events.account.thread_id()
+            && let Some(thread) = events.summarizer.thread_id()
         {
             self.thread_reported = true;
             self.ports.on_thread(thread);
             let expected = self.spec.plan.expected_thread.as_deref();
-            if let Some(asked) = expected.filter(|asked| *asked != thread) {
-                let (asked, announced) = (asked.to_owned(), thread.to_owned());
-                self.begin_ending(Cause::WrongThread { expected: asked, announced });
+            if let Some(expected) = expected.filter(|expected| *expected != thread) {
+                let (expected, announced) = (expected.to_owned(), thread.to_owned());
+                self.begin_ending(Cause::WrongThread { expected, announced });
             }
         }
         let now = self.now();
@@ -44,7 +44,7 @@ impl Run<'_> {
     }
 
     fn snapshot(&self, events: &EventReader<'_, ChildStdout>, now: Duration) -> Snapshot {
-        let report = events.account.report();
+        let report = events.summarizer.report();
         let redact = |text: String| self.spec.redactor.redact_str(&text).into_owned();
         let mut plan = report.plan;
         for step in &mut plan {
