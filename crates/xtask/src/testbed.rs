@@ -1,7 +1,7 @@
 //! A test bed: one state directory with agents, a project, a home and a clean environment.
 //!
-//! Every process started here has the test bed's home directory in its environment, regardless of its parent, session or
-//! process group. That is how a test bed finds its processes and kills them when it is dropped.
+//! Every process started here has the test bed's home directory in its environment, regardless of its parent, session
+//! or process group. That is how a test bed finds its processes and kills them when it is dropped.
 
 #![expect(clippy::disallowed_methods, reason = "a test bed starts the programs under test")]
 

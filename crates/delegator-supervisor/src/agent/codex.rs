@@ -1,8 +1,8 @@
 //! Builds Codex's command line: a pure function from validated values to arguments.
 //!
 //! The task text goes to standard input and nowhere else. Every caller-supplied value is attached to its flag
-//! (`--model=…`) or quoted inside `-c key=…`, so that none can become a flag; a value that cannot be passed safely is an
-//! error. Flags precede `resume`, because Codex rejects them after it.
+//! (`--model=…`) or quoted inside `-c key=…`, so that none can become a flag; a value that cannot be passed safely is
+//! an error. Flags precede `resume`, because Codex rejects them after it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -222,8 +222,8 @@ impl ArgList {
 }
 
 impl EndingRecipe {
-    /// SIGINT lets Codex end its own commands. They run in their own sessions, so only signals to the whole process tree
-    /// reach them otherwise.
+    /// SIGINT lets Codex end its own commands. They run in their own sessions, so only signals to the whole process
+    /// tree reach them otherwise.
     pub fn for_codex_exec() -> EndingRecipe {
         EndingRecipe::graceful(Duration::from_secs(5), Duration::from_secs(5))
     }

@@ -115,8 +115,8 @@ pub fn codex_home(environment: &Variables) -> Option<PathBuf> {
     value("CODEX_HOME").map(Path::to_path_buf).or_else(|| value("HOME").map(|home| home.join(".codex")))
 }
 
-/// Whether Codex will refuse to create its sandbox helper, after which every sandboxed command fails silently. Paths are
-/// compared as written; callers that know the canonical paths pass those.
+/// Whether Codex will refuse to create its sandbox helper, after which every sandboxed command fails silently. Paths
+/// are compared as written; callers that know the canonical paths pass those.
 pub fn codex_home_is_temporary(environment: &Variables) -> bool {
     let temporary = environment.iter().find(|(name, _)| name == "TMPDIR");
     let temporary = temporary.map_or(Path::new("/tmp"), |(_, value)| Path::new(value));

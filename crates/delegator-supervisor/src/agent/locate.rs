@@ -1,9 +1,9 @@
 //! Finds the agent's program and resolves it to an absolute path.
 //!
 //! A bare name is looked up on the given PATH, in absolute entries only and never below the working directory, so that
-//! a program planted in a repository is not found. npm installs `codex` as a node script that starts the native program;
-//! killing the script leaves the native program running. Where the native program lies next to the script, it is used
-//! instead.
+//! a program planted in a repository is not found. npm installs `codex` as a node script that starts the native
+//! program; killing the script leaves the native program running. Where the native program lies next to the script, it
+//! is used instead.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -2,8 +2,8 @@
 //!
 //! Codex's sandbox modes let commands read the whole machine. A permission profile that extends the built-in profile of
 //! the same mode can deny a directory (measured with 0.166: same writable directories, same network, also after
-//! `resume`). `--sandbox` and `sandbox_mode` on the command line override a profile and would allow the directory again,
-//! so a command line has one or the other. A profile ignores `[sandbox_workspace_write]` of the user's Codex
+//! `resume`). `--sandbox` and `sandbox_mode` on the command line override a profile and would allow the directory
+//! again, so a command line has one or the other. A profile ignores `[sandbox_workspace_write]` of the user's Codex
 //! configuration, so additional writable directories are listed in the profile.
 
 use std::path::{Path, PathBuf};

@@ -3,15 +3,15 @@
 //! Such a folder can instruct the model, start servers, widen the sandbox, and by its rules run commands outside of it,
 //! even in read-only mode. Measured with 0.166: Codex walks from the working directory up to the repository root and
 //! applies the folder of every trusted directory. Trust is looked up by the directory's path, then by the repository
-//! root, then, in a linked work tree, by the root of the main work tree (whose hooks it also gets). So a user who trusts
-//! a repository trusts every folder in it. An entry for the directory itself on the command line overrides all of that,
-//! in every mode, for new and resumed threads, and is not recorded. Without an entry, Codex records every writable
-//! working directory as trusted.
+//! root, then, in a linked work tree, by the root of the main work tree (whose hooks it also gets). So a user who
+//! trusts a repository trusts every folder in it. An entry for the directory itself on the command line overrides all
+//! of that, in every mode, for new and resumed threads, and is not recorded. Without an entry, Codex records every
+//! writable working directory as trusted.
 //!
 //! Therefore every parent directory is passed as untrusted. The working directory's own entry also controls AGENTS.md,
-//! its own and those up to the repository root. Without a `.codex` folder there is nothing to apply, and the directory is
-//! trusted for this run. With one it is untrusted, and no AGENTS.md of the project is read: no flag separates the two.
-//! The user's own AGENTS.md in Codex's home is always read.
+//! its own and those up to the repository root. Without a `.codex` folder there is nothing to apply, and the directory
+//! is trusted for this run. With one it is untrusted, and no AGENTS.md of the project is read: no flag separates the
+//! two. The user's own AGENTS.md in Codex's home is always read.
 //!
 //! Not controllable: the text of `.codex/skills` and `.agents/skills` is shown to the model regardless of trust, and an
 //! administrator's Codex configuration overrides the command line.

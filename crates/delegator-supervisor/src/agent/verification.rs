@@ -5,12 +5,12 @@
 //! a probe of it fails). It passes exit codes and signals through as a shell does, disables the network, and passes the
 //! environment on unchanged without applying `env_policy`; so the environment is built here.
 //!
-//! Two gaps are closed by a constant shell script inside the sandbox: Codex needs `CODEX_HOME`, which the command may not
-//! see, so the script unsets it; and a sandbox that failed to start looks like a failed command, so the script first
-//! prints a sentinel line. The command's arguments are never part of a script.
+//! Two gaps are closed by a constant shell script inside the sandbox: Codex needs `CODEX_HOME`, which the command may
+//! not see, so the script unsets it; and a sandbox that failed to start looks like a failed command, so the script
+//! first prints a sentinel line. The command's arguments are never part of a script.
 //!
-//! A project's own `.codex` could widen the sandbox, see [`super::project`]. Here the directory is untrusted even without
-//! one: the agent may have created it meanwhile, and a verification needs nothing that trust provides.
+//! A project's own `.codex` could widen the sandbox, see [`super::project`]. Here the directory is untrusted even
+//! without one: the agent may have created it meanwhile, and a verification needs nothing that trust provides.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! Versions of Codex and the features of each.
 //!
-//! The table was measured with released programs: an unknown feature name after `--disable` is a fatal error, an unknown
-//! configuration key is not. A version newer than all measured ones is assumed to support what the newest one does.
+//! The table was measured with released programs: an unknown feature name after `--disable` is a fatal error, an
+//! unknown configuration key is not. A version newer than all measured ones is assumed to support what the newest one
+//! does.
 
 use std::fmt;
 

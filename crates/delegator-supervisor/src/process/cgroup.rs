@@ -8,9 +8,10 @@
 //! together with everything it has started since, until a walk over all our descendants finds nothing outside. Until
 //! then, and where there is no cgroup, the child subreaper covers them.
 //!
-//! The cgroup lies below the supervisor's own, as delegation requires; but a supervisor started by an agent first leaves
-//! the agent's cgroup, because its task ends independently. Any step may be refused (no cgroup v2, missing permission, a
-//! container); then there is no cgroup. Dropping a `Cgroup` moves remaining members out and removes the directory.
+//! The cgroup lies below the supervisor's own, as delegation requires; but a supervisor started by an agent first
+//! leaves the agent's cgroup, because its task ends independently. Any step may be refused (no cgroup v2, missing
+//! permission, a container); then there is no cgroup. Dropping a `Cgroup` moves remaining members out and removes the
+//! directory.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -91,8 +92,8 @@ impl Cgroup {
         None
     }
 
-    /// Moves everything that descends from `root` into the cgroup, on a thread of its own. `None` if the thread cannot be
-    /// started; then the cgroup stays empty.
+    /// Moves everything that descends from `root` into the cgroup, on a thread of its own. `None` if the thread cannot
+    /// be started; then the cgroup stays empty.
     pub(crate) fn adopt_descendants(&self, root: i32) -> Option<JoinHandle<()>> {
         let path = self.path.clone();
         let thread = std::thread::Builder::new().name("cgroup".to_owned()).stack_size(STACK_BYTES);

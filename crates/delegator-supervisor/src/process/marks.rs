@@ -1,7 +1,7 @@
 //! Finds processes that carry a task's marker in their environment.
 //!
-//! The subreaper sees everything that descends from the agent. The marker finds the rest: processes a daemon started for
-//! the agent, and everything left by a task whose supervisor was killed.
+//! The subreaper sees everything that descends from the agent. The marker finds the rest: processes a daemon started
+//! for the agent, and everything left by a task whose supervisor was killed.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! Raises the niceness of a run, so that interactive work and status queries get the processor first.
 //!
-//! It only matters when the processor is contended. Where the kernel groups processes by session (autogroup), the group's
-//! niceness decides between sessions and the process's own only within one; so both are set. Children of the supervisor
-//! inherit both. Errors are ignored: they never fail a run.
+//! It only matters when the processor is contended. Where the kernel groups processes by session (autogroup), the
+//! group's niceness decides between sessions and the process's own only within one; so both are set. Children of the
+//! supervisor inherit both. Errors are ignored: they never fail a run.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,8 @@ pub(crate) struct NicenessGuard {
 }
 
 impl NicenessGuard {
-    /// Sets it for this process, and for its session if this process leads one. Never lowers a niceness that the parent set.
+    /// Sets it for this process, and for its session if this process leads one. Never lowers a niceness that the parent
+    /// set.
     pub(crate) fn apply(niceness: u8) -> NicenessGuard {
         let niceness = i32::from(niceness);
         let own = getpriority_process(None).unwrap_or(0);

@@ -1,8 +1,8 @@
 //! Kills every process that a run left behind.
 //!
-//! Leftovers get SIGTERM, half a second later SIGKILL, repeated until none is left. Programs the user exempted (a shared
-//! build daemon) are not touched, nor their children; they are listed. The time is bounded: a process that cannot be
-//! killed is reported, not waited for.
+//! Leftovers get SIGTERM, half a second later SIGKILL, repeated until none is left. Programs the user exempted (a
+//! shared build daemon) are not touched, nor their children; they are listed. The time is bounded: a process that
+//! cannot be killed is reported, not waited for.
 
 use std::collections::HashSet;
 use std::io;
@@ -77,9 +77,9 @@ pub enum Owner {
     ThisTask,
     /// A supervisor of another task, which ends by itself. It and everything below it is not touched.
     AnotherTask,
-    /// Claims to be a supervisor that is just starting, which only its recorded start can prove. It is spared for as long as
-    /// a sweep may last, then killed like the rest. A supervisor killed this early has not started its task, which is then
-    /// started again.
+    /// Claims to be a supervisor that is just starting, which only its recorded start can prove. It is spared for as
+    /// long as a sweep may last, then killed like the rest. A supervisor killed this early has not started its task,
+    /// which is then started again.
     Undecided,
 }
 
@@ -122,7 +122,8 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
         // Searching for markers outside the tree is expensive and rarely finds anything: only first and last.
         let with_marks = scope.root.is_none() || scan_marks || empty_rounds > 0;
         if scope.root.is_none() {
-            // Only the marker identifies these processes, and a process just before its exec shows none: check all again.
+            // Only the marker identifies these processes, and a process just before its exec shows none: check all
+            // again.
             unmarked.clear();
         }
         let mut scan = ScanResult::scan(scope, with_marks.then_some(&mut unmarked));

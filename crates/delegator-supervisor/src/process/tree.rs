@@ -3,8 +3,9 @@
 //! The kernel lists the children of every thread, so a walk costs as much as the tree is large, not as the machine is
 //! busy. Without these lists (`CONFIG_PROC_CHILDREN` is off) all of `/proc` is read once per walk.
 //!
-//! A listed child counts only if its own record names the parent it was listed under, or the root: orphans below a child
-//! subreaper are reparented to it. A list read while processes exit may miss one; only `wait` proves that none is left.
+//! A listed child counts only if its own record names the parent it was listed under, or the root: orphans below a
+//! child subreaper are reparented to it. A list read while processes exit may miss one; only `wait` proves that none is
+//! left.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -84,8 +85,8 @@ pub(crate) fn for_each_pid(mut visit: impl FnMut(i32)) {
 pub(crate) struct TreeUsage {
     /// Living processes, including the agent.
     pub(crate) processes: usize,
-    /// Processor time of the agent's descendants, in clock ticks: their own and that of every reaped child. The agent's own
-    /// time does not count.
+    /// Processor time of the agent's descendants, in clock ticks: their own and that of every reaped child. The agent's
+    /// own time does not count.
     pub(crate) ticks: u64,
 }
 

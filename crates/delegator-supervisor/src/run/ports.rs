@@ -108,8 +108,8 @@ pub trait Ports {
     /// A limit is close.
     fn on_warning(&self, _warning: LimitWarning) {}
 
-    /// The agent and its descendants are gone, and the verification comes next: the last moment at which the files are as the
-    /// agent left them. Nothing of the task runs meanwhile, so this may take a while.
+    /// The agent and its descendants are gone, and the verification comes next: the last moment at which the files are
+    /// as the agent left them. Nothing of the task runs meanwhile, so this may take a while.
     fn before_verification(&self, _report: &Report) {}
 
     /// Called every half minute, for maintenance of other tasks.

@@ -8,8 +8,8 @@
 //! unit = max_bytes / 8     part 0: 3..4 units     two parts: 1..4 units     a line: at most 1 unit
 //! ```
 //!
-//! A line longer than [`LineLimits::whole`] is stored as its head and tail with the number of omitted bytes between them;
-//! inside a JSON string the line remains valid JSON.
+//! A line longer than [`LineLimits::whole`] is stored as its head and tail with the number of omitted bytes between
+//! them; inside a JSON string the line remains valid JSON.
 //!
 //! Storage errors never end a task: the rest is counted and dropped, and the error is reported.
 

@@ -1,7 +1,7 @@
 //! Classifies an agent's error messages.
 //!
-//! Agents report in prose what callers want to branch on. The phrases are Codex's, recorded or taken from its source. The
-//! first matching class wins, so the order goes from specific to general.
+//! Agents report in prose what callers want to branch on. The phrases are Codex's, recorded or taken from its source.
+//! The first matching class wins, so the order goes from specific to general.
 
 use delegator_domain::task::FailureKind;
 

@@ -1,8 +1,8 @@
 //! Decides how a run ended: a pure function of our own actions, the exit status and the agent's output.
 //!
-//! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report of its turn;
-//! its exit code; its last error message. A run is completed only if its turn is and the exit code is 0. Refused calls
-//! are warnings: the agent knows about them and continues.
+//! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report of its
+//! turn; its exit code; its last error message. A run is completed only if its turn is and the exit code is 0. Refused
+//! calls are warnings: the agent knows about them and continues.
 
 mod classify;
 mod signals;

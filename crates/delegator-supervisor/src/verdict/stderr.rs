@@ -1,7 +1,7 @@
 //! Extracts refused calls and the last error messages from standard error.
 //!
-//! Codex logs there (`2026-… ERROR codex_core::…`), prints `Error: …` if it cannot start, and otherwise prints free text.
-//! A refused call produces no event, only a log line of its tool router. Memory is bounded for any input.
+//! Codex logs there (`2026-… ERROR codex_core::…`), prints `Error: …` if it cannot start, and otherwise prints free
+//! text. A refused call produces no event, only a log line of its tool router. Memory is bounded for any input.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! A server: a long-lived process that embeds the engine and handles many requests at once.
 //!
-//! It reads its [`ServerConfig`] and then requests from stdin, one JSON line each, and writes responses to stdout in the
-//! order of completion. It stands for any front end that embeds the engine.
+//! It reads its [`ServerConfig`] and then requests from stdin, one JSON line each, and writes responses to stdout in
+//! the order of completion. It stands for any front end that embeds the engine.
 
 pub(crate) mod handle;
 pub(crate) mod process;

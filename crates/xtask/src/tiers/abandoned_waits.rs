@@ -1,6 +1,6 @@
-//! F61: waits of one session (protocol 2025-11-25) whose connections are gone. The client has some time to reconnect for
-//! the response; then the waits end. A wait that outlived that time would read the task's result, so the result must
-//! still be unread afterwards.
+//! F61: waits of one session (protocol 2025-11-25) whose connections are gone. The client has some time to reconnect
+//! for the response; then the waits end. A wait that outlived that time would read the task's result, so the result
+//! must still be unread afterwards.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader};

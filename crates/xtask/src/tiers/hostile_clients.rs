@@ -1,5 +1,5 @@
-//! F58: HTTP clients that are slow, silent, send huge bodies or garbage, against a server with the usual limits. Meanwhile
-//! another server on the same state directory is queried over stdio.
+//! F58: HTTP clients that are slow, silent, send huge bodies or garbage, against a server with the usual limits.
+//! Meanwhile another server on the same state directory is queried over stdio.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
