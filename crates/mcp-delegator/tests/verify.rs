@@ -107,7 +107,7 @@ fn verify_without_a_sandbox_is_refused() {
     let silent = "if [ \"$1\" = --version ]; then exit 1; fi";
     for (prelude, why) in [
         (NO_SANDBOX, "bwrap: No permissions"),
-        (pretending, "its sandbox keeps nothing out"),
+        (pretending, "its sandbox does not restrict writing"),
         (silent, "has none"),
     ] {
         let stage = stage_after("");

@@ -84,7 +84,7 @@ fn failures_outside_the_work_have_one_suggestion() {
         ),
         (
             Kind::Killed,
-            "killed by SIGKILL, maybe because memory ran out",
+            "killed by SIGKILL, possibly because memory ran out",
             None,
             None,
             "If memory ran out, give the machine more of it or lower max_concurrent.",
