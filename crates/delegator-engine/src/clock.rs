@@ -2,17 +2,19 @@
 
 #![expect(clippy::disallowed_methods, reason = "the engine is the room that may ask what time it is")]
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_registry::Nonce;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::EngineError;
 
 /// Milliseconds since 1970. A clock before that is as good as none.
 pub(crate) fn now_ms() -> i64 {
     #[cfg(all(test, debug_assertions))]
-    if let Some(now_ms) = crate::model::in_simulation(|stage| stage.now_ms()) {
+    if let Some(now_ms) = crate::simulation::in_simulation(|stage| stage.now_ms()) {
         return now_ms;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -21,7 +23,7 @@ pub(crate) fn now_ms() -> i64 {
 
 fn random() -> Result<[u8; 16], EngineError> {
     #[cfg(all(test, debug_assertions))]
-    if let Some(bits) = crate::model::in_simulation(|stage| stage.random_bits()) {
+    if let Some(bits) = crate::simulation::in_simulation(|stage| stage.random_bits()) {
         return Ok(bits);
     }
     let mut bits = [0; 16];
@@ -36,4 +38,28 @@ pub(crate) fn fresh_id() -> Result<TaskId, EngineError> {
 /// As many nonces as one pass can need, drawn before it begins: inside a transaction nothing may fail for want of one.
 pub(crate) fn fresh_nonces(count: usize) -> Result<Vec<Nonce>, EngineError> {
     (0..count).map(|_| random().map(Nonce::from_random)).collect()
+}
+
+pub(crate) fn sleep(length: Duration) -> Result<(), EngineError> {
+    #[cfg(all(test, debug_assertions))]
+    if crate::simulation::in_simulation(|stage| stage.sleep(length)).is_some() {
+        return Ok(());
+    }
+    pause(&mut [], length)
+}
+
+/// A nap that a waker ends.
+pub(crate) fn sleep_unless_woken(length: Duration, waker: BorrowedFd<'_>) -> Result<(), EngineError> {
+    pause(&mut [PollFd::from_borrowed_fd(waker, PollFlags::IN)], length)
+}
+
+fn pause(polled: &mut [PollFd<'_>], length: Duration) -> Result<(), EngineError> {
+    match poll(polled, Some(&timespec(length))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(EngineError::Io { doing: "wait", source: error.into() }),
+    }
+}
+
+pub(crate) fn timespec(length: Duration) -> Timespec {
+    Timespec { tv_sec: length.as_secs().cast_signed(), tv_nsec: length.subsec_nanos().into() }
 }

@@ -8,9 +8,6 @@ use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 
-use crate::allowed_dir::DirectoryProblem;
-use crate::allowed_file::FileProblem;
-
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]
@@ -115,5 +112,52 @@ impl EngineError {
             cause = error.source();
         }
         None
+    }
+}
+
+/// Why a directory will not do.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryProblem {
+    #[error("does not exist")]
+    Missing,
+    #[error("is not a directory")]
+    NotADirectory,
+    #[error("cannot be used: {0}")]
+    Unusable(io::Error),
+    #[error("is outside the configured allowed_roots")]
+    OutsideRoots { roots: Vec<PathBuf> },
+}
+
+impl From<io::Error> for DirectoryProblem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => DirectoryProblem::Missing,
+            io::ErrorKind::NotADirectory => DirectoryProblem::NotADirectory,
+            _ => DirectoryProblem::Unusable(error),
+        }
+    }
+}
+
+/// Why a file cannot be read for a caller.
+#[derive(Debug, thiserror::Error)]
+pub enum FileProblem {
+    #[error("does not exist")]
+    Missing,
+    #[error("is not a file")]
+    NotAFile,
+    #[error("cannot be read: {0}")]
+    Unreadable(io::Error),
+    #[error("is outside the configured allowed_roots")]
+    OutsideRoots { roots: Vec<PathBuf> },
+    #[error("is inside the state directory of mcp-delegator")]
+    OwnState,
+}
+
+impl From<io::Error> for FileProblem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FileProblem::Missing,
+            _ => FileProblem::Unreadable(error),
+        }
     }
 }

@@ -8,10 +8,10 @@ use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::Idempotency;
 use serde_json::json;
 
-use super::rng::Rng;
-use super::simulator::{Simulator, short};
 use crate::error::EngineError;
-use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission, cancel};
+use crate::simulation::{Rng, Simulator, short};
+use crate::wait::cancel;
+use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
 pub(super) enum Action {

@@ -9,7 +9,7 @@ use std::path::Path;
 use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
 use delegator_registry::{ChangeMark, Filter, Registry, Task, TaskFile};
 
-use super::simulator::{SimulatorState, short};
+use crate::simulation::{SimulatorState, short};
 
 #[derive(Debug, Default)]
 pub(super) struct Invariants {

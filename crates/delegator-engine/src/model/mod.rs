@@ -11,19 +11,21 @@
 
 mod actions;
 mod invariants;
-mod rng;
-mod simulator;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use delegator_registry::{OpenOptions, Registry, StateDir};
+use delegator_domain::task::TaskId;
+use delegator_registry::{Nonce, OpenOptions, Registry, StateDir};
 
 use self::actions::Action;
 use self::invariants::Invariants;
-use self::simulator::Simulator;
-pub(crate) use self::simulator::in_simulation;
 use crate::Engine;
+use crate::error::EngineError;
+use crate::simulation::Simulator;
+use crate::supervise::end_signals::EndSignals;
+use crate::supervise::supervisor_process::{Inherited, supervise_task};
 
 /// More than any plan that gets somewhere.
 const MAX_STEPS: usize = 6_000;
@@ -49,7 +51,7 @@ struct Plan {
 
 impl Plan {
     fn new(seed: u64, actions: usize, root: &Path) -> Plan {
-        let simulator = Simulator::new(seed);
+        let simulator = Simulator::new(seed, run_supervisor);
         let trees: Vec<PathBuf> =
             ["a", "a/below", "b"].iter().map(|name| root.join("trees").join(name)).collect();
         trees.iter().for_each(|tree| std::fs::create_dir_all(tree).unwrap());
@@ -168,6 +170,11 @@ impl Plan {
         let left: Vec<_> = std::fs::read_dir(tasks).unwrap().flatten().map(|entry| entry.path()).collect();
         if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
     }
+}
+
+/// A supervisor as an actor: no process of its own, and no signals.
+fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<(), EngineError> {
+    supervise_task(engine, id, nonce, Inherited { lock, signals: EndSignals::default() })
 }
 
 fn run_plan(seed: u64, actions: usize) -> PlanResult {
