@@ -72,25 +72,25 @@ pub use wait::wait_thread;
 pub struct Engine {
     pub state_dir: PathBuf,
     pub max_concurrent: usize,
-    /// How long ended tasks are kept; `None`: for ever.
+    /// How long ended tasks are retained; `None`: forever.
     pub retention_ms: Option<i64>,
-    /// How long after their task's end restore points with unique content are kept; `None`: for ever.
+    /// How long restore points with unique content are retained after the end of their task; `None`: forever.
     pub restore_point_retention_ms: Option<i64>,
-    /// The program supervisors are started from: this very one, whatever replaces its file meanwhile.
+    /// The executable that supervisors are started from: this one, even if its file is replaced by an upgrade.
     pub program: PathBuf,
-    /// Where connections to the registry are kept, in a process that stays.
+    /// Open connections to the registry; only a long-running process pools them.
     pub connections: ConnectionPool,
 }
 
 impl Engine {
-    /// The registry, made where there is none.
+    /// Opens the registry; creates it if it does not exist.
     fn open_registry(&self) -> Result<PooledConnection, EngineError> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
         let pooled = self.connections.take(&dir);
         Ok(self.connections.guard(pooled.map_or_else(|| Registry::open(&dir), Ok)?))
     }
 
-    /// The registry that is there; a question asked on a fresh machine leaves it fresh.
+    /// Opens the registry if it exists. Queries use this, so that they create nothing on a fresh machine.
     fn find_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
         let dir = StateDir::find(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
         let Some(dir) = dir else { return Ok(None) };

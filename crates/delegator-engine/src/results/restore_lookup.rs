@@ -51,7 +51,7 @@ impl PointSource<'_> {
             let record = self.without_row(task)?;
             return match record.points.is_empty() && record.undo.is_empty() {
                 true => {
-                    Err(EngineError::RestorePointNotFound { task: task.clone(), place: self.here.to_owned() })
+                    Err(EngineError::RestorePointNotFound { task: task.clone(), directory: self.here.to_owned() })
                 }
                 false => Ok(FoundPoints { record, scratch: new_scratch_dir(None)?, dir: None }),
             };

@@ -1,7 +1,8 @@
-//! Finding the agent's program, and remembering its version.
+//! Finds the program of an agent and its version.
 //!
-//! Asking a program for its version costs more than everything else a submission does, so the answer is kept beside
-//! the registry for as long as the file is the same.
+//! Running a program to get its version costs more than the rest of a submission, so the version is cached in
+//! `agents.json` in the state directory until size or modification time of the program change. A cache that cannot be
+//! read or written never fails a submission.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,7 +20,7 @@ use crate::error::EngineError;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was found out about one file.
+/// The version of one program file, valid while size and modification time are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct CachedVersion {
     size: u64,
@@ -28,7 +29,7 @@ struct CachedVersion {
 }
 
 impl Engine {
-    /// The program behind a name or path, with its version if it tells.
+    /// The program with this name or path, and its version if it reports one.
     pub fn agent(
         &self,
         given: &OsStr,
@@ -44,7 +45,7 @@ impl Engine {
     fn version_of(&self, program: &Path, environment: &Variables) -> Option<(u32, u32, u32)> {
         let file = std::fs::metadata(program).ok()?;
         let (size, modified_ns) = (file.len(), file.mtime() * 1_000_000_000 + file.mtime_nsec());
-        // What lies in a directory that is not ours is not believed, and nothing is left there.
+        // A state directory of another owner is neither read nor written.
         let is_our_dir = matches!(StateDir::find(&self.state_dir, &OpenOptions::default()), Ok(Some(_)));
         let store = is_our_dir.then(|| self.state_dir.join("agents.json"));
         let name = program.display().to_string();
@@ -58,12 +59,12 @@ impl Engine {
         {
             return Some(cached.version);
         }
-        // It gets no more than it would get as an agent.
+        // The probe gets no variable that an agent would not get.
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let version = probe_version(program, &allowed_variables(variables, &[]), PROBE_TIMEOUT).ok()?;
         let version = (version.major, version.minor, version.patch);
         known.insert(name, CachedVersion { size, modified_ns, version });
-        // Only a memory aid: if it cannot be kept, the next submission asks again.
+        // Without the cache the next submission probes again.
         let _ = store.map(|store| save_cache(&store, &known));
         Some(version)
     }

@@ -1,14 +1,13 @@
-//! Directories a task may work in, and why another will not do.
+//! Checks that a directory may be used by a task: it exists and lies in one of the configured `allowed_roots`.
 //!
-//! The same question is asked three times: by whoever wants to know before anything is done, when a task is taken on, and
-//! when it starts. The first asks on behalf of a caller who can still mend it; the others, because names may have come to
-//! mean something else since.
+//! The check runs three times: in validation, so that the caller can correct the request; at submission; and when the
+//! task starts, because a name may refer to another directory by then.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::DirectoryProblem;
 
-/// The canonical name of a directory a task may work in.
+/// The canonical path of a directory that a task may use.
 pub fn resolve_allowed_dir(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, DirectoryProblem> {
     let real = path.canonicalize()?;
     if !real.is_dir() {
@@ -18,7 +17,7 @@ pub fn resolve_allowed_dir(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Di
     Ok(real)
 }
 
-/// Without roots every directory will do. Roots are compared by what they really are.
+/// Without roots every directory is allowed. Roots are resolved before the comparison.
 pub(crate) fn check_within(real: &Path, roots: &[PathBuf]) -> Result<(), DirectoryProblem> {
     match is_within(real, roots) {
         true => Ok(()),
@@ -26,7 +25,7 @@ pub(crate) fn check_within(real: &Path, roots: &[PathBuf]) -> Result<(), Directo
     }
 }
 
-/// Whether a resolved path lies in one of the roots; without roots every path does.
+/// Whether a resolved path is inside one of the roots; true if there are none.
 pub(crate) fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
     let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
     roots.is_empty() || roots.iter().any(is_below)

@@ -1,8 +1,7 @@
-//! Files a caller names for us or for an agent to read: images, transcripts, session files.
+//! Opens files that a caller names for us or for an agent to read: images, transcripts, session files.
 //!
-//! A file is opened first, without reading and without waiting for a writer, and judged by what was opened: its type
-//! and its real path, symbolic links resolved. What the name means a moment later does not matter to a reader that
-//! uses the returned descriptor.
+//! The file is opened first, without reading and without waiting for a writer, and then checked by its descriptor: type
+//! and resolved path. A reader that uses the returned descriptor is safe from a name that is changed afterwards.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use super::allowed_dir::is_within;
 use crate::error::{EngineError, FileProblem};
 
-/// Opens a regular file beneath the roots (without roots: anywhere) and outside the state directory, which holds the
+/// Opens a regular file inside the roots (without roots: anywhere) and outside the state directory, which holds the
 /// HTTP token and the records of all tasks. Returns it with its real path.
 pub fn open_allowed_file(
     path: &Path,
@@ -39,7 +38,7 @@ pub fn open_allowed_file(
     Ok((File::open(name)?, real))
 }
 
-/// The resolved path of a file the agent is given to read.
+/// The resolved path of a file that the agent will read.
 pub(crate) fn resolve_allowed_file(
     input: &'static str,
     path: &Path,
@@ -50,7 +49,6 @@ pub(crate) fn resolve_allowed_file(
     open_allowed_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
 }
 
-/// The name under which this process reaches what a descriptor refers to.
 fn descriptor_path(descriptor: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }
@@ -63,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_beneath_the_roots_are_opened() {
+    fn only_regular_files_inside_the_roots_are_opened() {
         let world = tempfile::tempdir().unwrap();
         let root = world.path().join("root");
         let state = world.path().join("state");
@@ -83,7 +81,7 @@ mod tests {
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), real), ("in", inside.canonicalize().unwrap()));
-        assert!(open(&outside, &[]).is_ok(), "without roots every directory will do");
+        assert!(open(&outside, &[]).is_ok(), "without roots every directory is allowed");
         for outside in [&outside, &link, &root.join("../out.png")] {
             let refused = open(outside, &roots).unwrap_err();
             assert!(matches!(refused, FileProblem::OutsideRoots { .. }), "{}: {refused}", outside.display());

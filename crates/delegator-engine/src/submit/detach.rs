@@ -1,19 +1,19 @@
-//! Starting a supervisor so that it outlives the process that starts it, however that process ends.
+//! Starts a supervisor that outlives the process that starts it, however that process ends.
 //!
 //! A double fork: this program starts itself as a *launcher* ([`LAUNCH`]) in a process group of its own, the launcher
 //! spawns the supervisor ([`SUPERVISE`]) and exits, and the supervisor opens a session of its own. It is then no
 //! descendant of the starting process, and in neither its process group nor its session: a client that ends the process
-//! tree of its server does not reach it. The launcher is a program that is executed, because forking without an exec is
+//! tree of its server does not reach it. The launcher is executed and not only forked, because a fork without an exec is
 //! not safe in a process with threads.
 //!
-//! Both get an environment made here, with nothing of the starting process but what is listed: an agent can read the
-//! environment of every process of its user. What a task needs of its submitter's environment is in its launch file.
+//! Both get an environment that is built here and inherits nothing: an agent can read the environment of every process of
+//! its user. What a task needs of its submitter's environment is in its launch file.
 //!
-//! The task's lock is passed on as standard input: the starting process takes it, and it is held until the supervisor ends.
+//! The starting process acquires the task lock and passes it on as standard input; it is held until the supervisor exits.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "supervisors are started here; agents are started by supervisors only"
+    reason = "this module starts supervisors; only supervisors start agents"
 )]
 
 use std::os::fd::OwnedFd;
@@ -63,21 +63,21 @@ impl Engine {
     }
 }
 
-/// Waits for a launcher; true if it provably spawned no supervisor. One that was ended by a signal may have spawned it:
-/// then the lock of the task decides, at the next pass over the registry.
+/// Waits for a launcher; true if it certainly spawned no supervisor. A launcher that was killed may have spawned it: then
+/// the task lock decides, at the next upkeep pass.
 pub(crate) fn launcher_failed(mut launcher: Child) -> bool {
-    // An error means that the status is gone: a supervisor that starts another one reaps all of its children.
+    // On an error the status is lost: a supervisor that starts another one reaps all of its children.
     launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(EXIT_NOT_SPAWNED)))
 }
 
-/// What a launcher does: spawns the supervisor from `program`, with its own standard input and environment.
+/// The launcher: spawns the supervisor from `program`, with the same standard input and environment.
 pub fn launch_supervisor(program: &Path, id: &TaskId, nonce: &Nonce) -> ExitCode {
     let spawned = Command::new(program).args([SUPERVISE, id.as_str(), nonce.as_str()]).spawn();
     if spawned.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOT_SPAWNED) }
 }
 
-/// What a supervisor does first: leaves the session of the process it was started for. It leads no process group, so it
-/// may; one that was started by hand may not, and stays.
+/// Moves the supervisor into a session of its own. Fails for a supervisor that leads a process group because it was
+/// started by hand; that one stays in its session.
 pub(crate) fn open_session() {
     let _ = rustix::process::setsid();
 }
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Submits a task, starts it with a launcher that is a shell script, and gives the task as it stands then.
+    /// Submits a task and starts it with a shell script as launcher; returns the task afterwards.
     fn start_with_launcher(script: &str) -> Task {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("launcher");

@@ -1,5 +1,7 @@
-//! How long a task will take and when it will start, from our own history of completed tasks. Without history there is
-//! nothing to say, and nothing is said.
+//! Estimates how long a task will take and when it will start.
+//!
+//! The estimate uses the durations of completed tasks, of the same directory if there are enough. Without history there
+//! is no estimate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,19 +11,19 @@ use delegator_registry::{ActiveTask, Registry};
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
-/// How many tasks a history is made of.
+/// Completed tasks that are considered.
 const MAX_HISTORY: u32 = 50;
-/// With fewer in its own directory, a task is compared with all of them.
+/// With fewer tasks in the directory, the history of all directories is used.
 const MIN_HISTORY_IN_DIRECTORY: usize = 3;
 
-/// How long tasks took.
+/// Durations of completed tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DurationHistory {
     /// In milliseconds, shortest first; never empty.
     durations_ms: Vec<u64>,
 }
 
-/// The middle half of a history.
+/// The middle half of the history: 25th to 75th percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedDuration {
     pub from_ms: u64,
@@ -34,12 +36,12 @@ impl DurationHistory {
         (!durations_ms.is_empty()).then_some(DurationHistory { durations_ms })
     }
 
-    /// Of all completed tasks.
+    /// The history of all completed tasks.
     pub(crate) fn of_all(registry: &Registry) -> Result<Option<DurationHistory>, EngineError> {
         Ok(DurationHistory::of(registry.durations_ms(None, MAX_HISTORY)?))
     }
 
-    /// Of those in a directory, if they are enough.
+    /// The history of a directory, or of all tasks if the directory has too few.
     pub(crate) fn of_dir(
         registry: &Registry,
         working_dir: &str,
@@ -52,22 +54,21 @@ impl DurationHistory {
         }
     }
 
-    /// The value below which so many hundredths lie.
-    fn percentile(&self, hundredths: usize) -> u64 {
-        self.durations_ms[(self.durations_ms.len() - 1) * hundredths / 100]
+    fn percentile(&self, percent: usize) -> u64 {
+        self.durations_ms[(self.durations_ms.len() - 1) * percent / 100]
     }
 
     pub(crate) fn expected(&self) -> ExpectedDuration {
         ExpectedDuration { from_ms: self.percentile(25), to_ms: self.percentile(75) }
     }
 
-    /// How long one that has run for so long will go on; nothing if none ever took longer.
+    /// The median remaining time of tasks that took longer than this; `None` if none did.
     fn remaining(&self, elapsed_ms: u64) -> Option<u64> {
         let longer = &self.durations_ms[self.durations_ms.partition_point(|took| *took <= elapsed_ms)..];
         longer.get(longer.len().saturating_sub(1) / 2).map(|took| took - elapsed_ms)
     }
 
-    /// In how many milliseconds the first `count` of the queue will start, as far as that can be told.
+    /// In how many milliseconds the first `count` queued tasks will start; shorter if that is not known for all.
     pub(crate) fn start_times(
         &self,
         registry: &Registry,
@@ -81,10 +82,10 @@ impl DurationHistory {
         Ok(self.start_times_after(&elapsed_ms, slots, count))
     }
 
-    /// The same, from how long each of the running tasks has been at it.
+    /// `elapsed_ms` is how long each running task has been running.
     fn start_times_after(&self, elapsed_ms: &[u64], slots: usize, count: usize) -> Vec<u64> {
         let running = elapsed_ms.iter().map(|elapsed| self.remaining(*elapsed));
-        // A slot whose task has outlasted everything known is not counted on.
+        // A task that already took longer than all in the history frees no slot in this estimate.
         let busy = running.flatten().map(Reverse);
         let idle = slots.saturating_sub(elapsed_ms.len());
         let mut free: BinaryHeap<Reverse<u64>> =
@@ -132,8 +133,8 @@ mod tests {
         assert_eq!(
             known.start_times_after(&[200, 80], 2, 2),
             [20, 120],
-            "the first outlasts everything known"
+            "the first has outlasted the history"
         );
-        assert!(known.start_times_after(&[200], 1, 2).is_empty(), "and nobody can tell");
+        assert!(known.start_times_after(&[200], 1, 2).is_empty(), "no slot is known to become free");
     }
 }

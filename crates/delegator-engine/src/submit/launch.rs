@@ -1,7 +1,8 @@
-//! The launch file: everything a supervisor needs to start a task as its submitter meant it.
+//! The launch file: everything a supervisor needs to start a task as its submitter requested.
 //!
-//! Whoever promotes a task later starts it with the *submitter's* environment, umask and limits, not its own. The file
-//! holds the task's text and secrets to redact, is private, and is removed as soon as the agent has its input.
+//! Another process may promote the task later; it starts with the *submitter's* environment, umask and limits. The file
+//! contains the task text and the secrets to redact. It is private to the user and is removed as soon as the agent has
+//! its input. New fields need a serde default, because an older program may have written the file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use super::verification::Verify;
 use crate::error::EngineError;
 
-/// What is validated about how a task is to be run.
+/// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub mode: String,
@@ -35,28 +36,28 @@ pub struct Settings {
     pub env_policy: String,
     pub env_allow_list: Vec<String>,
     pub resume: Option<String>,
-    /// What the resumed thread had used before.
+    /// Token usage of the resumed thread before this run.
     pub usage_before: Option<[i64; 5]>,
     pub limits: Limits,
     pub ending: Ending,
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     pub sweep_exempt: Vec<String>,
-    /// How far the task gives way to everything else on the machine.
+    /// Configured niceness of the agent.
     #[serde(default)]
     pub niceness: u8,
-    /// How many tasks stand above this one.
+    /// Nesting depth: the number of tasks above this one.
     pub depth: u32,
-    /// Whether no control group is wanted.
+    /// Run without a control group.
     #[serde(default)]
     pub without_group: bool,
-    /// Whether the agent's commands must not read the state directory.
+    /// Deny the agent's commands to read the state directory.
     #[serde(default)]
     pub hide_state_dir: bool,
-    /// Directories beside the state directory in which no task may write: the user's configuration.
+    /// Directories besides the state directory in which no task may write: the user's configuration.
     #[serde(default)]
     pub protected: Vec<PathBuf>,
-    /// What checks the work when the agent has completed.
+    /// The command that verifies the work after the agent has completed.
     #[serde(default)]
     pub verify: Option<Verify>,
 }
@@ -65,7 +66,7 @@ pub struct Settings {
 pub struct Limits {
     pub idle_sec: u64,
     pub hard_sec: u64,
-    /// Whether only output counts as activity.
+    /// Only output counts as activity for the idle limit.
     pub only_output_counts: bool,
 }
 
@@ -84,11 +85,11 @@ pub struct Ending {
     pub terminate_grace_sec: u64,
 }
 
-/// The agent's program, found once, at submission.
+/// The agent's program, located once, at submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentProgram {
     pub program: PathBuf,
-    /// Put before the program's own arguments.
+    /// Inserted before the program's own arguments.
     pub leading_args: Vec<OsString>,
     pub version: Option<(u32, u32, u32)>,
 }
@@ -101,7 +102,7 @@ pub(crate) struct Launch {
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
-    /// Values of variables the user named: hidden whatever they look like.
+    /// Values of variables listed in `redact_names`: redacted whatever they look like.
     #[serde(default)]
     pub(crate) named_secrets: Vec<String>,
 }
@@ -112,7 +113,7 @@ impl Launch {
             .map_err(|error| EngineError::Io { doing: "write the launch file", source: error.into() })
     }
 
-    /// Hides what the submitter keeps secret.
+    /// Redacts the secrets of the submitter's environment.
     pub(crate) fn redactor(&self) -> Redactor {
         let builder = self.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret));
         self.named_secrets.iter().fold(builder, |builder, secret| builder.named_secret(secret)).build()
@@ -125,7 +126,7 @@ impl Launch {
 }
 
 impl Settings {
-    /// A task in a directory, with nothing asked for beyond that.
+    /// The default settings for a task in a directory.
     pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
         Settings {
             mode: mode.name().to_owned(),
@@ -157,7 +158,7 @@ impl Settings {
         }
     }
 
-    /// A mode nobody knows is the narrowest one.
+    /// An unknown mode counts as the most restricted one.
     pub(crate) fn mode(&self) -> Mode {
         Mode::from_name(&self.mode).unwrap_or(Mode::ReadOnly)
     }
@@ -202,7 +203,7 @@ impl Settings {
 }
 
 impl AgentProgram {
-    /// A program that would not tell its version is tried like the newest one we know.
+    /// A program that does not report its version is treated like the newest measured version.
     pub(crate) fn version(&self) -> CodexVersion {
         self.version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
             CodexVersion::new(major, minor, patch)

@@ -1,27 +1,26 @@
-//! Tasks that are submitted from inside a task: how deep, and how many beside each other.
+//! Limits for tasks that are submitted from inside a task: nesting depth and number of children.
 //!
-//! The mark in the environment says where a submission comes from. Whoever takes it out of there is counted as nobody's
-//! child; the limits keep agents from running away by mistake, the sandbox keeps them from doing so on purpose.
+//! A marker in the environment names the parent task. A process that removes the marker counts as having no parent: the
+//! limits protect against accidental recursion; the sandbox protects against intent.
 
 use delegator_registry::{Registry, Task};
 use serde_json::Value;
 
 use crate::error::EngineError;
 
-/// Where a submission comes from, and what is allowed there.
+/// The parent of a submission, and the configured limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nesting {
-    /// The task it is submitted from.
+    /// The task that submits, if any.
     pub parent: Option<String>,
     pub max_depth: u32,
     pub max_children: usize,
 }
 
-/// Under which the parent is kept with the input.
+/// The key of the parent in the stored input.
 const PARENT: &str = "parent_task_id";
 
 impl Nesting {
-    /// Whether a task may stand so deep.
     pub(crate) fn check_depth(&self, depth: u32) -> Result<(), EngineError> {
         match depth > self.max_depth {
             true => Err(EngineError::NestingTooDeep { depth, allowed: self.max_depth }),
@@ -29,7 +28,7 @@ impl Nesting {
         }
     }
 
-    /// Whether the parent may have one more that runs or waits.
+    /// Refuses one more running or queued child than the parent may have.
     pub(crate) fn check_children(&self, registry: &Registry) -> Result<(), EngineError> {
         let Some(parent) = &self.parent else { return Ok(()) };
         let is_child = |task: &Task| task.input[PARENT].as_str() == Some(parent);
@@ -43,7 +42,6 @@ impl Nesting {
         }
     }
 
-    /// The input as it is kept.
     pub(crate) fn add_parent_to(&self, mut input: Value) -> Value {
         if let (Some(parent), Some(object)) = (&self.parent, input.as_object_mut()) {
             object.insert(PARENT.to_owned(), parent.clone().into());

@@ -1,8 +1,8 @@
-//! Starting what may start: claim in one transaction, then one supervisor process for each claim.
+//! Starts queued tasks: claims them in one transaction, then starts one supervisor process for each claim.
 //!
-//! A supervisor is this very program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from the
-//! process that starts it: see [`crate::submit::detach`]. If it cannot be spawned, the claim is given back at once; if it dies
-//! before it begins its work, the next pass over the registry gives it back.
+//! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from the
+//! process that starts it (see [`super::detach`]). If it cannot be spawned, the claim is released at once; if it dies
+//! before it begins to work, the next upkeep pass releases the claim.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// What a claimer brings along, for as long as it takes.
+    /// Calls `act` with what a claim needs: the number of slots and a nonce for each claim.
     pub(crate) fn with_promotion<T>(
         &self,
         act: impl FnOnce(&Promotion<'_>) -> Result<T, EngineError>,
@@ -39,12 +39,12 @@ impl Engine {
         let nonces =
             std::cell::RefCell::new(fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
         let spare = fresh_nonces(1)?;
-        // There are as many nonces as can be claimed, so the spare one is never needed twice.
+        // There are as many nonces as one transaction can claim, so the spare one is never used twice.
         let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
         act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })
     }
 
-    /// Starts a supervisor for each claim of somebody who ended a task, and what else may start.
+    /// Starts a supervisor for each claim, and whatever else may start.
     pub(crate) fn start_all(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<(), EngineError> {
         match self.start_supervisors(registry, claimed)? {
             true => self.promote(registry),
@@ -52,8 +52,8 @@ impl Engine {
         }
     }
 
-    /// All of them are locked before the first is started, because a start takes its time. What cannot be started goes
-    /// back to its place in the queue. Says whether there may be more to claim.
+    /// Acquires all locks before the first start, because starting is slow. A task that cannot be started returns to its
+    /// position in the queue. Returns whether there may be more to claim.
     fn start_supervisors(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<bool, EngineError> {
         let may_be_more = claimed.len() == MAX_CLAIMS_PER_CALL;
         let locks: Vec<_> =
@@ -72,7 +72,7 @@ impl Engine {
             }
             crash_point(CrashPoint::SupervisorSpawned);
         }
-        // The launchers run side by side; each ends as soon as it has spawned its supervisor.
+        // The launchers run in parallel; each exits as soon as it has spawned its supervisor.
         for (id, nonce, launcher) in launchers {
             if launcher_failed(launcher) {
                 registry.give_back(&id, &nonce, now_ms())?;
@@ -81,7 +81,7 @@ impl Engine {
         Ok(may_be_more)
     }
 
-    /// Gives the launcher of the supervisor, where there is one to wait for.
+    /// Returns the launcher process to wait for; `None` in a simulation.
     fn start_supervisor(
         &self,
         id: &TaskId,
@@ -89,14 +89,14 @@ impl Engine {
         lock: OwnedFd,
     ) -> Result<Option<Child>, EngineError> {
         #[cfg(all(test, debug_assertions))]
-        if let Some(stage) = crate::simulation::in_simulation(std::sync::Arc::clone) {
-            return stage.start_supervisor(self, id, nonce, lock).map(|()| None);
+        if let Some(simulator) = crate::simulation::in_simulation(std::sync::Arc::clone) {
+            return simulator.start_supervisor(self, id, nonce, lock).map(|()| None);
         }
         self.spawn_launcher(id, nonce, lock).map(Some)
     }
 }
 
-/// Somebody may be judging an earlier attempt: that takes a moment.
+/// An upkeep pass may hold the lock for a moment to check an earlier attempt.
 fn lock_for_start(dir: &TaskDir) -> Result<OwnedFd, EngineError> {
     for _ in 0..MAX_LOCK_ATTEMPTS {
         match dir.try_lock()? {
@@ -109,5 +109,5 @@ fn lock_for_start(dir: &TaskDir) -> Result<OwnedFd, EngineError> {
 }
 
 fn lock_unavailable(dir: &TaskDir) -> EngineError {
-    EngineError::Launch { task: dir.id().clone(), detail: "its lock cannot be had".to_owned() }
+    EngineError::Launch { task: dir.id().clone(), detail: "could not acquire the task lock".to_owned() }
 }

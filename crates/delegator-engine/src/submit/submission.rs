@@ -1,4 +1,7 @@
-//! Taking a task on: check, write down, answer, start.
+//! Submits a task: checks the request, stores launch file and row, starts what may start.
+//!
+//! All checks come before the row is written; from then on the task exists and no error is returned for it, because the
+//! caller would submit it again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +24,7 @@ use crate::Engine;
 use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
 
-/// A task somebody wants done; its values are validated, its circumstances are not.
+/// A request to run a task. Its values are validated; directories, files and limits are checked at submission.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub text: String,
@@ -29,16 +32,16 @@ pub struct Submission {
     pub agent: AgentProgram,
     pub agent_name: String,
     pub max_mode: Mode,
-    /// The submitter's environment, as it is.
+    /// The complete environment of the submitter.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Variables the user's configuration passes on, or calls secret.
+    /// Names of variables that the user's configuration passes to the agent, or marks as secret.
     pub passed_variables: Vec<String>,
     pub secret_names: Vec<String>,
     pub umask: u32,
     /// The first line of the text, redacted.
     pub title: String,
     pub labels: BTreeMap<String, String>,
-    /// The validated input without the text, for showing and for starting it again.
+    /// The validated input without the text, for display and for retries.
     pub input: Value,
     pub allow_parallel_writes: bool,
     pub nesting: Nesting,
@@ -48,21 +51,20 @@ pub struct Submission {
 #[derive(Debug)]
 pub struct SubmitOutcome {
     pub task: Task,
-    /// It was submitted before, with the same key.
+    /// The task was submitted before, with the same idempotency key.
     pub replayed: bool,
-    /// 0: it has a slot; 1: it is next.
+    /// 0: the task has a slot; 1: it is next.
     pub queue_position: u64,
     /// What a queued task waits for beyond a free slot.
     pub waiting_for: Option<BlockedBy>,
-    /// Nothing starts at all for now.
     pub queue_paused: bool,
-    /// In how many milliseconds it will start, and how long it will take, as far as our history can tell.
+    /// Estimates from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
     pub expected: Option<ExpectedDuration>,
 }
 
 impl Submission {
-    /// A caller chooses among the variables the agent has, and adds none.
+    /// A caller may select among the variables that the agent gets, but may not add any.
     fn check_variables(&self) -> Result<(), EngineError> {
         for name in &self.settings.env_allow_list {
             match variable_access(name, &self.passed_variables) {
@@ -75,22 +77,21 @@ impl Submission {
 }
 
 impl Engine {
-    /// Writes the task down, so that nothing can lose it, and starts whatever may start.
+    /// Stores the task durably, then starts whatever may start.
     pub fn submit(&self, mut submission: Submission) -> Result<SubmitOutcome, EngineError> {
         let requested = submission.settings.mode();
         if requested > submission.max_mode {
-            return Err(EngineError::ModeTooWide { asked: requested, allowed: submission.max_mode });
+            return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
         submission.check_variables()?;
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir =
             checked_directory("working_dir", &settings.working_dir, &settings.allowed_roots)?;
-        // Where it may write, too.
         for directory in &mut settings.add_dirs {
             *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
         }
-        refuse_own_directories(settings, &self.state_dir)?;
+        refuse_reserved_directories(settings, &self.state_dir)?;
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
@@ -116,15 +117,15 @@ impl Engine {
             idempotency: submission.idempotency,
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
-        // An error is left to the next pass over the registry.
+        // The task exists: from here on errors are left to the next upkeep pass.
         let _ = registry.remove_dead_submits();
-        // From here on the task exists: an error would make the caller submit it again. The next pass starts it.
+        // If this fails, the next pass starts the task.
         let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeAnswer);
         self.submit_outcome(&registry, submitted)
     }
 
-    /// The task as it stands after the start, its place in the queue, what keeps it there, and what to expect.
+    /// The current state of the task, its position in the queue, what blocks it, and the estimates.
     fn submit_outcome(
         &self,
         registry: &Registry,
@@ -137,7 +138,7 @@ impl Engine {
         let history = DurationHistory::of_dir(registry, &task.working_dir)?;
         let waiting_for = if is_queued { registry.blocked_by_running(&task)? } else { None };
         let estimated_start_ms = match (&history, position) {
-            // One that waits for another task as well starts when nobody knows.
+            // The start of a task that also waits for another task cannot be estimated.
             (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
                 let starts =
@@ -192,9 +193,9 @@ fn without_key(mut input: Value) -> Value {
     input
 }
 
-/// A task that may write in our state directory or in the user's configuration could give itself every right. A mode
-/// without a sandbox writes where it likes, and is allowed by the user alone.
-fn refuse_own_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
+/// A task that can write to the state directory or to the user's configuration could grant itself every right. Modes
+/// without a sandbox can write anywhere; only the user's configuration allows them.
+fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
     if settings.mode() != Mode::WorkspaceWrite {
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! A command that checks the agent's work: where it may run, and what is kept of it.
+//! The verify command: where it runs.
 //!
-//! It runs in the sandbox the agent's own commands ran in. Whether there is one is found out at submission, by trying
-//! it: so a check that could not be run as meant is refused before anything is started, or runs in the open if the user
-//! said that it may. A task that has no sandbox at all (`danger-full-access`) has none for its check either.
+//! It runs in the same sandbox as the agent's commands. Submission probes the sandbox, so that a task whose command could
+//! not be sandboxed is refused before it starts, unless the user's configuration allows to run it without a sandbox. With
+//! `danger-full-access` neither the agent nor the verify command is sandboxed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ use serde::{Deserialize, Serialize};
 use super::launch::Launch;
 use crate::error::EngineError;
 
-/// However little the agent left of the hard limit.
+/// Time for the command even if the agent used up the hard limit.
 const MIN_DURATION: Duration = Duration::from_secs(60);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The check of a task.
+/// The verify command of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
-    /// The user lets it run in the open where there is no sandbox.
+    /// The user allows to run it without a sandbox if there is none.
     pub may_be_open: bool,
     /// Decided at submission.
     pub is_sandboxed: bool,
 }
 
 impl Verify {
-    /// Nothing where no words were given.
+    /// `None` for an empty command.
     pub fn from_command(command: &[String], may_be_open: bool) -> Option<Verify> {
         let command = command.to_vec();
         (!command.is_empty()).then_some(Verify { command, may_be_open, is_sandboxed: false })
@@ -42,7 +42,7 @@ impl Verify {
 }
 
 impl Launch {
-    /// Decides where the check runs, if there is one.
+    /// Decides whether the verify command runs in a sandbox; an error if it needs one and there is none.
     pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
         let Some(verify) = &self.settings.verify else { return Ok(()) };
         if self.effective_mode() == Mode::DangerFullAccess {
@@ -60,12 +60,12 @@ impl Launch {
         Ok(())
     }
 
-    /// How far the agent's commands may go.
+    /// The mode that the sandbox enforces.
     fn effective_mode(&self) -> Mode {
         if self.settings.preview { Mode::ReadOnly } else { self.settings.mode() }
     }
 
-    /// The state directory, where its commands must not read it.
+    /// The state directory, if the agent's commands must not read it.
     pub(crate) fn hidden(&self, state_dir: &Path) -> Option<PathBuf> {
         self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
     }
@@ -81,11 +81,11 @@ impl Launch {
         }
     }
 
-    /// Tries to write where nothing may be written.
+    /// Probes the sandbox with a command that writes to a forbidden path.
     fn try_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
-        // One that does not tell its version, or needs words before its own, is another program.
+        // A program without a version, or with leading arguments, is not Codex and has no `sandbox` command.
         if self.agent.version.is_none() || !self.agent.leading_args.is_empty() {
-            return Err(format!("{} has none", self.agent.program.display()));
+            return Err(format!("{} has no sandbox", self.agent.program.display()));
         }
         let temporary = self.variables.iter().find(|(name, _)| name == "TMPDIR");
         let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
@@ -101,7 +101,7 @@ impl Launch {
         probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
     }
 
-    /// The check as the supervisor takes it.
+    /// The verify command as the supervisor runs it.
     pub(crate) fn verify_spec(&self, id: &TaskId, workdir: &Path, state_dir: &Path) -> Option<VerifySpec> {
         let verify = self.settings.verify.as_ref()?;
         let enclosure = match verify.is_sandboxed {

@@ -1,6 +1,6 @@
-//! Which tree a directory belongs to, for keeping writing tasks apart.
+//! Finds the work tree of a directory, so that two writing tasks never share one.
 //!
-//! Only names are read, no git is run: a repository that nobody trusts yet must not have a say here.
+//! Reads names and `.git` files only and runs no git: an untrusted repository must not influence the result.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use delegator_domain::task::WorkTree;
 
 use super::launch::Settings;
 
-/// The trees a task may write in, without repetitions: that of its working directory first.
+/// The distinct trees that a task may write in; that of its working directory first.
 pub(crate) fn work_trees(settings: &Settings) -> Vec<WorkTree> {
     let mut trees = vec![work_tree_of(&settings.working_dir)];
     if settings.mode().writes() {
@@ -22,18 +22,18 @@ pub(crate) fn work_trees(settings: &Settings) -> Vec<WorkTree> {
     trees
 }
 
-/// The git top level the canonical directory lies in, else the directory itself.
+/// The git top level that contains the canonical directory, else the directory itself.
 pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
     real.ancestors().find_map(top_level).unwrap_or_else(|| WorkTree::directory(real.to_owned()))
 }
 
-/// The tree, if this is the top of one. An empty `.git` is none: sandboxes leave such directories about.
+/// The tree, if this is its top level. An empty `.git` does not count: sandboxes leave such directories behind.
 fn top_level(dir: &Path) -> Option<WorkTree> {
     let git = dir.join(".git");
     if git.join("HEAD").exists() {
         return Some(WorkTree::directory(dir.to_owned()));
     }
-    // A worktree or a submodule: the file says where its git directory is. Only a worktree shares one with others.
+    // In a linked worktree or a submodule `.git` is a file that names the git directory; only a worktree has `commondir`.
     let text = std::fs::read_to_string(&git).ok()?;
     let git_directory = git_dir(dir, &text)?;
     git_directory.join("HEAD").exists().then(|| {
@@ -76,7 +76,7 @@ mod tests {
                 ("repo/src/deep/a.rs", ""),
                 ("repo/trees/w/.git", &format!("gitdir: {}\n", root.join("repo/.git/worktrees/w").display())),
                 ("repo/m/.git", "gitdir: ../.git/modules/m\n"),
-                ("plain/.git/info", "an empty leftover is no repository"),
+                ("plain/.git/info", "an empty leftover is not a repository"),
                 ("odd/.git", "not what git writes"),
             ],
         );
