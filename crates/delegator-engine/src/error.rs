@@ -33,9 +33,7 @@ pub enum EngineError {
     VariableNotAllowed { name: String, right: VariableAccess },
     #[error("the task would be at nesting depth {depth}; the configured max_depth is {allowed}")]
     NestingTooDeep { depth: u32, allowed: u32 },
-    #[error(
-        "task {parent} already has {allowed} running or queued tasks, the configured max_children"
-    )]
+    #[error("task {parent} already has {allowed} running or queued tasks, the configured max_children")]
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     UnusableDirectory { input: &'static str, path: PathBuf, problem: DirectoryProblem },

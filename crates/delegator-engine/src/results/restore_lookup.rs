@@ -50,9 +50,10 @@ impl PointSource<'_> {
         let Some((registry, row)) = self.registry.zip(row) else {
             let record = self.without_row(task)?;
             return match record.points.is_empty() && record.undo.is_empty() {
-                true => {
-                    Err(EngineError::RestorePointNotFound { task: task.clone(), directory: self.here.to_owned() })
-                }
+                true => Err(EngineError::RestorePointNotFound {
+                    task: task.clone(),
+                    directory: self.here.to_owned(),
+                }),
                 false => Ok(FoundPoints { record, scratch: new_scratch_dir(None)?, dir: None }),
             };
         };

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::record::StreamRecord;
 use crate::submit::verification::Verify;
 
-/// What is kept of a check. Redacted.
+/// Stored in the task's report. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
     /// The name of a [`Verification`].
@@ -25,67 +25,65 @@ pub struct CheckRecord {
     pub duration_ms: u64,
     pub output: StreamRecord,
     pub last_output: String,
-    /// What it tells of tests, as [`delegator_transcript::TestReport`] has it.
+    /// Test results in its output, as a [`delegator_transcript::TestReport`].
     #[serde(default)]
     pub tests: Option<Value>,
 }
 
 impl CheckRecord {
     pub(crate) fn of(
-        checked: &VerificationResult,
+        result: &VerificationResult,
         verify: &Verify,
         redact: impl Fn(&str) -> String,
     ) -> CheckRecord {
-        let (exit_code, signal) = match checked.exit {
+        let (exit_code, signal) = match result.exit {
             Some(ExitStatus::Code(code)) => (Some(code), None),
             Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
             None => (None, None),
         };
         let command = redact(&shell::join(&verify.command));
-        let tests = test_report(&command, &checked.last_output, exit_code);
+        let tests = test_report(&command, &result.last_output, exit_code);
         CheckRecord {
-            outcome: checked.outcome.name().to_owned(),
-            detail: checked.detail.clone(),
+            outcome: result.outcome.name().to_owned(),
+            detail: result.detail.clone(),
             command,
             is_sandboxed: verify.is_sandboxed,
             exit_code,
             signal,
-            duration_ms: u64::try_from(checked.elapsed.as_millis()).unwrap_or(u64::MAX),
-            output: (&checked.output).into(),
-            last_output: checked.last_output.clone(),
+            duration_ms: u64::try_from(result.elapsed.as_millis()).unwrap_or(u64::MAX),
+            output: (&result.output).into(),
+            last_output: result.last_output.clone(),
             tests: tests.and_then(|tests| serde_json::to_value(tests).ok()),
         }
     }
 
-    /// A word nobody knows is no verification.
+    /// An unknown name, from a newer version, counts as unknown.
     pub fn outcome(&self) -> Verification {
         Verification::from_name(&self.outcome).unwrap_or(Verification::Unknown)
     }
 
-    /// What is to be said after the agent's own end: `verified by …`, or why not.
+    /// Half a sentence for the summary: `verified by …`, or why not.
     pub fn describe(&self) -> String {
         let command = short_command(&self.command);
-        let why = match (self.outcome(), self.exit_code, self.signal) {
+        let reason = match (self.outcome(), self.exit_code, self.signal) {
             (Verification::Verified, ..) => return format!("verified by `{command}`"),
             (Verification::Refuted, Some(code), _) => format!("exited with {code}"),
             (Verification::Refuted, None, Some(signal)) => format!("was killed by signal {signal}"),
-            (Verification::TimedOut, ..) => "ran out of time".to_owned(),
+            (Verification::TimedOut, ..) => "timed out".to_owned(),
             (Verification::CannotStart, ..) => "cannot be started".to_owned(),
             (Verification::TooManyProcesses, ..) => "had too many processes".to_owned(),
-            (Verification::SandboxFailed, ..) => {
-                "was not run, because the sandbox did not come up".to_owned()
-            }
+            (Verification::SandboxFailed, ..) => "was not run, because the sandbox did not start".to_owned(),
             (Verification::Cancelled, ..) => "was cancelled".to_owned(),
-            _ => "came to no end that is known".to_owned(),
+            _ => "ended in an unknown way".to_owned(),
         };
         match self.outcome().status() {
-            "verify_failed" => format!("verification failed: `{command}` {why}"),
-            _ => format!("not verified: `{command}` {why}"),
+            "verify_failed" => format!("verification failed: `{command}` {reason}"),
+            _ => format!("not verified: `{command}` {reason}"),
         }
     }
 }
 
-/// Enough of a command to know it by.
+/// The first line of the command, at most 120 characters.
 fn short_command(command: &str) -> String {
     let first = command.lines().next().unwrap_or_default();
     let mut short: String = first.chars().take(120).collect();
@@ -126,6 +124,6 @@ mod tests {
             describe(Verification::SandboxFailed, Some(1), None)
                 .starts_with("not verified: `cargo test` was not")
         );
-        assert!(describe(Verification::TimedOut, None, Some(9)).ends_with("ran out of time"));
+        assert!(describe(Verification::TimedOut, None, Some(9)).ends_with("timed out"));
     }
 }

@@ -1,10 +1,10 @@
-//! Signals to a supervisor: SIGTERM and SIGINT end its task in order, SIGHUP does nothing.
+//! Signals to a supervisor: SIGTERM and SIGINT cancel its task, SIGHUP does nothing.
 //!
-//! The handler of a signal only sets a flag and wakes the loop of the run through its own socket. The loop then treats
-//! the flag like a cancel request, so the agent gets its usual ending, is swept, and the end is recorded. A signal that
-//! arrives after the agent's own end changes nothing.
+//! A handler only sets a flag and wakes the run loop through the wake socket. The loop treats the flag like a cancel
+//! request: the agent is ended and swept as usual, and the end is recorded. A signal that arrives after the agent has ended
+//! changes nothing.
 //!
-//! Handlers are installed, dispositions are never set to "ignore": the agent would inherit that.
+//! A signal is never set to "ignored", because the agent would inherit that.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Whether this process was sent a signal that ends its task. By default none is handled.
+/// The signals that this process received. The default handles none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndSignals {
     is_installed: bool,
@@ -24,7 +24,6 @@ pub(crate) struct EndSignals {
 }
 
 impl EndSignals {
-    /// Installs the handlers of this process.
     pub(crate) fn install() -> io::Result<EndSignals> {
         let signals = EndSignals { is_installed: true, ..EndSignals::default() };
         flag::register(SIGTERM, Arc::clone(&signals.terminate))?;
@@ -33,7 +32,7 @@ impl EndSignals {
         Ok(signals)
     }
 
-    /// Lets every handled signal send a datagram to the socket at `path`. Without it a signal is noticed within a second.
+    /// Makes every handled signal send a datagram to the socket at `path`. Without it a signal is noticed within a second.
     pub(crate) fn wake(&self, path: &Path) -> io::Result<()> {
         for signal in [SIGTERM, SIGINT].into_iter().filter(|_| self.is_installed) {
             let socket = UnixDatagram::unbound()?;
@@ -43,7 +42,7 @@ impl EndSignals {
         Ok(())
     }
 
-    /// Why the task is to be ended, if a signal says so.
+    /// The reason for the cancellation, if a signal was received.
     pub(crate) fn reason(&self) -> Option<String> {
         let received = [(&self.terminate, "SIGTERM"), (&self.interrupt, "SIGINT")];
         let (_, name) = received.into_iter().find(|(flag, _)| flag.load(Ordering::SeqCst))?;

@@ -1,8 +1,8 @@
-//! Where the places are that failed commands complained about.
+//! Makes error locations of failed commands relative to the working directory.
 //!
-//! A command that went into a folder first names files from there, or from elsewhere: `cd web && tsc` from `web`, `cd
-//! member && cargo build` from the top of the workspace. The transcript cannot tell which. The files can: a path that leads
-//! nowhere from the working directory and somewhere from that folder is told from the working directory.
+//! After a `cd`, a command may report files relative to that directory (`cd web && tsc`) or to another one (`cd member &&
+//! cargo build` reports from the top of the workspace). The transcript does not show which. The file system does: a path
+//! that exists only relative to that directory is rewritten.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path};
@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, statat};
 use serde_json::Value;
 
-/// Puts right the places of a report, with a look at the files as they are now.
+/// Corrects the file names in the failures of a report, using the files as they are now.
 pub(crate) fn correct_paths(report: &mut Value, workdir: impl AsFd) {
     let is_there = |path: &str| exists(workdir.as_fd(), path);
     for failure in array_mut(report, "failures") {
@@ -31,13 +31,13 @@ fn exists(workdir: BorrowedFd<'_>, path: &str) -> bool {
     statat(workdir, path, AtFlags::empty()).is_ok()
 }
 
-/// The path as it is from the working directory, if it is another one.
+/// The corrected path, if it needs correction.
 fn from_workdir(file: &str, directory: &str, is_there: impl Fn(&str) -> bool) -> Option<String> {
     let joined = joined(directory, file)?;
     (Path::new(file).is_relative() && !is_there(file) && is_there(&joined)).then_some(joined)
 }
 
-/// Both as one path, without steps on the spot and back; `None` where it leads above everything that is known.
+/// Both as one normalized path; `None` if it leads above the working directory.
 fn joined(directory: &str, file: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     let whole = Path::new(directory).join(file);
@@ -63,9 +63,9 @@ mod tests {
             ("a.ts", "web", Some("web/a.ts")),
             ("./a.ts", "web", Some("web/a.ts")),
             ("../shared/b.ts", "web", Some("shared/b.ts")),
-            // It is there as it is: nobody knows better.
+            // It exists as reported.
             ("src/lib.rs", "web", None),
-            // It is nowhere.
+            // It does not exist.
             ("gone.ts", "web", None),
             ("/usr/include/x.h", "web", None),
             ("a.ts", "/elsewhere", None),

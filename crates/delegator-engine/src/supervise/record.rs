@@ -1,4 +1,6 @@
-//! What is kept of a run when it is over: the report, the tails, and how it was ended.
+//! The record of a finished run, stored as `report.json`.
+//!
+//! Everything in it is redacted. Records of earlier versions must stay readable: every new field needs a serde default.
 
 use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
@@ -12,7 +14,7 @@ use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
 use crate::submit::launch::Limits;
 
-/// The content of `report.json`. Redacted throughout.
+/// The content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The fold of the agent's events.
@@ -25,28 +27,28 @@ pub struct Record {
     pub warnings: Vec<String>,
     #[serde(default)]
     pub refused: RefusedCalls,
-    /// What was sent to end it, in order; empty when it ended by itself.
+    /// Signals that were sent to end the agent, in order; empty if it exited by itself.
     pub signals: Vec<String>,
     pub survivors: Vec<i32>,
-    /// What it had left behind; records of earlier versions do not say.
+    /// Absent in records of earlier versions.
     #[serde(default)]
     pub swept: SweptProcesses,
     pub elapsed_ms: u64,
     pub quiet_ms: u64,
-    /// What it was allowed; records of earlier versions do not say.
+    /// Absent in records of earlier versions.
     #[serde(default)]
     pub limits: Option<Limits>,
-    /// What became of the check, if one was begun.
+    /// The verify command, if it was started.
     #[serde(default)]
     pub check: Option<CheckRecord>,
-    /// What the files themselves say; records of earlier versions do not tell, nor do those of tasks that never ran.
+    /// Absent in records of earlier versions and of tasks that never ran.
     #[serde(default)]
     pub evidence: Option<Evidence>,
     #[serde(default)]
     pub findings: Vec<Finding>,
 }
 
-/// Processes that were still there when the agent had ended, and were ended after it.
+/// Processes that outlived the agent and were swept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptProcesses {
     pub processes: usize,
@@ -68,7 +70,7 @@ impl From<&StreamSummary> for StreamRecord {
 }
 
 impl Record {
-    /// Adds what was seen, redacted: a file's name, or a commit's first line, may be anything.
+    /// Adds evidence, redacted: file names and commit subjects may contain secrets.
     pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
         let clean = serde_json::to_string(&observed)
             .ok()
@@ -76,23 +78,23 @@ impl Record {
         (self.evidence, self.findings) = clean.unwrap_or_default();
     }
 
-    pub(crate) fn of(ended: &RunResult, limits: Limits) -> Record {
+    pub(crate) fn of(result: &RunResult, limits: Limits) -> Record {
         let milliseconds =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
-            report: serde_json::from_str(&ended.report_json).unwrap_or_default(),
-            last_events: serde_json::to_value(&ended.partial.last_events).unwrap_or_default(),
-            last_output: ended.partial.last_output.clone(),
-            last_stderr: ended.partial.last_stderr.clone(),
-            stdout: (&ended.stdout).into(),
-            stderr: (&ended.stderr).into(),
-            warnings: ended.warnings.clone(),
-            refused: ended.refused.clone(),
-            signals: ended.signals.iter().map(|signal| signal.name().to_owned()).collect(),
-            survivors: ended.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
-            swept: SweptProcesses { processes: ended.sweep.ended, killed: ended.sweep.killed },
-            elapsed_ms: milliseconds(ended.elapsed),
-            quiet_ms: milliseconds(ended.quiet),
+            report: serde_json::from_str(&result.report_json).unwrap_or_default(),
+            last_events: serde_json::to_value(&result.partial.last_events).unwrap_or_default(),
+            last_output: result.partial.last_output.clone(),
+            last_stderr: result.partial.last_stderr.clone(),
+            stdout: (&result.stdout).into(),
+            stderr: (&result.stderr).into(),
+            warnings: result.warnings.clone(),
+            refused: result.refused.clone(),
+            signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),
+            survivors: result.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
+            swept: SweptProcesses { processes: result.sweep.ended, killed: result.sweep.killed },
+            elapsed_ms: milliseconds(result.elapsed),
+            quiet_ms: milliseconds(result.quiet),
             limits: Some(limits),
             check: None,
             evidence: None,
@@ -101,7 +103,7 @@ impl Record {
     }
 }
 
-/// What the run itself used, if its agent told.
+/// The tokens used by this run, if the agent reported them.
 pub(crate) fn tokens(report: &Report) -> Option<Tokens> {
     let own = report.usage?.own;
     Some(Tokens {

@@ -1,6 +1,7 @@
 //! Creates the restore points of a task before its agent starts.
 //!
-//! A task never fails for want of a restore point: the problem is recorded in its place and reported with the result.
+//! A task never fails because a restore point could not be created: the problem is recorded instead and reported with the
+//! result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,8 +37,8 @@ impl<'a> RestorePointWriter<'a> {
         RestorePointWriter { task, dir, environment, directories: 0, record: RestorePointRecord::default() }
     }
 
-    /// Creates a restore point of the work tree the directory lies in. Returns the state to compare with later: `None`
-    /// outside a work tree, or the reason why there is none.
+    /// Creates a restore point of the work tree that contains the directory. Returns the baseline for a later comparison:
+    /// `None` outside a work tree; the problem if there is none.
     pub(crate) fn create(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
         let reference = reference(self.task, self.directories);
         self.directories += 1;
@@ -61,7 +62,7 @@ impl<'a> RestorePointWriter<'a> {
         self.record.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
     }
 
-    /// Writes down what was kept. A full disk must not stop the task.
+    /// Writes the record. Errors are ignored: a full disk must not stop the task.
     pub(crate) fn finish(self) {
         if self.record != RestorePointRecord::default() {
             let _ = self.record.write(self.dir);

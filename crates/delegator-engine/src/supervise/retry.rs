@@ -1,16 +1,16 @@
-//! What must be written down is tried again when others hold the write lock.
+//! Retries a registry write while other processes hold the write lock.
 //!
-//! A registry gives up waiting for the lock after some seconds, which is right for a call somebody waits for. A
-//! supervisor that gave up would take its task's end with it: hundreds of tasks that end in one moment queue up for longer.
+//! The registry gives up after some seconds, which suits an interactive call. A supervisor that gave up would lose the end
+//! of its task, and hundreds of tasks that end at once need longer than that.
 
 use delegator_registry::RegistryError;
 
 use crate::error::EngineError;
 
-/// Each is some seconds of waiting; together they are minutes.
+/// Each attempt waits some seconds; all together some minutes.
 const MAX_ATTEMPTS: u32 = 120;
 
-/// Tries again for as long as the only trouble is that others write.
+/// Calls `act` again as long as it fails because the registry is busy.
 pub(crate) fn retry_while_busy<T>(mut act: impl FnMut() -> Result<T, EngineError>) -> Result<T, EngineError> {
     for _ in 1..MAX_ATTEMPTS {
         match act() {

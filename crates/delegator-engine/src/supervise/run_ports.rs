@@ -1,6 +1,6 @@
-//! What a run tells and asks, connected to the registry and the task's files.
+//! Connects a run to the registry and the files of its task: the engine's implementation of [`Ports`].
 //!
-//! Nothing here may fail a run: what cannot be written is noted and the agent goes on.
+//! Errors in this module never fail a run: they are ignored, and the agent continues.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ use crate::connection_pool::PooledConnection;
 use crate::upkeep::leftovers;
 use crate::upkeep::process_owner::owner_of;
 
-/// A little less than how often each of them would.
+/// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
 const UPKEEP_INTERVAL_MS: i64 = 25_000;
 
 pub(crate) struct TaskPorts {
@@ -35,15 +35,19 @@ pub(crate) struct TaskPorts {
     pub(crate) socket: Option<UnixDatagram>,
     pub(crate) signals: EndSignals,
     pub(crate) engine: Engine,
-    /// Where the registry stood when the row was last read.
+    /// The change mark of the registry when the row was last read.
     pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
-    /// How the files were before the agent came, until they are looked at again.
+    /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
-    /// What had become of them when the agent was gone.
+    /// What changed until the agent and its processes were gone.
     pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
 }
 
 impl TaskPorts {
+    pub(crate) fn into_registry(self) -> PooledConnection {
+        self.registry.into_inner()
+    }
+
     fn path(&self, stream: Stream, part: u32) -> PathBuf {
         let path = self.dir.file(match stream {
             Stream::Events => TaskFile::Events,
@@ -56,11 +60,11 @@ impl TaskPorts {
         }
     }
 
-    /// Looks at the files again, unless that was done already.
+    /// Compares the files with their state before the run, unless that was done already.
     pub(crate) fn observe_changes(&self, report: &Report) {
-        if let Some(watch) = self.observation.take() {
+        if let Some(observation) = self.observation.take() {
             let other_writers = || self.registry.borrow().concurrent_writers(&self.id).unwrap_or_default();
-            self.observed.replace(Some(watch.finish(report, other_writers)));
+            self.observed.replace(Some(observation.finish(report, other_writers)));
         }
     }
 
@@ -80,7 +84,7 @@ impl Ports for TaskPorts {
         std::fs::remove_file(self.path(stream, part))
     }
 
-    /// Asked every second by every supervisor: the row is read only if somebody has written since.
+    /// Called every second by every supervisor, so it reads the row only if the registry has changed.
     fn cancel_requested(&self) -> Option<CancelRequest> {
         self.drain_socket();
         if let Some(reason) = self.signals.reason() {
@@ -92,7 +96,7 @@ impl Ports for TaskPorts {
             return None;
         }
         let cancel = registry.get(&self.id).ok()??.cancel;
-        // A request stands: whatever runs after the agent is asked to end by it, too.
+        // A request stays in effect: it also ends the verify command that runs after the agent.
         self.last_read_mark.set(mark.filter(|_| cancel.is_none()));
         cancel.map(|request| CancelRequest { reason: request.reason })
     }
@@ -107,12 +111,12 @@ impl Ports for TaskPorts {
         crash_point(CrashPoint::LaunchRemoved);
     }
 
-    /// What a check writes is not the agent's doing.
+    /// Changes by the verify command must not count as changes by the agent.
     fn before_verification(&self, report: &Report) {
         self.observe_changes(report);
     }
 
-    /// One of all the supervisors looks for all of them. What the look may ask for must not hold up the run.
+    /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the run.
     fn periodic_upkeep(&self) {
         let turn = self.registry.borrow_mut().claim_periodic_job(
             "rounds",

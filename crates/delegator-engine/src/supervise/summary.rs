@@ -1,4 +1,6 @@
-//! One sentence about what a task did: from what was seen, else from what the agent says. Pure.
+//! Summarizes in one sentence what a task did. Pure.
+//!
+//! The sentence is based on evidence; only without evidence on the agent's own report.
 
 use delegator_domain::task::{LimitKind, TaskEnd};
 use serde_json::Value;
@@ -6,7 +8,7 @@ use serde_json::Value;
 use super::evidence::{FindingKind, Lines};
 use super::record::Record;
 
-/// One sentence from what is known, not from what was claimed.
+/// The summary of an ended task.
 pub(crate) fn one_sentence_summary(end: &TaskEnd, record: &Record) -> String {
     let changes = ChangeSummary::of(record).phrase();
     match end {
@@ -25,15 +27,15 @@ pub(crate) fn one_sentence_summary(end: &TaskEnd, record: &Record) -> String {
     }
 }
 
-/// What there is to tell of a task.
+/// The facts of the sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ChangeSummary {
     pub(crate) modified: u64,
-    /// Without those that were renamed, as are the deleted.
+    /// `added` and `deleted` do not count renamed files.
     pub(crate) added: u64,
     pub(crate) deleted: u64,
     pub(crate) renamed: u64,
-    /// Files of which is only known that they changed.
+    /// Changed files that are not listed one by one.
     pub(crate) more: u64,
     pub(crate) lines: Option<Lines>,
     /// Some files were not examined.
@@ -42,7 +44,7 @@ pub(crate) struct ChangeSummary {
     pub(crate) is_unknown: bool,
     pub(crate) commits: u64,
     pub(crate) commands: u64,
-    /// Passed, failed, as its last runs tell; `None` where no test was counted.
+    /// Passed and failed tests of the last test runs; `None` if no test was counted.
     pub(crate) tests: Option<(u64, u64)>,
 }
 
@@ -60,7 +62,7 @@ impl ChangeSummary {
                 added: count("/files/added") as u64,
                 deleted: count("/files/deleted") as u64,
                 more: number("/files/not_listed"),
-                is_unknown: record.findings.iter().any(|one| one.kind == FindingKind::NoEvidence),
+                is_unknown: record.findings.iter().any(|finding| finding.kind == FindingKind::NoEvidence),
                 commands,
                 tests,
                 ..ChangeSummary::default()
@@ -74,7 +76,7 @@ impl ChangeSummary {
             deleted: files.deleted.len().saturating_sub(renamed) as u64,
             renamed: renamed as u64,
             more: files.not_listed,
-            // A sum that lacks some files would mislead.
+            // An incomplete sum would mislead.
             lines: evidence.lines.filter(|_| evidence.lines_not_counted == 0),
             is_partial: evidence.is_partial(),
             is_unknown: false,
@@ -84,7 +86,7 @@ impl ChangeSummary {
         }
     }
 
-    /// In words, without a capital letter at the beginning.
+    /// The sentence, starting with a lower-case letter.
     pub(crate) fn phrase(&self) -> String {
         let mut parts = vec![self.files()];
         if self.commits > 0 {
@@ -98,7 +100,7 @@ impl ChangeSummary {
             }
             None => {}
         }
-        // Which commands ran is worth a word only where they show nothing else.
+        // The number of commands matters only if they produced no test results.
         if self.commands > 0 && self.tests.is_none() {
             parts.push(format!("ran {}", plural(self.commands, "command")));
         }
@@ -134,7 +136,6 @@ impl ChangeSummary {
     }
 }
 
-/// With a capital letter at the beginning.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()

@@ -1,4 +1,8 @@
-//! The life of a supervisor process: lock, begin, run, record, end, start the next ones.
+//! The supervisor process: adopt the task lock, begin, run the agent, record, end the task, start the next ones.
+//!
+//! From the adoption of the lock until exit no other process can supervise or rescue the task. A crash at any point leaves
+//! a state that a rescue can finish; `crash_point` marks every durable step for the tests. Once the row is `working`, an
+//! error never escapes before the end of the task is recorded.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,7 +38,7 @@ use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
 use crate::upkeep::leftovers::remove_wake_socket;
 
-/// Supervises one task to its end. Takes over the process.
+/// The main function of a supervisor process.
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
     open_session();
     let signals = EndSignals::install().map_err(EngineError::io("handle signals"))?;
@@ -44,7 +48,7 @@ pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(),
 
 /// What a supervisor has from the start of its process.
 pub(crate) struct Inherited {
-    /// The task's lock, taken by the process that started it.
+    /// The task lock, acquired by the process that started the supervisor.
     pub(crate) lock: OwnedFd,
     pub(crate) signals: EndSignals,
 }
@@ -58,16 +62,10 @@ pub(crate) fn supervise_task(
 ) -> Result<(), EngineError> {
     let mut registry = engine.open_registry()?;
     let dir = registry.dir().task(id);
-    // Without it there is nothing here for us to do: somebody judges, or works already.
+    // Without the lock, another process supervises or rescues the task.
     let LockAttempt::Locked(_lock) = dir.adopt_lock(lock)? else { return Ok(()) };
     crash_point(CrashPoint::LockAdopted);
-    let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
-    let own_identity = Identity {
-        boot_id: own_process.boot_id,
-        pid: own_process.pid.unsigned_abs(),
-        start_time: own_process.start_time,
-        pid_ns: own_process.pid_namespace,
-    };
+    let own_identity = own_identity()?;
     let socket = wake_socket::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
     let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| parse_launch(id, bytes));
@@ -90,101 +88,114 @@ pub(crate) fn supervise_task(
         }
     }
     let attempt = Attempt::working(nonce.clone());
+    let ports = TaskPorts {
+        registry: RefCell::new(registry),
+        id: id.clone(),
+        attempt: attempt.clone(),
+        dir: dir.clone(),
+        socket,
+        signals,
+        engine: engine.clone(),
+        last_read_mark: Cell::new(None),
+        observation: RefCell::new(None),
+        observed: RefCell::new(None),
+    };
     let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, group));
     crash_point(CrashPoint::LaunchRead);
-    let outcome = match prepared {
-        // The agent was not started yet, and is not started any more.
-        Ok(_) if signals.reason().is_some() => Finish::bare(TaskEnd::Cancelled { reason: signals.reason() }),
-        Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-        Ok(Prepared { spec, mode, limits, verify, add_dirs }) => {
-            let context = ObservationContext {
-                task: id,
-                dir: &dir,
-                workdir: &spec.workdir,
-                add_dirs: &add_dirs,
-                environment: &spec.environment,
-                writes: mode.writes(),
-            };
-            let (observation, redactor) =
-                (RefCell::new(evidence::begin_observation(context)), spec.redactor.clone());
-            let ports = TaskPorts {
-                registry: RefCell::new(registry),
-                id: id.clone(),
-                attempt: attempt.clone(),
-                dir: dir.clone(),
-                socket,
-                signals,
-                engine: engine.clone(),
-                last_read_mark: Cell::new(None),
-                observation,
-                observed: RefCell::new(None),
-            };
-            let workdir = spec.workdir.try_clone();
-            let ended = run(spec, &ports);
-            ports.observe_changes(&ended.report);
-            registry = ports.registry.into_inner();
-            let check = ended.verification.as_ref().zip(verify.as_ref());
-            let check = check.map(|(checked, verify)| {
-                CheckRecord::of(checked, verify, |text| redactor.redact_str(text).into_owned())
-            });
-            let mut record = Record { check, ..Record::of(&ended, limits) };
-            if let Ok(workdir) = workdir {
-                error_locations::correct_paths(&mut record.report, workdir);
-            }
-            if let Some(observed) = ports.observed.into_inner() {
-                record.add_evidence(observed, &redactor);
-            }
-            write_record(&dir, &ended, &record)
-        }
-    };
+    let outcome = run_and_record(prepared, &ports);
+    let mut registry = ports.into_registry();
     crash_point(CrashPoint::ReportWritten);
     let finished = finish(engine, &mut registry, id, &attempt, &outcome);
     crash_point(CrashPoint::SuccessorsStarted);
     remove_wake_socket(&dir);
     crash_point(CrashPoint::SocketRemoved);
     finished?;
-    // Nobody waits for us any more.
+    // The end is recorded, so nothing waits for the upkeep that follows.
     engine.start_pruning_if_due(&mut registry)?;
     engine.remove_orphaned_launches(&mut registry)
 }
 
+fn own_identity() -> Result<Identity, EngineError> {
+    let process = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
+    Ok(Identity {
+        boot_id: process.boot_id,
+        pid: process.pid.unsigned_abs(),
+        start_time: process.start_time,
+        pid_ns: process.pid_namespace,
+    })
+}
+
+/// Runs the agent, unless the run could not be prepared or a signal came first. Writes the report; returns how the task
+/// ended.
+fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) -> Finish {
+    let Prepared { spec, mode, limits, verify, add_dirs } = match prepared {
+        Ok(_) if ports.signals.reason().is_some() => {
+            return Finish::bare(TaskEnd::Cancelled { reason: ports.signals.reason() });
+        }
+        Ok(prepared) => prepared,
+        Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+    };
+    ports.observation.replace(evidence::begin_observation(ObservationContext {
+        task: &ports.id,
+        dir: &ports.dir,
+        workdir: &spec.workdir,
+        add_dirs: &add_dirs,
+        environment: &spec.environment,
+        writes: mode.writes(),
+    }));
+    let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
+    let result = run(spec, ports);
+    ports.observe_changes(&result.report);
+    let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
+        CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
+    });
+    let mut record = Record { check, ..Record::of(&result, limits) };
+    if let Ok(workdir) = workdir {
+        error_locations::correct_paths(&mut record.report, workdir);
+    }
+    if let Some(observed) = ports.observed.take() {
+        record.add_evidence(observed, &redactor);
+    }
+    write_record(&ports.dir, &result, &record)
+}
+
 fn run(spec: RunSpec, ports: &TaskPorts) -> RunResult {
     #[cfg(all(test, debug_assertions))]
-    if let Some(stage) = crate::simulation::in_simulation(std::sync::Arc::clone) {
-        return stage.run_agent(&spec.task, ports);
+    if let Some(simulator) = crate::simulation::in_simulation(std::sync::Arc::clone) {
+        return simulator.run_agent(&spec.task, ports);
     }
     supervise(spec, ports)
 }
 
-/// Takes the standard input, which is the task's lock, out of the way of everything we start.
+/// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the lock.
 fn take_stdin() -> Result<OwnedFd, EngineError> {
     let lock = std::io::stdin().as_fd().try_clone_to_owned();
     let dev_null = std::fs::File::open("/dev/null").map_err(EngineError::io("open /dev/null"))?;
     rustix::stdio::dup2_stdin(&dev_null)
-        .map_err(|error| EngineError::Io { doing: "let go of the standard input", source: error.into() })?;
-    lock.map_err(EngineError::io("take the lock over"))
+        .map_err(|error| EngineError::Io { doing: "replace standard input", source: error.into() })?;
+    lock.map_err(EngineError::io("take over the task lock"))
 }
 
 fn failed(kind: FailureKind, message: &str) -> TaskEnd {
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at: None }
 }
 
-/// What holds a task's processes together.
+/// The name of the mechanism by which all processes of a task are found.
 fn containment(with_group: bool) -> &'static str {
     if with_group { "cgroup" } else { "subreaper" }
 }
 
-/// The best that can be had here.
+/// The best containment that this machine offers.
 pub fn best_containment() -> &'static str {
     containment(Cgroup::is_available())
 }
 
 fn parse_launch(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineError> {
-    let missing = || EngineError::Launch { task: id.clone(), detail: "it is not there".into() };
+    let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
     Launch::from_bytes(id, &bytes.ok_or_else(missing)?)
 }
 
-/// A run that can begin, and what must be known beside it.
+/// A run that can begin, and the settings that its record needs.
 struct Prepared {
     spec: RunSpec,
     mode: Mode,
@@ -194,7 +205,7 @@ struct Prepared {
     add_dirs: Vec<PathBuf>,
 }
 
-/// Puts everything the launch file says into the form a run takes.
+/// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
 fn prepare(
     engine: &Engine,
     id: &TaskId,
@@ -260,16 +271,15 @@ fn prepare(
     Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
 }
 
-/// The agent takes a schema as a file.
+/// The agent reads the output schema from a file.
 fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
     let Some(schema) = &settings.output_schema else { return Ok(None) };
     dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
     Ok(Some(dir.file(TaskFile::OutputSchema)))
 }
 
-/// Further directories the agent may write to. It takes them by name only, so it is given the real path of what was
-/// opened here. The supervisor compares the two once more right before it starts the agent; after that only the agent's
-/// own sandbox resolves the name.
+/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open directory. The
+/// supervisor compares the two again right before it starts the agent; after that only the agent's sandbox resolves them.
 fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
     let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
     settings.add_dirs.iter().map(open).collect()
@@ -281,8 +291,8 @@ fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineEr
     settings.images.iter().map(real).collect()
 }
 
-/// The directory is opened first and judged by what was opened: whatever its name means a moment later, the agent
-/// starts in the one that was checked.
+/// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if its name is
+/// changed afterwards.
 fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
     let refuse = |problem| EngineError::UnusableDirectory { input, path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
@@ -293,19 +303,19 @@ fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(Owne
     Ok((fd, real))
 }
 
-fn write_record(dir: &TaskDir, ended: &RunResult, record: &Record) -> Finish {
+fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
     if let Ok(bytes) = serde_json::to_vec(record) {
-        // On a full disk the end itself is worth more than its record: it has held-back space, this has none.
+        // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
         let _ = dir.write_report(&bytes);
     }
     let survivors = (!record.survivors.is_empty()).then(|| serde_json::json!(record.survivors));
     Finish {
-        end: ended.end.clone(),
-        exit: ended.exit,
+        end: result.end.clone(),
+        exit: result.exit,
         ran_ms: Some(record.elapsed_ms),
-        summary: Some(one_sentence_summary(&ended.end, record)),
+        summary: Some(one_sentence_summary(&result.end, record)),
         kill_incomplete: survivors,
-        tokens: tokens(&ended.report),
+        tokens: tokens(&result.report),
     }
 }
 
@@ -321,7 +331,7 @@ fn finish(
     })?;
     match ended {
         Cas::Applied(claimed) => engine.start_all(registry, claimed),
-        // Somebody has ended it before us; what was recorded first stays.
+        // Another process recorded the end first; its record stands.
         Cas::Lost(_) => Ok(()),
     }
 }

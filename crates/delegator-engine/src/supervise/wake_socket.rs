@@ -1,7 +1,7 @@
-//! The supervisor's private socket: a datagram means "look".
+//! The wake socket of a supervisor: any datagram makes it check the registry for a cancel request at once.
 //!
-//! It says nothing and is trusted with nothing: what is to be done stands in the registry. So a message that is lost,
-//! doubled or made up costs at most a second, or a look.
+//! Datagrams carry no information and are not trusted: the request itself is in the registry. A lost datagram delays the
+//! check by at most a second; a repeated or forged one costs one extra check.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::end_signals::EndSignals;
 use delegator_registry::{TaskDir, private_runtime_dir, socket_path};
 
-/// Binds the task's socket and says where it is. Signals wake the supervisor through it, too.
+/// Binds the socket and publishes its path in the task directory. Signals also wake the supervisor through it.
 pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixDatagram> {
     let path = choose_path(dir)?;
     private_runtime_dir(&path).map_err(io::Error::other)?;
-    // One of an earlier attempt: the lock says that nobody listens there any more.
+    // Left by an earlier attempt: we hold the task lock, so no process uses it.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -23,16 +23,16 @@ pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixData
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     socket.set_nonblocking(true)?;
     dir.publish_socket(&path).map_err(io::Error::other)?;
-    // Without it a signal is noticed within a second.
+    // Without this a signal is noticed within a second.
     let _ = signals.wake(&path);
     Ok(socket)
 }
 
-/// Wakes the task's supervisor, if it listens.
+/// Wakes the supervisor of the task, if it has a socket.
 pub(crate) fn wake(dir: &TaskDir) {
     let Ok(Some(path)) = dir.published_socket() else { return };
     if let Ok(socket) = UnixDatagram::unbound() {
-        // Nobody there, or a full queue: the flag in the registry is seen within a second anyway.
+        // Ignored: the supervisor checks the registry within a second anyway.
         let _ = socket.set_nonblocking(true).and_then(|()| socket.send_to(b"look", path));
     }
 }

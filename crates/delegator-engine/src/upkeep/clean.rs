@@ -1,8 +1,9 @@
-//! Cleaning up: ending what is stuck, forgetting what is old, removing what crashes left.
+//! The cleanup command: ends stuck tasks, deletes old ones, removes what crashes left behind.
 //!
-//! Nothing that lives is touched: a task is stuck only if nobody holds its lock, and only ended ones are forgotten. A few
-//! at a time, so that nobody waits long for the registry. Restore points with content that no branch has outlive their
-//! task (see [`crate::kept_points`]). After a jump of the clock nothing is deleted unless the caller trusts the clock.
+//! It touches nothing that a live process owns: a task is stuck only if its lock is free, and only ended tasks are deleted.
+//! Deletion works in batches, so that other processes do not wait long for the registry. Restore points with unique
+//! content outlive their task (see [`super::retained_points`]). After a jump of the wall clock nothing is deleted, unless
+//! the caller trusts the clock.
 
 use std::time::{Duration, Instant};
 
@@ -19,50 +20,48 @@ use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
-/// What counts as stuck, and as old.
 #[derive(Debug, Clone)]
 pub struct CleanRequest {
     pub stuck_after_ms: i64,
     pub old_after_ms: i64,
-    /// Only say what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
-    /// Drop all restore points of forgotten tasks, whatever they hold.
+    /// Drop all restore points of deleted tasks, even those with unique content.
     pub include_restore_points: bool,
     /// Delete although the clock jumped.
     pub trust_clock: bool,
-    /// Where git is found, whose refs go with the tasks that made them.
+    /// The environment for git, which deletes the refs of restore points.
     pub environment: Variables,
 }
 
 #[derive(Debug, Default)]
 pub struct CleanReport {
     pub stuck: Vec<TaskId>,
-    /// Of these, how many are ended now.
+    /// How many of these are ended now.
     pub stuck_ended: usize,
     pub old_found: u64,
     pub old_deleted: u64,
     pub oldest_age_ms: Option<i64>,
-    /// What crashes left: found, and removed.
+    /// Files that crashes left behind.
     pub leftovers: Vec<Leftover>,
     pub leftovers_removed: usize,
-    /// Directories with results whose task is not in the registry; they are kept.
+    /// Task directories with results but without a row in the registry; they are not deleted.
     pub unclaimed: Vec<TaskId>,
-    /// Restore points that are, or would be, kept without their task; at most [`POINTS_SHOWN`].
+    /// Restore points that are, or would be, retained without their task; at most [`MAX_LISTED_POINTS`].
     pub retained_points: Vec<RetainedRestorePoint>,
-    /// How many there are in all.
+    /// The total number of them.
     pub retained_points_found: u64,
-    /// Restore points that were dropped, or would be; at most [`POINTS_SHOWN`].
+    /// Restore points that were, or would be, dropped; at most [`MAX_LISTED_POINTS`].
     pub dropped_points: Vec<RetainedRestorePoint>,
-    /// How many in all.
+    /// The total number of them.
     pub points_dropped: usize,
-    /// The clock moved by so much against the boot clock, so nothing is deleted by age.
+    /// How far the wall clock moved against the boot clock; set if that blocks deletion by age.
     pub clock_jumped_by_ms: Option<i64>,
 }
 
 const DELETE_BATCH: u32 = 2_000;
-/// Restore points that are listed.
 pub const MAX_LISTED_POINTS: u32 = 200;
-/// How long git may take in all repositories together.
+/// Time limit for git in all repositories together.
 const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
@@ -86,7 +85,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// What a cleaning by hand may rely on. One that trusts the clock makes the following passes trust it, too.
+    /// Whether the clock can be trusted. If the request trusts it, later passes trust it as well.
     fn clock_for_cleaning(
         &self,
         registry: &mut Registry,
@@ -142,12 +141,12 @@ impl Engine {
         loop {
             match self.delete_some_old_tasks(registry, before, DELETE_BATCH)? {
                 0 => return Ok(()),
-                forgotten => report.old_deleted += forgotten,
+                deleted => report.old_deleted += deleted,
             }
         }
     }
 
-    /// Drops the restore points of forgotten tasks that may go, and lists the others.
+    /// Drops the restore points of deleted tasks that are no longer needed, and lists the others.
     fn drop_restore_points(
         &self,
         registry: &mut Registry,
@@ -159,29 +158,28 @@ impl Engine {
         let retention_ms = self.restore_point_retention_ms;
         let is_trusted = clock == ClockVerdict::Trusted;
         if request.dry_run {
-            let recorded = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
-            let mut foreseen = recorded;
-            foreseen.extend(self.points_of_old_tasks(registry, request, deadline)?);
+            let mut points = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
+            points.extend(self.points_of_old_tasks(registry, request, deadline)?);
             let is_expired =
                 |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= now_ms());
             let is_dropped = |point: &RetainedRestorePoint| {
                 request.include_restore_points || (is_trusted && is_expired(point))
             };
-            let (dropped, kept): (Vec<_>, Vec<_>) = foreseen.into_iter().partition(is_dropped);
-            report.retained_points_found = kept.len() as u64;
+            let (dropped, retained): (Vec<_>, Vec<_>) = points.into_iter().partition(is_dropped);
+            report.retained_points_found = retained.len() as u64;
             report.points_dropped = dropped.len();
-            report.retained_points = truncated(kept);
+            report.retained_points = truncated(retained);
             report.dropped_points = truncated(dropped);
             return Ok(());
         }
         let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| now_ms() - ms);
-        let settling = DropPolicy {
+        let policy = DropPolicy {
             expired_before_ms,
             drop_all: request.include_restore_points,
             deadline,
             environment: &request.environment,
         };
-        let dropped = retained_points::drop_due_points(registry, &settling, retention_ms)?;
+        let dropped = retained_points::drop_due_points(registry, &policy, retention_ms)?;
         report.points_dropped = dropped.len();
         report.dropped_points = truncated(dropped);
         report.retained_points_found = registry.count_restore_points()?;
@@ -189,7 +187,7 @@ impl Engine {
         Ok(())
     }
 
-    /// For a dry run: restore points of tasks that would be forgotten, without those whose content is on a branch.
+    /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a branch.
     fn points_of_old_tasks(
         &self,
         registry: &Registry,
@@ -213,7 +211,7 @@ impl Engine {
                     reason,
                     expires_at_ms: since_ms
                         .zip(self.restore_point_retention_ms)
-                        .map(|(since, kept)| since.saturating_add(kept)),
+                        .map(|(since, retention)| since.saturating_add(retention)),
                 });
             }
         }

@@ -1,9 +1,9 @@
-//! Removing launch files that nothing will start any more: they hold the prompt and the submitter's variables.
+//! Removes what dead processes left in task directories, above all launch files: they contain the prompt and the
+//! submitter's variables.
 //!
-//! A submit that was killed before its row was committed is known to be dead by its entry, and every pass over the
-//! registry removes what it left. What has no entry (after a power cut, or of an earlier version) and launch files of ended
-//! tasks are looked for once an hour, in all directories: that may take a while, so a process that serves waits does it on
-//! a thread of its own.
+//! A submit that was killed before its row was committed is recognised by its entry, and every pass removes its files.
+//! Files without an entry (after a power cut, or of an earlier version) and launch files of ended tasks are found by an
+//! hourly scan of all directories. The scan is slow, so a process that serves waits runs it on a separate thread.
 
 use delegator_registry::{Registry, TaskDir};
 
@@ -11,31 +11,31 @@ use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
-const SCAN_EVERY_MS: i64 = 60 * 60 * 1000;
+const SCAN_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
-/// A submit that is under way has a directory and no row for a moment.
+/// During a submit there is a directory without a row for a moment; only older ones are leftovers.
 pub(crate) const MIN_LEFTOVER_AGE_MS: i64 = 60 * 60 * 1000;
 
-/// Errors are left to the next pass: a directory that cannot be removed must not keep tasks from being rescued.
+/// Ignores errors: a directory that cannot be removed must not prevent a rescue.
 pub(crate) fn remove_dead_submits(registry: &mut Registry) {
     let _ = registry.remove_dead_submits();
 }
 
 impl Engine {
-    /// Scans all directories, if no process did so in the last hour.
+    /// Scans all directories, unless a process did so in the last hour.
     pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        match registry.claim_periodic_job("leftovers", SCAN_EVERY_MS, now_ms())? {
+        match registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, now_ms())? {
             true => scan(registry),
             false => Ok(()),
         }
     }
 
-    /// The same, without holding up the caller.
+    /// The same, on another thread.
     pub(crate) fn remove_orphaned_launches_in_background(
         &self,
         registry: &mut Registry,
     ) -> Result<(), EngineError> {
-        if !registry.claim_periodic_job("leftovers", SCAN_EVERY_MS, now_ms())? {
+        if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, now_ms())? {
             return Ok(());
         }
         #[cfg(all(test, debug_assertions))]
@@ -59,18 +59,17 @@ fn scan(registry: &mut Registry) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Removes the wake socket of a supervisor.
 pub(crate) fn remove_wake_socket(dir: &TaskDir) {
     if let Ok(Some(path)) = dir.published_socket() {
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Removes what a supervisor that was lost in between had put into its task's directory for comparing.
+/// Removes temporary directories that a lost supervisor used to compare files.
 pub(crate) fn remove_scratch_dirs(dir: &TaskDir) {
     for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
-        // Nothing else there is a directory.
-        if entry.file_type().is_ok_and(|found| found.is_dir()) {
+        // A task directory has no other subdirectories.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

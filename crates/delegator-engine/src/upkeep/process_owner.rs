@@ -1,10 +1,10 @@
-//! Telling supervisors of other tasks from what an agent left behind.
+//! Distinguishes supervisors of other tasks from processes that an agent left behind.
 //!
-//! An agent may delegate, too: the supervisor of that task comes to us when its launcher ends, because we are the nearest
-//! subreaper. What a process says of itself proves nothing, since an agent can copy it: a supervisor is the process whose
-//! pid, start time, boot and pid namespace the registry has. Its command line only says which row to look at.
+//! An agent may delegate, too. The supervisor of that task becomes our child when its launcher exits, because we are the
+//! nearest subreaper; a sweep must not kill it. A command line proves nothing, since an agent can copy it: it only names
+//! the row to look up. A supervisor is the process whose pid, start time, boot and pid namespace are in that row.
 //!
-//! Before its row says `working` a supervisor is not recorded yet. A process that claims to be one is then undecided: the
+//! The row has no process until it is `working`. A process that claims to be its supervisor before that is undecided: the
 //! sweep waits for the decision, for a bounded time.
 
 use delegator_domain::task::{State, TaskId};
@@ -13,7 +13,7 @@ use delegator_supervisor::process::{Owner, ProcessIdentity};
 
 use crate::submit::detach::{LAUNCH, SUPERVISE};
 
-/// To which task a process below the supervisor of `own` belongs.
+/// The task that a process below the supervisor of `own` belongs to.
 pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
     let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let Some((id, nonce)) = parse_attempt(&cmdline).filter(|(id, _)| id != own) else {
@@ -25,7 +25,7 @@ pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
     }
     match (task.state, &task.supervisor) {
         (State::Starting, _) => Owner::Undecided,
-        // Also after the end: it has yet to start its successors.
+        // Also after the task has ended: its supervisor still starts the next tasks.
         (_, Some(supervisor)) if is_same_process(pid, supervisor) => Owner::AnotherTask,
         _ => Owner::ThisTask,
     }
@@ -40,7 +40,7 @@ fn is_same_process(pid: i32, recorded: &Identity) -> bool {
     })
 }
 
-/// The attempt a command line names, if it is that of a supervisor or its launcher.
+/// The attempt in the command line of a supervisor or launcher.
 fn parse_attempt(cmdline: &[u8]) -> Option<(TaskId, Nonce)> {
     let args: Vec<&[u8]> = cmdline.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
     let [_, mode, id, nonce] = args.as_slice() else { return None };

@@ -1,9 +1,9 @@
-//! Holding the queue: what runs goes on, nothing new starts.
+//! Pauses and resumes the queue. While it is paused, running tasks continue and no task starts.
 
 use crate::Engine;
 use crate::error::EngineError;
 
-/// The queue after it was held or let go.
+/// The queue after it was paused or resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueStatus {
     pub was_paused: bool,
@@ -12,7 +12,7 @@ pub struct QueueStatus {
 }
 
 impl Engine {
-    /// Holds the queue of this state directory, or lets it go and starts what may start.
+    /// Pauses the queue of this state directory, or resumes it and starts what may start.
     pub fn set_queue_paused(&self, paused: bool) -> Result<QueueStatus, EngineError> {
         use delegator_domain::task::State;
         let mut registry = self.open_registry()?;

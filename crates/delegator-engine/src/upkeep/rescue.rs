@@ -1,10 +1,12 @@
-//! A task whose supervisor is gone is ended by whoever finds out.
+//! Rescue: finishes the record of a task whose supervisor died.
 //!
-//! A supervisor holds its task's lock as long as it lives, and whoever starts one holds it before. So whoever gets the
-//! lock of an active task knows that nobody supervises it, and while he holds it nobody can begin to: he judges alone.
+//! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock before. A process
+//! that acquires the lock of an active task therefore knows that the task has no supervisor, and none can start while it
+//! holds the lock. A task that was only claimed returns to the queue; a task whose agent was started is never started
+//! again: it fails with `supervisor_lost`.
 //!
-//! Everybody alive makes the rounds: servers and waiters every few seconds and when a supervisor they watch is gone,
-//! supervisors every thirty, every other call once.
+//! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone, supervisors every
+//! thirty seconds, other calls once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,16 +23,17 @@ use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
-/// How long whoever claimed a task may take to lock it. Not how long a start may take: from then on it is locked.
+/// How long a process may take to lock a task that it has claimed. Starting may take longer: the task is locked by then.
 const LOCK_GRACE_MS: i64 = 2_000;
+/// An overview makes no pass if this process made one more recently.
 const MIN_OVERVIEW_PASS_INTERVAL: Duration = Duration::from_secs(1);
-/// Where a thread of this process makes the rounds: whoever wants an overview there need not.
+/// State directories in which a thread of this process makes regular passes; an overview need not make one there.
 static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// Where this process made its last pass for somebody who wanted an overview, and when.
+/// The state directory and time of the last pass that an overview made in this process.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 
 impl Engine {
-    /// Makes a pass over this state directory, if there is one.
+    /// Makes a pass over this state directory, if it exists.
     pub fn rescue(&self) -> Result<(), EngineError> {
         match self.find_registry()? {
             Some(mut registry) => self.rescue_in(&mut registry),
@@ -38,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// For whoever is asked many times a second: the same, unless this process has just done it, or does it anyway.
+    /// For calls that come many times a second: makes a pass unless this process has just made one or makes them regularly.
     pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<(), EngineError> {
         let is_recent = |(dir, at): &(PathBuf, Instant)| {
             *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
@@ -52,17 +55,17 @@ impl Engine {
         self.rescue_in(registry)
     }
 
-    /// Ends what nobody supervises, and starts what may start. One cheap read when nothing is due.
+    /// Ends tasks without a supervisor, and starts what may start. One cheap read if nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
         leftovers::remove_dead_submits(registry);
         for active in registry.active()? {
             self.rescue_one(registry, &active)?;
         }
-        // Also when nothing was lost: a start that failed left its task in the queue, and somebody has to try again.
+        // Also if no task was rescued: a failed start leaves its task in the queue.
         self.promote(registry)
     }
 
-    /// Whether a pass would do something. Changes nothing.
+    /// Whether a pass would change something.
     pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
         for active in registry.active()? {
             if is_abandoned(registry, &active)? {
@@ -78,24 +81,24 @@ impl Engine {
         }
         let dir = registry.dir().task(&active.id);
         let lock = dir.try_lock()?;
-        // Most often it has just ended in order; then there is nothing to be looked for.
+        // Usually the task has just ended normally.
         if matches!(lock, LockAttempt::Held) || !is_unchanged(registry, active)? {
             return Ok(());
         }
         crash_point(CrashPoint::RescueLocked);
         if active.state == State::Starting {
-            // It may have got as far as making its group.
+            // The supervisor may have created its control group already.
             drop(Cgroup::find_left_by(&active.id));
             registry.give_back(&active.id, &active.nonce, now_ms())?;
             return Ok(());
         }
         let survivors = sweep_processes(registry, &active.id);
         crash_point(CrashPoint::RescueSwept);
-        // Half a line is nobody's word. If it cannot be cut, the end is still worth recording; readers pass over it.
+        // A partial last line is no event. If it cannot be removed, record the end anyway; readers skip it.
         if let LockAttempt::Locked(task_lock) = &lock {
             let _ = dir.truncate_torn_tail(TaskFile::Events, task_lock);
         }
-        let message = "its supervisor was lost; what it had done until then is kept".to_owned();
+        let message = "the supervisor was lost; what the agent did until then is kept".to_owned();
         let finish = Finish {
             kill_incomplete: (!survivors.is_empty()).then(|| serde_json::json!(survivors)),
             summary: Some("Failed: the supervisor was lost".to_owned()),
@@ -119,18 +122,18 @@ fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a supervisor left running carries the task's mark or is in its group, however far it went. Gives what could not be ended.
+/// Kills every process with the task's marker or in its control group; returns the pids of survivors.
 fn sweep_processes(registry: &Registry, id: &TaskId) -> Vec<i32> {
     #[cfg(all(test, debug_assertions))]
-    if crate::simulation::in_simulation(|stage| stage.sweep(id)).is_some() {
+    if crate::simulation::in_simulation(|simulator| simulator.sweep(id)).is_some() {
         return Vec::new();
     }
     let owner = |pid| owner_of(registry, id, pid);
     let swept = sweep_lost(id, &owner, SweepLimits::default());
-    swept.map(|report| report.survivors.iter().map(|one| one.pid).collect()).unwrap_or_default()
+    swept.map(|report| report.survivors.iter().map(|process| process.pid).collect()).unwrap_or_default()
 }
 
-/// Nobody supervises it: its lock can be had, and whoever had it has not recorded the end since the list was read.
+/// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was read.
 pub(crate) fn is_abandoned(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
     if is_just_claimed(active) {
         return Ok(false);
@@ -142,19 +145,20 @@ pub(crate) fn is_abandoned(registry: &Registry, active: &ActiveTask) -> Result<b
     is_unchanged(registry, active)
 }
 
-/// Whether nobody has recorded anything since the list was read.
+/// Whether state and attempt are still those of `active`.
 fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
     let now = registry.get(&active.id)?;
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }
 
-/// Whoever claimed it may be about to lock it. A clock that was set back must not keep a task for ever.
+/// The process that claimed the task may be about to lock it. A negative age does not count: a clock that was set back
+/// must not block the rescue forever.
 fn is_just_claimed(active: &ActiveTask) -> bool {
     let age_ms = now_ms() - active.claimed_at_ms;
     active.state == State::Starting && (0..LOCK_GRACE_MS).contains(&age_ms)
 }
 
-/// An entry in [`ROUNDS_IN`], for as long as it lasts.
+/// An entry in [`DIRS_WITH_SCHEDULED_UPKEEP`]; removed on drop.
 #[derive(Debug)]
 pub(crate) struct UpkeepRegistration(PathBuf);
 
@@ -168,7 +172,7 @@ impl UpkeepRegistration {
 impl Drop for UpkeepRegistration {
     fn drop(&mut self) {
         let mut dirs = lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP);
-        let index = dirs.iter().position(|place| *place == self.0);
+        let index = dirs.iter().position(|dir| *dir == self.0);
         index.map(|at| dirs.swap_remove(at));
     }
 }

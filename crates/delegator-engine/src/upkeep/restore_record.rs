@@ -1,7 +1,7 @@
-//! The state of a work tree before a task writes in it.
+//! The record of a task's restore points (`restore-point.json`) and the names of their refs.
 //!
-//! Made by the supervisor, after it has the task and before it starts the agent. A task never fails for want of one:
-//! what went wrong is written down where the restore point would be, and told with the result.
+//! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it. The records of all
+//! earlier versions stay readable.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct RestorePointRecord {
     pub problems: Vec<PointProblem>,
     /// The states before each restore, oldest first; each holds one restore point per work tree.
     pub undo: Vec<Vec<RestorePoint>>,
-    /// Work trees whose restore point was deleted since; known only after [`KeptPoint::check_stored`].
+    /// Work trees whose restore point was deleted since; set by [`RestorePointRecord::check_stored`].
     #[serde(skip)]
     pub gone: Vec<PathBuf>,
 }
@@ -37,7 +37,7 @@ pub struct PointProblem {
     pub problem: String,
 }
 
-/// `restore-point.json` as any version wrote it. Version 1 had one restore point per task.
+/// `restore-point.json` of any version. Version 1 had one restore point per task.
 #[derive(Deserialize)]
 struct StoredPoints {
     #[serde(default)]
@@ -79,7 +79,7 @@ impl RestorePointRecord {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Finds out which restore points were deleted.
+    /// Sets `gone`.
     pub(crate) fn check_stored(mut self) -> RestorePointRecord {
         let gone = self.points.iter().filter(|point| !point.is_stored());
         self.gone = gone.map(|point| point.top_level.clone()).collect();
@@ -88,19 +88,19 @@ impl RestorePointRecord {
 
     pub(crate) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
         let bytes = serde_json::to_vec(self)
-            .map_err(|error| EngineError::Io { doing: "write down a restore point", source: error.into() })?;
+            .map_err(|error| EngineError::Io { doing: "record a restore point", source: error.into() })?;
         Ok(dir.write_durably(TaskFile::RestorePoint, &bytes)?)
     }
 }
 
-/// The words that bring a task's work tree back.
+/// The command that restores the work trees of a task.
 pub fn restore_command(task: &TaskId) -> String {
     format!("mcp-delegator restore {task} --confirm-destructive")
 }
 
 pub(crate) const REF_PREFIX: &str = "refs/mcp-delegator/";
 
-/// The ref of a task's restore point. Directories may share a repository, so each has a ref of its own.
+/// The ref of a task's restore point. Several directories may share a repository, so each has its own ref.
 pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
     match directory {
         0 => format!("{REF_PREFIX}{task}"),
@@ -108,13 +108,13 @@ pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
     }
 }
 
-/// The ref of the state before the restore of that number. An undo can be undone, under the same name.
+/// The ref of the state before the restore with this number. The undo of an undo point keeps the base name.
 pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
     let first = reference.split(".undo-").next().unwrap_or(reference);
     format!("{first}.undo-{number}")
 }
 
-/// git as the submitter has it, but never one that lies in the work tree.
+/// git from the submitter's PATH, but never an executable inside the work tree.
 pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
     let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let located = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
@@ -122,7 +122,7 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) ->
     Ok(Git::new(located.program, given, timeout))
 }
 
-/// git may say much; the first line says what.
+/// The first line of a git error, at most 300 characters.
 pub(crate) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(300).collect()
 }

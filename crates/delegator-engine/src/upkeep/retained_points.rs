@@ -1,9 +1,9 @@
-//! Restore points of tasks that are forgotten: which of them are kept, for how long, and the end of the others.
+//! Restore points of deleted tasks: which are retained, for how long, and dropping the others.
 //!
-//! When a task's row is deleted, its restore points are recorded in the registry in the same transaction; no git runs
-//! then. Afterwards each is examined: one whose content is on a branch is dropped, one that holds anything else is kept
-//! until its time is over or the user drops it. What cannot be examined, because its repository is not there or git does
-//! not end, is kept and tried again. All of it is bounded in number and in time.
+//! When a task's row is deleted, its restore points are recorded in the registry in the same transaction, without running
+//! git. Later passes examine them: a restore point whose content is on a branch is dropped; one with unique content is
+//! retained until it expires or the user drops it. A restore point that cannot be examined, because its repository is
+//! missing or git times out, is retained and tried again. Every pass is bounded in number and time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -21,20 +21,21 @@ use super::restore_record::{RestorePointRecord, first_line, git, reference};
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
-/// How long one git command may take.
+/// Time limit for one git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_PER_PASS: u32 = 200;
 const UNREACHABLE: &str = "unreachable";
 
-/// Why a restore point is kept although its task is forgotten.
+/// Why a restore point is retained although its task is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetentionReason {
-    /// It holds content that no branch has.
+    /// It holds content that is on no branch.
     UniqueContent,
-    /// Its repository is not there.
+    /// Its repository is missing.
     Unreachable,
-    /// It could not be examined.
-    NotExamined { problem: Option<String> },
+    NotExamined {
+        problem: Option<String>,
+    },
 }
 
 impl RetentionReason {
@@ -55,7 +56,7 @@ impl RetentionReason {
     }
 }
 
-/// A restore point that is kept although its task is, or would be, forgotten.
+/// A restore point whose task is, or would be, deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetainedRestorePoint {
     pub task: TaskId,
@@ -66,18 +67,17 @@ pub struct RetainedRestorePoint {
     pub expires_at_ms: Option<i64>,
 }
 
-/// What may be done to recorded restore points.
+/// Which recorded restore points a pass drops.
 #[derive(Debug)]
 pub(crate) struct DropPolicy<'a> {
-    /// Those of tasks that ended before this time are dropped.
+    /// Drop those of tasks that ended before this time.
     pub(crate) expired_before_ms: Option<i64>,
-    /// Drop all of them.
     pub(crate) drop_all: bool,
     pub(crate) deadline: Instant,
     pub(crate) environment: &'a Variables,
 }
 
-/// The restore points of a task, as they are recorded when its row is deleted.
+/// The restore points of tasks in the form in which they are recorded when the rows are deleted.
 pub(crate) fn to_record(
     registry: &Registry,
     ids: &[TaskId],
@@ -97,13 +97,13 @@ pub(crate) fn to_record(
     Ok(recorded)
 }
 
-/// All restore points of a task, those of its restores included.
+/// All restore points of a task, including undo points.
 pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestorePoint>, EngineError> {
-    let kept = RestorePointRecord::read(&registry.dir().task(id))?.unwrap_or_default();
-    Ok(kept.points.into_iter().chain(kept.undo.into_iter().flatten()).collect())
+    let record = RestorePointRecord::read(&registry.dir().task(id))?.unwrap_or_default();
+    Ok(record.points.into_iter().chain(record.undo.into_iter().flatten()).collect())
 }
 
-/// Examines and drops recorded restore points as far as the deadline allows; returns those that were dropped.
+/// Examines and drops recorded restore points until the deadline; returns the dropped ones.
 pub(crate) fn drop_due_points(
     registry: &mut Registry,
     policy: &DropPolicy<'_>,
@@ -127,7 +127,7 @@ pub(crate) fn drop_due_points(
     Ok(dropped)
 }
 
-/// The restore points of forgotten tasks that are kept, at most `limit`.
+/// The retained restore points of deleted tasks, at most `limit`.
 pub(crate) fn list_retained(
     registry: &Registry,
     retention_ms: Option<i64>,
@@ -149,7 +149,7 @@ impl RetainedRestorePoint {
     }
 }
 
-/// Runs git in the repositories of restore points. A repository whose git did not end is not tried twice.
+/// Runs git in the repositories of restore points, until the deadline. Skips repositories in which git timed out once.
 pub(crate) struct Examiner<'a> {
     environment: &'a Variables,
     deadline: Instant,
@@ -161,7 +161,7 @@ impl<'a> Examiner<'a> {
         Examiner { environment, deadline, slow: HashSet::new() }
     }
 
-    /// Drops a restore point that may go; otherwise gives why it is kept.
+    /// Drops a restore point, or returns why it is retained.
     fn drop_if_due(&mut self, recorded: &RecordedPoint, is_expired: bool) -> Option<RetentionReason> {
         let point: RestorePoint = match serde_json::from_str(&recorded.point) {
             Ok(point) => point,
@@ -177,11 +177,11 @@ impl<'a> Examiner<'a> {
         dropped.err()
     }
 
-    /// Why a restore point has to be kept; `None` when all it holds is on a branch.
+    /// Why a restore point must be retained; `None` if all its content is on a branch.
     pub(crate) fn examine(&mut self, point: &RestorePoint) -> Option<RetentionReason> {
         let examined = self.run_git(point, |git| {
             match holds_unique_content(git, point) {
-                // Dropped by its user.
+                // The user dropped it.
                 Err(_) if is_gone(git, point) => Ok(None),
                 examined => Ok(examined?.then_some(RetentionReason::UniqueContent)),
             }
@@ -213,7 +213,7 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// Drops a restore point and every other one of its task in the same repository: a restore after the task was forgotten
+/// Drops a restore point and every other one of its task in the same repository: a restore after the task was deleted
 /// leaves one that is not recorded.
 fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitError> {
     drop_point(git, point)?;

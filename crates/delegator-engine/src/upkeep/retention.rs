@@ -1,11 +1,11 @@
-//! Retention: deletes what is older than its retention time, about once an hour, without delaying anything else.
+//! Retention: about once an hour, deletes tasks and restore points that are older than their retention time.
 //!
-//! Servers, waiting callers and supervisors at their end decide whether it is due; that reads the registry and the
-//! clocks and runs no git. What is due is done by a process of its own, this program under the word [`PRUNE`]: git in a
-//! repository may hang, and removing directories waits for the disk. One such process works in a state directory at a
-//! time. It may be ended at any moment; the next one continues.
+//! Servers, waiting calls and exiting supervisors decide whether a pass is due; that reads the registry and the clocks and
+//! runs no git. A separate process does the work, this program with the argument [`PRUNE`]: git in a repository may hang,
+//! and removing directories waits for the disk. One such process runs per state directory. It may be killed at any moment;
+//! the next one continues.
 
-#![expect(clippy::disallowed_methods, reason = "the pruning process is started here")]
+#![expect(clippy::disallowed_methods, reason = "this module starts the pruning process")]
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -17,29 +17,28 @@ use delegator_supervisor::agent::Variables;
 use delegator_supervisor::process::ProcessIdentity;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::retained_points::{DropPolicy, drop_due_points};
+use super::retained_points::{DropPolicy, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
 use crate::clock::now_ms;
 use crate::error::EngineError;
 
-/// The word by which this program becomes the pruning process.
+/// The argument that makes this program the pruning process.
 pub const PRUNE: &str = "prune";
 
 const INTERVAL_MS: i64 = 60 * 60 * 1000;
-/// Tasks that one pass forgets.
 const MAX_TASKS_PER_PASS: u32 = 1_000;
-/// How long git may take in all repositories together.
+/// Time limit for git in all repositories together.
 const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
-/// Where git is found without a caller's PATH.
+/// PATH of the pruning process, which inherits no environment.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The pruning process this one has started, to be reaped when it has ended.
+/// The pruning process that this process started, until it is reaped.
 static PRUNING_PROCESS: Mutex<Option<Child>> = Mutex::new(None);
 
 impl Engine {
-    /// Starts the deletion of what is older than its retention time, if no process did so in the last hour. A clock that
-    /// cannot be read and a process that cannot be started are left to the next pass: callers wait for tasks, not for this.
+    /// Starts the pruning process, unless a process did so in the last hour and if there is something to delete. I/O errors
+    /// are left to the next pass: they must not fail the wait that triggered this one.
     pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<(), EngineError> {
         match self.try_start_pruning(registry) {
             Err(EngineError::Io { .. }) => Ok(()),
@@ -66,7 +65,7 @@ impl Engine {
         self.start_pruning(now - retention_ms, points_before_ms)
     }
 
-    /// Forgets some of those that ended before; how many. Runs no git.
+    /// Deletes up to `limit` tasks that ended before this time; returns how many. Runs no git.
     pub(crate) fn delete_some_old_tasks(
         &self,
         registry: &mut Registry,
@@ -74,7 +73,7 @@ impl Engine {
         limit: u32,
     ) -> Result<u64, EngineError> {
         let ids = registry.ended_before(before_ms, limit)?;
-        let points = super::retained_points::to_record(registry, &ids)?;
+        let points = to_record(registry, &ids)?;
         Ok(registry.prune_and_record(&ids, &points)?.pruned.len() as u64)
     }
 
@@ -110,7 +109,7 @@ fn reap() {
     }
 }
 
-/// The life of the pruning process.
+/// The main function of the pruning process.
 pub fn prune(
     engine: &Engine,
     tasks_before_ms: i64,
@@ -155,7 +154,7 @@ fn observe_clock(registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
     Ok(trusted_in_simulation(verdict))
 }
 
-/// The model has a clock of its own, which no boot clock goes with.
+/// A simulation has its own wall clock, which does not match the boot clock.
 pub(super) fn trusted_in_simulation(verdict: ClockVerdict) -> ClockVerdict {
     #[cfg(all(test, debug_assertions))]
     if crate::simulation::in_simulation(|_| ()).is_some() {
@@ -164,19 +163,19 @@ pub(super) fn trusted_in_simulation(verdict: ClockVerdict) -> ClockVerdict {
     verdict
 }
 
-/// A record that cannot be read is none.
+/// `None` also if the record cannot be decoded.
 pub(super) fn stored_clock(registry: &Registry) -> Result<Option<ClockRecord>, EngineError> {
     Ok(registry.retention_clock()?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 pub(super) fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
     let text = serde_json::to_string(record)
-        .map_err(|error| EngineError::Io { doing: "note the clocks", source: error.into() })?;
+        .map_err(|error| EngineError::Io { doing: "record the clocks", source: error.into() })?;
     Ok(registry.set_retention_clock(&text)?)
 }
 
 pub(super) fn read_clocks() -> Result<Reading, EngineError> {
-    let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read the boot's identity"))?;
+    let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read the boot id"))?;
     let since_boot = clock_gettime(ClockId::Boottime);
     let boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
     Ok(Reading { boot_id: own_process.boot_id, boot_ms, wall_ms: now_ms() })

@@ -1,9 +1,9 @@
-//! Decides whether the wall clock can be trusted enough to delete what it says is old.
+//! Decides whether the wall clock can be trusted for deleting by age. Pure.
 //!
-//! A wall clock that is set forward makes everything look old. The boot clock, which counts the time since boot and
-//! cannot be set, shows that: within one boot the difference of the two stays the same. Across boots only the wall clock
-//! remains, so a time that is more than a day after the last trusted one is believed only when it has gone on evenly for
-//! a while. A jump within one boot blocks deletions until the clock is back or a day of uptime has confirmed it.
+//! A wall clock that is set forward makes everything look old. The boot clock cannot be set, so within one boot a change of
+//! the difference between the two reveals a jump. Across boots there is only the wall clock: a time more than a day after
+//! the last trusted one is trusted only after it has run consistently for a while. A jump within one boot blocks deletion
+//! until the clock is back or a day of uptime has confirmed it.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,15 +28,15 @@ impl Reading {
     }
 }
 
-/// What one pass leaves for the next.
+/// The state that one pass stores for the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockRecord {
     pub(crate) last: Reading,
     /// The last reading that was trusted.
     pub(crate) trusted: Option<Reading>,
-    /// Uptime the clock has gone on evenly for, since it is doubted.
+    /// Uptime during which the doubted clock ran consistently.
     pub(crate) confirmed_ms: i64,
-    /// Uptime that ends the doubt.
+    /// Uptime after which a doubted clock is trusted.
     pub(crate) needed_ms: i64,
 }
 
@@ -50,9 +50,9 @@ impl ClockRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClockVerdict {
     Trusted,
-    /// Nothing contradicts the clock, and nothing confirms it yet: the first pass, or the first after a long pause.
+    /// Neither contradicted nor confirmed yet: the first pass, or the first after a long pause.
     Unconfirmed,
-    /// It moved by so much against the boot clock.
+    /// The wall clock moved by this much against the boot clock.
     Jumped {
         by_ms: i64,
     },
@@ -65,7 +65,7 @@ pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict
         return (ClockVerdict::Unconfirmed, record);
     };
     if before.trusted.as_ref().is_some_and(|trusted| is_consistent(trusted, &now)) {
-        // Within one boot the first trusted reading stays the measure: small steps must not add up to a jump.
+        // Within one boot keep the first trusted reading as reference: small steps must not add up to a jump.
         let trusted = before.trusted.clone().filter(|trusted| trusted.boot_id == now.boot_id);
         let record = ClockRecord::trusting(now);
         return (ClockVerdict::Trusted, ClockRecord { trusted: trusted.or(record.trusted), ..record });
@@ -88,7 +88,7 @@ pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict
     (verdict, ClockRecord { last: now, trusted, confirmed_ms, needed_ms })
 }
 
-/// Whether the clock can have come from there to here without a jump of more than a day.
+/// Whether the clock got from `earlier` to `now` without a jump of more than a day.
 fn is_consistent(earlier: &Reading, now: &Reading) -> bool {
     if earlier.boot_id == now.boot_id {
         (now.offset_ms() - earlier.offset_ms()).abs() <= DAY_MS
@@ -97,7 +97,7 @@ fn is_consistent(earlier: &Reading, now: &Reading) -> bool {
     }
 }
 
-/// How far the clock is from where it would be without the jump.
+/// How far the clock is off.
 fn jump_ms(before: &ClockRecord, now: &Reading) -> i64 {
     let trusted = before.trusted.as_ref().filter(|trusted| trusted.boot_id == now.boot_id);
     now.offset_ms() - trusted.unwrap_or(&before.last).offset_ms()
@@ -114,7 +114,7 @@ mod tests {
         Reading { boot_id: boot.to_owned(), boot_ms, wall_ms: START + wall_ms }
     }
 
-    /// The verdicts of passes in a row.
+    /// The verdicts of consecutive passes.
     fn verdicts(readings: impl IntoIterator<Item = Reading>) -> Vec<ClockVerdict> {
         let mut record = None;
         readings

@@ -1,4 +1,4 @@
-//! A copied command line against the registry's record of a process.
+//! A process with a copied command line is not taken for a supervisor.
 
 #![expect(clippy::disallowed_methods, reason = "the test starts a process that copies a command line")]
 
@@ -98,10 +98,10 @@ fn a_supervisor_is_identified_by_its_process_not_by_its_command_line() {
     let identity = identity_of(&ProcessIdentity::of(real.pid()).unwrap().unwrap());
     registry.begin_work(&other, &nonce, &identity, None, 3).unwrap();
     assert_eq!(owner(&registry, &real), Owner::AnotherTask);
-    assert_eq!(owner(&registry, &copy), Owner::ThisTask, "it copied the words and is not that process");
+    assert_eq!(owner(&registry, &copy), Owner::ThisTask, "it copied the command line and is another process");
 
     let finish = Finish::bare(TaskEnd::Completed);
     registry.finish(&other, &Attempt::working(nonce.clone()), &finish, &promotion, 4).unwrap();
-    assert_eq!(owner(&registry, &real), Owner::AnotherTask, "it has yet to start its successors");
+    assert_eq!(owner(&registry, &real), Owner::AnotherTask, "it still starts the next tasks");
     assert_eq!(owner(&registry, &copy), Owner::ThisTask);
 }
