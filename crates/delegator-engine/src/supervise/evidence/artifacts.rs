@@ -1,7 +1,7 @@
-//! The changed files as they are at the end: how long, and what digest.
+//! Artifacts: the changed files at the end of a task, with size and SHA-256.
 //!
-//! A path is walked from the top of its tree one name at a time, without following a link, and what it leads to is
-//! looked at before it is opened: a pipe, a device or a link somebody put there is never touched.
+//! A path is resolved from the top of its tree, one component at a time, without following links. Its type is checked
+//! before it is opened: a pipe, a device or a link is never opened.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::paths::{TreePaths, display_path};
 
-/// How much is listed and read.
+/// Limits for listing and reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     files: usize,
@@ -30,7 +30,7 @@ impl Default for Budget {
     }
 }
 
-/// A changed file.
+/// A changed regular file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     pub path: String,
@@ -43,7 +43,7 @@ pub struct Artifact {
 #[serde(rename_all = "snake_case")]
 pub enum NotHashed {
     TooLarge,
-    /// The files before it were enough.
+    /// The byte budget of all files together is used up.
     TooMuch,
     Unreadable,
 }
@@ -63,7 +63,7 @@ impl Artifacts {
         Artifacts { found: Vec::new(), not_listed: 0, budget, bytes_left: budget.total_bytes }
     }
 
-    /// Adds those of the paths that lie below the working directory.
+    /// Adds the paths that are below the working directory.
     pub(super) fn add_below(&mut self, workdir: &OwnedFd, paths: &[PathBuf]) {
         let is_below = |path: &&PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
         for path in paths.iter().filter(is_below) {
@@ -71,13 +71,13 @@ impl Artifacts {
         }
     }
 
-    /// Adds those of the paths, which are relative to the working directory, that lie in another tree.
+    /// Adds the paths (relative to the working directory) that are in another tree.
     pub(super) fn add_in_tree(&mut self, view: &TreePaths, paths: &[PathBuf]) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(top) = open(&view.top, flags, Mode::empty()) else { return };
         for path in paths.iter().filter(|path| path.starts_with("..")) {
-            if let Some(in_tree) = view.in_tree(path) {
-                self.add(&top, Path::new(OsStr::from_bytes(&in_tree)), path);
+            if let Some(tree_path) = view.tree_path(path) {
+                self.add(&top, Path::new(OsStr::from_bytes(&tree_path)), path);
             }
         }
     }
@@ -104,34 +104,34 @@ impl Artifacts {
     }
 }
 
-/// A place in the file system, not yet opened, that holds a regular file.
+/// A path descriptor (`O_PATH`) of a regular file, and the size of the file.
 fn open_regular(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, u64)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut descriptor = root.try_clone()?;
     for name in path.components() {
         descriptor = openat(descriptor.as_fd(), name.as_os_str(), flags, Mode::empty())?;
     }
-    let found = fstat(&descriptor)?;
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => Ok((descriptor, u64::try_from(found.st_size).unwrap_or(0))),
+    let stat = fstat(&descriptor)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok((descriptor, u64::try_from(stat.st_size).unwrap_or(0))),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 
-/// Of exactly that many bytes: a file that grows meanwhile is not followed.
+/// Hashes exactly `size` bytes: bytes that are appended meanwhile do not count.
 fn sha256(descriptor: &OwnedFd, size: u64) -> io::Result<String> {
     let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let mut file = File::from(open(name, flags, Mode::empty())?).take(size);
     let mut digest = Sha256::new();
-    let mut part = vec![0; 64 << 10];
+    let mut buffer = vec![0; 64 << 10];
     let mut total = 0;
     loop {
-        match file.read(&mut part)? {
+        match file.read(&mut buffer)? {
             0 => break,
             count => {
                 total += count as u64;
-                digest.update(&part[..count]);
+                digest.update(&buffer[..count]);
             }
         }
     }
@@ -167,7 +167,7 @@ mod tests {
         std::fs::write(root.join("empty"), "").unwrap();
         std::os::unix::fs::symlink("../outside", root.join("link")).unwrap();
         std::os::unix::fs::symlink("..", root.join("way-out")).unwrap();
-        // Who opened this would wait for ever for a writer.
+        // Opening this would block until a writer comes.
         rustix::fs::mkfifoat(rustix::fs::CWD, root.join("fifo"), 0o600.into()).unwrap();
         let paths = [
             "dir/file",
@@ -206,8 +206,8 @@ mod tests {
         std::fs::write(folder.path().join("f"), "text").unwrap();
         let descriptor =
             open(folder.path().join("f"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        assert!(sha256(&descriptor, 5).is_err(), "it is shorter by now");
+        assert!(sha256(&descriptor, 5).is_err(), "the file is shorter");
         assert_eq!(sha256(&descriptor, 4).unwrap().len(), 64);
-        assert_eq!(sha256(&descriptor, 2).unwrap().len(), 64, "what it grew by is not followed");
+        assert_eq!(sha256(&descriptor, 2).unwrap().len(), 64, "appended bytes do not count");
     }
 }

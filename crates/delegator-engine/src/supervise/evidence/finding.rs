@@ -1,7 +1,7 @@
-//! Findings: what a caller should know about the files beside the lists of changes.
+//! Findings: what a caller should know about the files besides the lists of changes.
 //!
-//! A message is a fixed sentence of ours. Names and words that an agent or a repository chose (paths, branches, the text
-//! of git's errors) never stand inside it; they are data in fields of their own.
+//! A message is a fixed sentence. Text that an agent or a repository chose (paths, branches, git errors) is never part of a
+//! message, because it could contain instructions; it is in separate fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ const MAX_PATH_CHARS: usize = 200;
 pub struct Finding {
     pub kind: FindingKind,
     pub message: String,
-    /// The first few of the paths it is about.
+    /// The first paths that the finding is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Paths beyond those.
+    /// The number of further paths.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub paths_not_listed: u64,
     /// Ids of other tasks.
@@ -23,7 +23,7 @@ pub struct Finding {
     pub tasks: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branches: Option<Branches>,
-    /// Why something could not be examined, in the words of git or of the operating system.
+    /// Why something could not be examined: the error text of git or of the operating system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -38,19 +38,21 @@ pub struct Branches {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// A change was claimed, and the file is as it was.
-    ClaimNotSeen,
-    /// A change was claimed where nothing is examined.
+    /// The agent claims a change, but the file did not change.
+    #[serde(rename = "claim_not_seen")]
+    ClaimRefuted,
+    /// The agent claims a change to a file that is not examined.
     ClaimNotChecked,
-    /// Changed, not named by the agent, and no command was run.
+    /// A file changed that the agent did not name, and the agent ran no command.
     NotClaimed,
-    /// Changed, not named by the agent, probably by one of its commands.
+    /// A file changed that the agent did not name, probably by one of its commands.
     ByCommands,
-    /// A task that was to change nothing changed something.
+    /// Files changed during a read-only task.
     ReadOnlyChanged,
-    /// Other tasks wrote in the same tree meanwhile.
-    NotToldApart,
-    /// Branch, history or repository are not as they were.
+    /// Other tasks wrote in the same tree at the same time.
+    #[serde(rename = "not_told_apart")]
+    OtherWriters,
+    /// The branch or the repository changed.
     Repository,
     /// Not everything could be examined.
     Partial,

@@ -1,4 +1,4 @@
-//! The changes of several trees as one list, with paths relative to the working directory. Pure.
+//! Merges the changes of several trees into one list, with paths relative to the working directory. Pure.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::{Files, Lines, MAX_LISTED, Renamed, RepositoryChanges, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Merged {
-    /// How each tree was examined, that of the working directory first.
+    /// How each tree was examined; that of the working directory first.
     pub(super) sources: Vec<Source>,
     pub(super) partial: Option<String>,
     pub(super) changes: Vec<Change>,
@@ -20,7 +20,7 @@ pub(super) struct Merged {
     pub(super) lines: Lines,
     /// Changed files whose lines could not be counted.
     pub(super) lines_not_counted: u64,
-    /// Of the repository of the working directory.
+    /// Changes of the repository of the working directory.
     pub(super) history: Option<RepositoryChanges>,
     pub(super) left_out: Vec<LeftOut>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Change {
 }
 
 impl Merged {
-    /// Trees whose changes could not be determined are passed over.
+    /// Skips trees whose changes could not be determined.
     pub(super) fn of(trees: &[TreeObservation], changes: Vec<Result<TreeChanges, String>>) -> Merged {
         let tops: BTreeSet<PathBuf> = trees.iter().map(|tree| tree.view.top.clone()).collect();
         let mut merged = Merged::default();
@@ -46,7 +46,7 @@ impl Merged {
             merged.partial = merged.partial.take().or(changes.partial);
             for change in changes.files {
                 let path = tree.view.absolute(&change.path);
-                // A scan enters directories that are trees of their own.
+                // A scan also enters directories that are observed as separate trees.
                 let mut above = path.ancestors().skip(1).take_while(|above| **above != tree.view.top);
                 if !above.any(|above| tops.contains(above)) {
                     merged.add(tree, change);
@@ -66,7 +66,7 @@ impl Merged {
     }
 
     fn add(&mut self, tree: &TreeObservation, change: FileChange) {
-        let path = tree.view.from_tree(&change.path);
+        let path = tree.view.relative_path(&change.path);
         match change.lines {
             Some((added, deleted)) => {
                 self.lines.added = self.lines.added.saturating_add(added);
@@ -85,7 +85,7 @@ impl Merged {
         } else {
             list.push(display_path(&path));
             if let ChangeKind::Renamed { from } = &change.kind {
-                let from = display_path(&tree.view.from_tree(from));
+                let from = display_path(&tree.view.relative_path(from));
                 files.deleted.push(from.clone());
                 files.renamed.push(Renamed { from, to: display_path(&path) });
             }
@@ -93,23 +93,25 @@ impl Merged {
         self.changes.push(Change { path, kind: change.kind });
     }
 
-    /// Repositories that are trees of their own are not left out.
+    /// Does not list repositories that are observed as separate trees.
     fn add_left_out(&mut self, tree: &TreeObservation, compared: &Comparison, tops: &BTreeSet<PathBuf>) {
-        let is_a_tree = |one: &LeftOut| {
-            one.reason == LeftOutReason::Repository && tops.contains(&tree.view.absolute(one.path.as_bytes()))
+        let is_a_tree = |entry: &LeftOut| {
+            entry.reason == LeftOutReason::Repository
+                && tops.contains(&tree.view.absolute(entry.path.as_bytes()))
         };
-        for one in compared.left_out.iter().chain(&compared.not_examined).filter(|one| !is_a_tree(one)) {
-            let slash = if one.path.ends_with('/') { "/" } else { "" };
-            let path = display_path(&tree.view.from_tree(one.path.as_bytes())) + slash;
-            self.left_out.push(LeftOut { path, ..one.clone() });
+        for entry in compared.left_out.iter().chain(&compared.not_examined).filter(|entry| !is_a_tree(entry))
+        {
+            let slash = if entry.path.ends_with('/') { "/" } else { "" };
+            let path = display_path(&tree.view.relative_path(entry.path.as_bytes())) + slash;
+            self.left_out.push(LeftOut { path, ..entry.clone() });
         }
     }
 
-    /// What is not known about the changes.
+    /// Findings about files that were not read, not examined or not counted.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let paths = |wanted: fn(LeftOutReason) -> bool| {
-            let paths = self.left_out.iter().filter(move |one| wanted(one.reason));
-            paths.map(|one| one.path.as_str()).collect::<Vec<&str>>()
+            let paths = self.left_out.iter().filter(move |entry| wanted(entry.reason));
+            paths.map(|entry| entry.path.as_str()).collect::<Vec<&str>>()
         };
         let not_examined =
             paths(|reason| matches!(reason, LeftOutReason::Ignored | LeftOutReason::Repository));
@@ -124,7 +126,7 @@ impl Merged {
             let message = format!("{} directories were not examined; see left_out", not_examined.len());
             findings.push(Finding::new(FindingKind::Partial, message).about(not_examined));
         }
-        // Of files that were not read that is said above.
+        // Files that were not read are covered above.
         if self.lines_not_counted > not_read_count {
             let message =
                 format!("the lines of {} changed files could not be counted", self.lines_not_counted);

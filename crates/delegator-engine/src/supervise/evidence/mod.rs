@@ -1,14 +1,14 @@
-//! What a task did to the files, by looking and not by asking.
+//! What a task did to the files: observed before and after the run, not taken from the agent's own report.
 //!
 //! ```text
-//! look ─▶ Watch ── the agent works, all it left is swept ──▶ finish ─▶ Evidence, Findings
-//!   each tree in git: its baseline              compare ─┐
-//!   elsewhere: a bounded scan of names and times    scan ─┴▶ merge ─▶ reconcile with the agent's claims
+//! begin_observation ─▶ Observation ── agent runs, its processes are swept ──▶ finish ─▶ Evidence, Findings
+//!   git work tree: baseline                   compare ─┐
+//!   elsewhere: bounded scan of names and times   scan ─┴▶ merge ─▶ reconcile with the agent's claims
 //! ```
 //!
-//! Every directory the task may write to is watched, and repositories inside of them. Nothing here can fail a task, and
-//! nothing delays it beyond its bounds: what could not be examined is listed. All paths are relative to the working
-//! directory; a file outside of it begins with `../`.
+//! Every directory that the task may write to is observed, including repositories inside. An error here never fails a
+//! task, and every step is bounded in time: what could not be examined is listed. All paths are relative to the working
+//! directory; a path outside begins with `../`.
 
 mod artifacts;
 mod finding;
@@ -26,42 +26,42 @@ pub use artifacts::{Artifact, NotHashed};
 pub use finding::{Branches, Finding, FindingKind};
 pub(crate) use observation::{Observation, ObservationContext, begin_observation};
 
-/// What was seen, if anything could be, and what is to be said of it.
+/// No evidence if nothing could be examined; the findings say why.
 pub(crate) type EvidenceAndFindings = (Option<Evidence>, Vec<Finding>);
 
-/// Paths that are listed; more are counted.
+/// Paths per list; the others are only counted.
 const MAX_LISTED: usize = 2_000;
 const MAX_LEFT_OUT: usize = 100;
 
-/// How the files were looked at.
+/// How the files were examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     Git,
-    /// Outside of git: sizes and times of modification.
+    /// Outside of git: by size and modification time.
     Scan,
 }
 
-/// What is known of the files after a task.
+/// The observed changes of one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     pub source: Source,
-    /// Why not everything could be looked at.
+    /// Why not everything could be examined.
     pub partial: Option<String>,
     pub files: Files,
-    /// The lines that could be counted; `None` in records of earlier versions, where none could.
+    /// The lines that could be counted; may be `None` in records of earlier versions.
     pub lines: Option<Lines>,
     /// Changed files whose lines could not be counted.
     #[serde(default)]
     pub lines_not_counted: u64,
     pub history: Option<RepositoryChanges>,
-    /// Changed and not read, or not examined at all.
+    /// Paths that were changed but not read, or not examined at all.
     pub left_out: Vec<LeftOut>,
     pub left_out_count: usize,
     pub artifacts: Vec<Artifact>,
-    /// Changed files beyond those.
+    /// Changed files that are not in `artifacts`.
     pub artifacts_not_listed: u64,
-    /// How long looking took, before and after.
+    /// How long the examination took before and after the run.
     pub took_ms: [u64; 2],
 }
 
@@ -72,19 +72,19 @@ impl Evidence {
     }
 }
 
-/// Which files are not as they were. A renamed one is among the added and the deleted, too.
+/// Changed files. A renamed file is also in `added` and `deleted`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     pub modified: Vec<String>,
     pub added: Vec<String>,
     pub deleted: Vec<String>,
     pub renamed: Vec<Renamed>,
-    /// Changes that are not in the lists because there were too many.
+    /// Changes beyond the length of the lists.
     pub not_listed: u64,
 }
 
 impl Files {
-    /// Files that are not as they were, a renamed one counted once.
+    /// The number of changed files; a renamed file counts once.
     pub fn count(&self) -> u64 {
         let listed = self.modified.len() + self.added.len() + self.deleted.len() - self.renamed.len();
         listed as u64 + self.not_listed
@@ -103,14 +103,14 @@ pub struct Lines {
     pub deleted: u64,
 }
 
-/// What became of the repository itself.
+/// Changes of the repository itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryChanges {
     pub head_before: Option<String>,
     pub head_after: Option<String>,
     pub branch_before: Option<String>,
     pub branch_after: Option<String>,
-    /// It is not there any more, or another one is.
+    /// The repository is gone or was replaced.
     pub repository_gone: bool,
     pub index_changed: bool,
     pub commits: u64,

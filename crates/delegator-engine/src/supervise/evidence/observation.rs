@@ -1,8 +1,7 @@
-//! All trees that a task may change: watched from before the run until everything the task started is gone.
+//! Observes all trees that a task may change, from before the run until all its processes are gone.
 //!
-//! The tree of the working directory comes first, then those of the additional directories of a task that may write,
-//! then repositories inside of them (submodules, nested and ignored ones). Their changes become one [`Evidence`], with
-//! paths relative to the working directory.
+//! The tree of the working directory comes first, then those of the additional directories (for a task that may write),
+//! then repositories inside them (submodules, nested and ignored ones). Their changes become one [`Evidence`].
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -27,40 +26,40 @@ use crate::submit::work_tree::work_tree_of;
 use crate::supervise::restore_writer::RestorePointWriter;
 use crate::upkeep::restore_record;
 
-/// How long git may take before a task that only reads, in one tree.
+/// Time limit for git per tree before a read-only task.
 const READ_ONLY_GIT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Inner repositories are examined only while the agent has not waited longer than this.
+/// Further trees are not examined once the agent has waited this long.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_TREES: usize = 16;
-/// Before a task that may only read nothing has to be kept; it is not worth as much waiting.
+/// Lower limits before a read-only task: it needs no restore point, so the agent should not wait long.
 const READ_ONLY_LIMITS: Limits =
     Limits { file_bytes: 10 << 20, total_bytes: 50 << 20, time: Duration::from_secs(2) };
 
 #[derive(Debug)]
 pub(crate) struct Observation {
     workdir: OwnedFd,
-    /// That of the working directory first.
+    /// The tree of the working directory first.
     trees: Vec<TreeObservation>,
-    /// Directories that are not examined: linked worktrees, and those beyond the bounds.
+    /// Directories that are not examined: linked worktrees, and those beyond the limits.
     not_observed: Vec<PathBuf>,
     writes: bool,
     since_ms: i64,
     took: Duration,
 }
 
-/// Whose files are watched.
+/// The task whose files are observed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ObservationContext<'a> {
     pub(crate) task: &'a TaskId,
     pub(crate) dir: &'a TaskDir,
     pub(crate) workdir: &'a OwnedFd,
-    /// Canonical paths of the other directories the task may use.
+    /// Canonical paths of the additional directories.
     pub(crate) add_dirs: &'a [PathBuf],
     pub(crate) environment: &'a Variables,
     pub(crate) writes: bool,
 }
 
-/// Begins to watch, before the agent starts. For a task that may write, this also creates the restore points.
+/// Records the state of the files before the agent starts. For a task that may write, also creates the restore points.
 pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Observation> {
     let began = Instant::now();
     let since_ms = now_ms();
@@ -71,9 +70,9 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
     let (mut trees, mut not_watched) = (Vec::new(), Vec::new());
     let is_full = |trees: &[TreeObservation]| trees.len() >= MAX_TREES || began.elapsed() > TOTAL_TIMEOUT;
     while let Some(directory) = directories.pop_front() {
-        // The working directory is always watched.
+        // The working directory is always observed.
         if !trees.is_empty() && is_full(&trees) {
-            // A repository inside another one is named by that one's restore point.
+            // An inner repository is listed in the restore point of the outer one.
             if context.add_dirs.contains(&directory) {
                 writer.skip(&directory, "there are too many directories");
             }
@@ -87,7 +86,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         if context.writes && !tree.has_git() && directory != workdir {
             writer.skip(&directory, "it is not in a git work tree");
         }
-        // A linked worktree is a tree of its own, in which another task may write at the same time.
+        // A linked worktree is a separate tree, in which another task may write at the same time.
         let (linked, inner): (Vec<PathBuf>, Vec<PathBuf>) =
             tree.inner_repositories().into_iter().partition(|inner| work_tree_of(inner).is_linked());
         let is_new = |inner: &PathBuf| !directories.contains(inner) && *inner != workdir;
@@ -109,7 +108,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
     })
 }
 
-/// The working directory and, for a task that may write, its additional directories: one for each work tree.
+/// The working directory and, for a task that may write, its additional directories; one per work tree.
 fn directories(context: ObservationContext<'_>, workdir: &Path) -> VecDeque<PathBuf> {
     let mut directories = VecDeque::from([workdir.to_owned()]);
     let mut trees = vec![work_tree_of(workdir)];
@@ -131,8 +130,8 @@ fn baseline(context: ObservationContext<'_>, directory: &Path) -> Result<Option<
 }
 
 impl Observation {
-    /// Examines the trees again, when everything the task started is gone. `beside` returns the tasks that wrote in the
-    /// same trees meanwhile; it is called only if something changed.
+    /// Examines the trees again, after all processes of the task are gone. `other_writers` returns the tasks that wrote in
+    /// the same trees meanwhile; it is called only if something changed.
     pub(crate) fn finish(
         mut self,
         report: &Report,
@@ -145,14 +144,14 @@ impl Observation {
         let mut findings: Vec<Finding> =
             self.trees.iter().zip(&changes).flat_map(|(tree, changes)| tree.findings(changes)).collect();
         let is_complete = |changes: &TreeChanges| changes.source == Source::Git || changes.partial.is_none();
-        // git names every file, also where it reads none.
+        // git lists every changed file, even if its content was not read.
         let is_whole = changes.iter().all(|changes| changes.as_ref().is_ok_and(is_complete));
         let mut merged = Merged::of(&self.trees, changes);
         if merged.sources.is_empty() {
             return (None, findings);
         }
         merged.left_out.extend(self.not_observed.iter().map(|directory| LeftOut {
-            path: display_path(&self.trees[0].view.from_absolute(directory)) + "/",
+            path: display_path(&self.trees[0].view.relative_path_of(directory)) + "/",
             reason: LeftOutReason::Repository,
             bytes: 0,
         }));
@@ -181,7 +180,7 @@ impl Observation {
         reconcile(&self.claims(report, &observed.changed), &observed)
     }
 
-    /// The agent's claims, and where the files lie of which no change was observed.
+    /// The agent's claims. A claimed file without an observed change is looked up in the ignore rules of git.
     fn claims(&self, report: &Report, changed: &BTreeSet<String>) -> Claims {
         let named = report.files.added.iter().chain(&report.files.modified).chain(&report.files.deleted);
         let mut claims: Vec<(PathBuf, ClaimLocation)> = Vec::new();
@@ -192,14 +191,14 @@ impl Observation {
                 None => (PathBuf::from(name), ClaimLocation::Outside),
             });
         }
-        let unobserved = claims.iter().filter(|(path, lies)| {
-            *lies == ClaimLocation::Examined && !changed.contains(&display_path(path))
+        let unobserved = claims.iter().filter(|(path, location)| {
+            *location == ClaimLocation::Examined && !changed.contains(&display_path(path))
         });
         let unobserved: Vec<&Path> = unobserved.map(|(path, _)| path.as_path()).collect();
         let ignored: BTreeSet<PathBuf> =
             self.trees.iter().flat_map(|tree| tree.ignored(unobserved.iter().copied())).collect();
-        let claims = claims.into_iter().map(|(path, lies)| Claim {
-            location: if ignored.contains(&path) { ClaimLocation::Ignored } else { lies },
+        let claims = claims.into_iter().map(|(path, location)| Claim {
+            location: if ignored.contains(&path) { ClaimLocation::Ignored } else { location },
             path: display_path(&path),
         });
         Claims {

@@ -1,10 +1,10 @@
-//! Paths as they are told: from the working directory.
+//! Converts between paths relative to the top of a tree and paths relative to the working directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Where the working directory lies in the tree that is looked at.
+/// The two directories that paths are relative to.
 #[derive(Debug, Clone)]
 pub(super) struct TreePaths {
     pub(super) workdir: PathBuf,
@@ -13,36 +13,36 @@ pub(super) struct TreePaths {
 }
 
 impl TreePaths {
-    /// A path from the top, told from the working directory.
-    pub(super) fn from_tree(&self, from_top: &[u8]) -> PathBuf {
-        self.from_absolute(&self.absolute(from_top))
+    /// A path relative to the top, made relative to the working directory.
+    pub(super) fn relative_path(&self, from_top: &[u8]) -> PathBuf {
+        self.relative_path_of(&self.absolute(from_top))
     }
 
     pub(super) fn absolute(&self, from_top: &[u8]) -> PathBuf {
         self.top.join(OsStr::from_bytes(from_top))
     }
 
-    pub(super) fn from_absolute(&self, path: &Path) -> PathBuf {
+    pub(super) fn relative_path_of(&self, path: &Path) -> PathBuf {
         let shared = self.workdir.components().zip(path.components()).take_while(|(a, b)| a == b).count();
         let up = self.workdir.components().count() - shared;
         std::iter::repeat_n(Component::ParentDir, up).chain(path.components().skip(shared)).collect()
     }
 
-    /// A path as an agent gives it, told from the working directory; `None` if it lies outside of the tree.
-    pub(super) fn from_claim(&self, claimed: &str) -> Option<PathBuf> {
+    /// A path as the agent reports it, made relative to the working directory; `None` outside of the tree.
+    pub(super) fn claimed_path(&self, claimed: &str) -> Option<PathBuf> {
         let path = normalized(&self.workdir.join(claimed));
         let path = if path.starts_with(&self.top) { path } else { resolved(&path)? };
-        path.starts_with(&self.top).then(|| self.from_absolute(&path))
+        path.starts_with(&self.top).then(|| self.relative_path_of(&path))
     }
 
-    /// The same path from the top, as bytes.
-    pub(super) fn in_tree(&self, relative: &Path) -> Option<Vec<u8>> {
+    /// A path relative to the working directory, made relative to the top.
+    pub(super) fn tree_path(&self, relative: &Path) -> Option<Vec<u8>> {
         let path = normalized(&self.workdir.join(relative));
         Some(path.strip_prefix(&self.top).ok()?.as_os_str().as_bytes().to_vec())
     }
 }
 
-/// Without `.` and `..`, by the names alone.
+/// Removes `.` and `..` lexically.
 fn normalized(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();
     for component in path.components() {
@@ -55,13 +55,13 @@ fn normalized(path: &Path) -> PathBuf {
     straight
 }
 
-/// The agent may have come by another way to the same folder.
+/// Resolves links in the parent directory: the agent may have used another path to it.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?.canonicalize().ok()?;
     Some(folder.join(path.file_name()?))
 }
 
-/// For people and for the record: JSON has no place for bytes that are no text.
+/// Lossy: JSON cannot represent bytes that are not UTF-8.
 pub(super) fn display_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -79,7 +79,7 @@ mod tests {
             ("README", "../../README"),
             ("crates/a", ""),
         ] {
-            assert_eq!(view.from_tree(from_top.as_bytes()), Path::new(expected), "{from_top}");
+            assert_eq!(view.relative_path(from_top.as_bytes()), Path::new(expected), "{from_top}");
         }
         for (claimed, expected) in [
             ("src/x.rs", Some("src/x.rs")),
@@ -89,10 +89,10 @@ mod tests {
             ("../../../repository/y", None),
             ("/elsewhere/y", None),
         ] {
-            assert_eq!(view.from_claim(claimed).as_deref(), expected.map(Path::new), "{claimed}");
+            assert_eq!(view.claimed_path(claimed).as_deref(), expected.map(Path::new), "{claimed}");
         }
-        assert_eq!(view.in_tree(Path::new("../b")), Some(b"crates/b".to_vec()));
-        assert_eq!(view.in_tree(Path::new("../../../b")), None);
+        assert_eq!(view.tree_path(Path::new("../b")), Some(b"crates/b".to_vec()));
+        assert_eq!(view.tree_path(Path::new("../../../b")), None);
     }
 
     #[test]
@@ -103,6 +103,6 @@ mod tests {
         std::os::unix::fs::symlink(real.join("repo"), real.join("alias")).unwrap();
         let view = TreePaths { workdir: real.join("repo"), top: real.join("repo") };
         let claimed = real.join("alias/x");
-        assert_eq!(view.from_claim(claimed.to_str().unwrap()).as_deref(), Some(Path::new("x")));
+        assert_eq!(view.claimed_path(claimed.to_str().unwrap()).as_deref(), Some(Path::new("x")));
     }
 }

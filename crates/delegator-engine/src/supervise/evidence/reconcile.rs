@@ -1,7 +1,7 @@
-//! What the agent says it did, beside what was seen. Pure.
+//! Compares the agent's claims with the observed changes. Pure.
 //!
-//! Who claims a change that nobody can see is told so, and so is who changed files without a word. A command that
-//! changes files is nothing unusual; that is one line, apart from the rest.
+//! Findings: claims without a change, changes that the agent did not name, changes of a read-only task, and other writers
+//! in the same tree. Unnamed changes after commands are normal and have their own kind.
 
 use std::collections::BTreeSet;
 
@@ -10,43 +10,42 @@ use delegator_domain::task::TaskId;
 use super::Renamed;
 use super::finding::{Finding, FindingKind};
 
-/// A file the agent says it changed.
+/// A file that the agent claims to have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// As the evidence would tell it.
+    /// Relative to the working directory, as in the evidence.
     pub(super) path: String,
     pub(super) location: ClaimLocation,
 }
 
-/// Where a claimed file lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimLocation {
     Examined,
     Ignored,
     Outside,
-    /// In a folder that is not looked into.
+    /// In a directory that is not examined.
     NotExamined,
 }
 
-/// Everything the agent says of files.
+/// All claims of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) files: Vec<Claim>,
-    /// Whether that is all of it.
+    /// Whether the list is complete.
     pub(super) is_whole: bool,
     pub(super) ran_commands: bool,
 }
 
-/// What was seen, and what must be known to judge it.
+/// The observed changes, and what is needed to compare claims with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ObservedChanges {
     pub(super) changed: BTreeSet<String>,
     pub(super) renamed: Vec<Renamed>,
-    /// Changes that are not in `changed` because there were too many.
+    /// Changes beyond the length of the lists.
     pub(super) not_listed: u64,
     pub(super) was_read_only: bool,
     pub(super) other_writers: Vec<TaskId>,
-    /// Whether a claim that was not seen is wrong.
+    /// Whether everything was examined, so that a claim without a change is wrong.
     pub(super) is_whole: bool,
 }
 
@@ -57,7 +56,7 @@ pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Find
     let changed = || observed.changed.iter().map(String::as_str);
     let unnamed: Vec<&str> = changed().filter(|path| !claimed.contains(path)).collect();
     if observed.was_read_only && !observed.changed.is_empty() {
-        let message = "the task was to change nothing, but files changed";
+        let message = "the task was read-only, but files changed";
         findings.push(Finding::new(FindingKind::ReadOnlyChanged, message).about(changed()));
     } else if !unnamed.is_empty() && claims.is_whole {
         let files = if unnamed.len() == 1 { "1 file".to_owned() } else { format!("{} files", unnamed.len()) };
@@ -69,9 +68,8 @@ pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Find
         findings.push(finding.about(unnamed));
     }
     if !observed.other_writers.is_empty() && !observed.changed.is_empty() {
-        let message =
-            "other tasks wrote in the same tree meanwhile; their changes cannot be told from this task's";
-        let finding = Finding::new(FindingKind::NotToldApart, message);
+        let message = "other tasks wrote in the same tree at the same time; the changes may be theirs";
+        let finding = Finding::new(FindingKind::OtherWriters, message);
         findings.push(Finding {
             tasks: observed.other_writers.iter().map(TaskId::to_string).collect(),
             ..finding
@@ -80,21 +78,21 @@ pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Find
     findings
 }
 
-/// Changes that the agent claims and that were not observed.
+/// Findings about claims without an observed change.
 fn unobserved_claims(claims: &Claims, observed: &ObservedChanges) -> Vec<Finding> {
     let unobserved = claims.files.iter().filter(|claim| !observed.changed.contains(&claim.path));
     let (examined, elsewhere): (Vec<_>, Vec<_>) =
         unobserved.partition(|claim| claim.location == ClaimLocation::Examined);
     let mut findings = Vec::new();
     if !examined.is_empty() && observed.is_whole && observed.not_listed == 0 {
-        let message = "the agent claims changes to files that are as they were before the task";
-        let finding = Finding::new(FindingKind::ClaimNotSeen, message);
+        let message = "the agent claims changes to files that did not change";
+        let finding = Finding::new(FindingKind::ClaimRefuted, message);
         findings.push(finding.about(examined.iter().map(|claim| claim.path.as_str())));
     }
     for (location, reason) in [
         (ClaimLocation::Ignored, "git ignores"),
-        (ClaimLocation::Outside, "lie outside the directories of the task"),
-        (ClaimLocation::NotExamined, "lie in directories that are not examined"),
+        (ClaimLocation::Outside, "are outside the directories of the task"),
+        (ClaimLocation::NotExamined, "are in directories that are not examined"),
     ] {
         let mut here = elsewhere
             .iter()
@@ -109,7 +107,7 @@ fn unobserved_claims(claims: &Claims, observed: &ObservedChanges) -> Vec<Finding
     findings
 }
 
-/// Codex names a file it renames by its old name only: who claims that has claimed the new one, too.
+/// The claimed paths. Codex reports a renamed file by its old name only, so that claim covers the new name as well.
 fn claimed<'a>(claims: &'a Claims, renamed: &'a [Renamed]) -> BTreeSet<&'a str> {
     let mut names: BTreeSet<&str> = claims.files.iter().map(|claim| claim.path.as_str()).collect();
     let new = renamed.iter().filter(|pair| names.contains(pair.from.as_str())).map(|pair| pair.to.as_str());
@@ -143,7 +141,7 @@ mod tests {
     fn claims_that_match_a_change_give_no_finding() {
         assert_eq!(kinds(&claims(&[("a", ClaimLocation::Examined)], false), &observed_changes(&["a"])), []);
         assert_eq!(kinds(&claims(&[], true), &observed_changes(&[])), []);
-        // Claimed where nobody looks, and seen all the same.
+        // In an ignored path, but the change was observed.
         assert_eq!(kinds(&claims(&[("a", ClaimLocation::Ignored)], false), &observed_changes(&["a"])), []);
     }
 
@@ -159,11 +157,11 @@ mod tests {
             false,
         );
         let findings = reconcile(&claimed, &observed_changes(&[]));
-        let found: Vec<_> = findings.iter().map(|one| (one.kind, one.paths.join(" "))).collect();
+        let found: Vec<_> = findings.iter().map(|finding| (finding.kind, finding.paths.join(" "))).collect();
         assert_eq!(
             found,
             [
-                (FindingKind::ClaimNotSeen, "a".to_owned()),
+                (FindingKind::ClaimRefuted, "a".to_owned()),
                 (FindingKind::ClaimNotChecked, "b.log".to_owned()),
                 (FindingKind::ClaimNotChecked, "/etc/x".to_owned()),
                 (FindingKind::ClaimNotChecked, "target/y".to_owned()),
@@ -241,7 +239,8 @@ mod tests {
         assert!(
             findings
                 .iter()
-                .any(|one| one.kind == FindingKind::NotToldApart && one.tasks == [other.to_string()])
+                .any(|finding| finding.kind == FindingKind::OtherWriters
+                    && finding.tasks == [other.to_string()])
         );
     }
 }

@@ -1,8 +1,8 @@
-//! Outside of git: which files are there, how long they are and when they were last written.
+//! Scans a directory outside of git: names, sizes and modification times of its files.
 //!
-//! Bounded in number, depth and time, because a working directory may be anything, a home or a file system among others.
-//! What was found before is kept in a file without a name, not in the memory of a process that waits. Directories that
-//! only tools fill, links and other file systems are not entered.
+//! The scan is bounded in number, depth and time, because a working directory may be a home directory or a whole file
+//! system. The state before the run is stored in an unnamed temporary file, not in memory. Tool directories (such as
+//! `node_modules`), links and other file systems are not entered.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use delegator_git::{ChangeKind, FileChange, TOOL_DIRECTORIES};
 
-/// Where a scan ends.
+/// Limits of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) entries: usize,
@@ -29,24 +29,24 @@ impl Default for Bounds {
     }
 }
 
-/// A file as it can be seen without opening it: inode, size, seconds and nanoseconds of its last change.
+/// Identifies a file version without opening it: inode, size, seconds and nanoseconds of the modification time.
 type Stamp = [u64; 4];
 
 fn stamp(found: &Metadata) -> Stamp {
     [found.ino(), found.size(), found.mtime().cast_unsigned(), found.mtime_nsec().cast_unsigned()]
 }
 
-/// What was there.
+/// The state before the run.
 #[derive(Debug)]
 pub(super) struct Scan {
     root: PathBuf,
     entries: File,
     is_whole: bool,
-    /// Directories below the root in which a git repository begins.
+    /// Top levels of git repositories below the root.
     pub(super) repositories: Vec<PathBuf>,
 }
 
-/// What became of it.
+/// What changed since a scan.
 #[derive(Debug)]
 pub(super) struct ScanChanges {
     pub(super) files: Vec<FileChange>,
@@ -54,9 +54,9 @@ pub(super) struct ScanChanges {
 }
 
 impl Scan {
-    /// `place` is where the file without a name is made.
-    pub(super) fn take(root: &Path, place: &Path, bounds: Bounds) -> io::Result<Scan> {
-        let mut found = BufWriter::new(tempfile::tempfile_in(place)?);
+    /// `scratch` is the directory for the temporary file.
+    pub(super) fn take(root: &Path, scratch: &Path, bounds: Bounds) -> io::Result<Scan> {
+        let mut found = BufWriter::new(tempfile::tempfile_in(scratch)?);
         let mut repositories = Vec::new();
         let is_whole = walk(root, bounds, &mut |path, stamp| {
             if let Some(repository) = repository_of(path) {
@@ -72,14 +72,14 @@ impl Scan {
         Ok(Scan { root: root.to_owned(), entries: found, is_whole, repositories })
     }
 
-    /// Compares with what is there now; `since` is when the scan was taken, in milliseconds since 1970.
+    /// Compares with the current files; `since` is when the scan was taken, in milliseconds since 1970.
     pub(super) fn compare(&mut self, bounds: Bounds, since: i64) -> io::Result<ScanChanges> {
         self.entries.rewind()?;
         let mut before = read_back(&self.entries)?;
         let mut files = Vec::new();
         let mut counter = LineCounter::default();
         let mut note = |kind, path: &[u8]| {
-            // How many lines a file had before is not known.
+            // The previous number of lines of an existing file is unknown.
             let is_new = kind == ChangeKind::Added;
             let lines = is_new.then(|| counter.count(&self.root.join(OsStr::from_bytes(path)))).flatten();
             files.push(FileChange { kind, path: path.to_vec(), lines: lines.map(|added| (added, 0)) });
@@ -90,7 +90,7 @@ impl Scan {
                 Some(then) if then == now => {}
                 Some(_) => note(ChangeKind::Modified, path),
                 None if self.is_whole => note(ChangeKind::Added, path),
-                // It may have been there, out of sight; whoever wrote it since changed it.
+                // The first scan may have missed it; a newer modification time shows a change.
                 None if milliseconds(now) >= since => note(ChangeKind::Modified, path),
                 None => {}
             }
@@ -99,7 +99,7 @@ impl Scan {
         for (path, then) in before {
             match fs::symlink_metadata(self.root.join(OsStr::from_bytes(&path))) {
                 Ok(now) if stamp(&now) == then => {}
-                // What could not be looked at is not known to be gone.
+                // A file that cannot be examined is not necessarily deleted.
                 Err(error)
                     if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Ok(_) => note(ChangeKind::Modified, &path),
@@ -111,7 +111,7 @@ impl Scan {
     }
 }
 
-/// Counts the lines of new files as git does, within a bound for all of them.
+/// Counts the lines of new files as git does, within a total byte limit.
 struct LineCounter {
     bytes_left: u64,
 }
@@ -131,7 +131,7 @@ impl LineCounter {
         }
         self.bytes_left = self.bytes_left.checked_sub(found.len())?;
         let content = fs::read(path).ok()?;
-        // git looks for a NUL byte in the beginning of a file to tell whether it is binary.
+        // Like git: a NUL byte in the first 8000 bytes means binary.
         if content.iter().take(8_000).any(|byte| *byte == 0) {
             return Some(0);
         }
@@ -141,7 +141,7 @@ impl LineCounter {
     }
 }
 
-/// Whether a path lies where a scan does not look.
+/// Whether a path is in a directory that a scan does not enter.
 pub(super) fn is_in_tool_directory(path: &Path) -> bool {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let mut folders = folders.map(|folder| folder.as_os_str());
@@ -182,7 +182,7 @@ fn repository_of(path: &[u8]) -> Option<&OsStr> {
     path.strip_suffix(b"/.git").map(OsStr::from_bytes)
 }
 
-/// Visits files and links in a fixed order, and `.git` directories without a stamp; false when not all of them were seen.
+/// Visits files and links in a fixed order, and `.git` directories without a stamp; false if a limit was reached.
 fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> {
     let until = Instant::now() + bounds.time;
     let device = fs::metadata(root)?.dev();
@@ -194,7 +194,7 @@ fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> 
             is_whole = false;
             continue;
         };
-        // One more than may be visited is enough to know that it was not all.
+        // One entry beyond the limit is enough to know that the scan is incomplete.
         let mut names: Vec<Vec<u8>> =
             entries.take(left + 1).flatten().map(|entry| entry.file_name().into_vec()).collect();
         names.sort_unstable();
@@ -204,13 +204,13 @@ fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> 
             }
             left -= 1;
             let path = folder.join(OsStr::from_bytes(&name));
-            // Gone meanwhile: then it is not there.
+            // Deleted meanwhile.
             let Ok(found) = fs::symlink_metadata(root.join(&path)) else { continue };
             if found.is_file() || found.is_symlink() {
                 visit(path.as_os_str().as_bytes(), Some(stamp(&found)))?;
             } else if name == b".git" {
                 visit(path.as_os_str().as_bytes(), None)?;
-            } else if found.is_dir() && !TOOL_DIRECTORIES.iter().any(|not| not.as_bytes() == name) {
+            } else if found.is_dir() && !TOOL_DIRECTORIES.iter().any(|tool| tool.as_bytes() == name) {
                 if found.dev() == device && depth < bounds.depth {
                     folders.push((path, depth + 1));
                 } else {
@@ -228,7 +228,7 @@ mod tests {
     use std::time::SystemTime;
     use tempfile::TempDir;
 
-    /// Before everything that is written here.
+    /// Before every modification time in these tests.
     const LONG_AGO: i64 = 0;
     const NEVER: i64 = i64::MAX;
 
@@ -247,7 +247,7 @@ mod tests {
             self.folder.path().join("root")
         }
 
-        /// Written at a second of its own, whatever the clock says.
+        /// Writes a file with the given modification time.
         fn write(&self, path: &str, text: &str, second: u64) {
             let path = self.root().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(describe(&scanned), ["D gone/x", "A link", "A new/n", "M size", "M time"]);
         assert!(scanned.is_whole);
         let left: Vec<_> = std::fs::read_dir(world.folder.path()).unwrap().collect();
-        assert_eq!(left.len(), 1, "nothing is left of the looking");
+        assert_eq!(left.len(), 1, "no temporary file is left");
     }
 
     #[test]
@@ -323,9 +323,9 @@ mod tests {
         let mut scan = world.take(at_most(4));
         world.write("f5", "2", 2_000);
         let scanned = scan.compare(Bounds::default(), 1_500_000).unwrap();
-        assert_eq!(describe(&scanned), ["M f5"], "f4 was out of sight, and nobody wrote it");
+        assert_eq!(describe(&scanned), ["M f5"], "f4 was beyond the limit and did not change");
         assert!(!scanned.is_whole);
-        // A file that comes pushes others out of sight: they are not gone.
+        // A new file pushes others beyond the limit: they are not deleted.
         let mut scan = world.take(at_most(6));
         world.write("a", "new", 1_000);
         let scanned = scan.compare(at_most(6), NEVER).unwrap();

@@ -1,6 +1,6 @@
 //! One directory tree that a task may change: its state before the run, and what changed since.
 //!
-//! In a git work tree that is a [`Baseline`] of the whole work tree; elsewhere a bounded scan of names, sizes and times.
+//! In a git work tree the state is a [`Baseline`] of the whole work tree; elsewhere a bounded scan of names, sizes and times.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::paths::{TreePaths, display_path};
 use super::scan::{Bounds, Scan, is_in_tool_directory};
 use crate::upkeep::restore_record::first_line;
 
-/// How long the end of a task may wait for one tree.
+/// Time limit for the comparison of one tree at the end of a task.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) struct TreeChanges {
 }
 
 impl TreeObservation {
-    /// Records the state of the tree `directory` lies in. `take_baseline` is called in a git work tree; `scratch` is a
+    /// Records the state of the tree that contains `directory`. Calls `take_baseline` in a git work tree; `scratch` is a
     /// directory for temporary files.
     pub(super) fn take(
         directory: &Path,
@@ -70,7 +70,7 @@ impl TreeObservation {
         TreeObservation { view: TreePaths { workdir: workdir.to_owned(), top }, before, problem, has_git }
     }
 
-    /// Repositories inside the tree, which are trees of their own.
+    /// Repositories inside the tree, which are separate trees.
     pub(super) fn inner_repositories(&self) -> Vec<PathBuf> {
         match &self.before {
             Before::Git(baseline) => baseline.inner_repositories(),
@@ -90,7 +90,7 @@ impl TreeObservation {
         }
     }
 
-    /// Compares with the state now. `since_ms` is when the watch began.
+    /// Compares with the current state. `since_ms` is when the observation began.
     pub(super) fn compare(&mut self, since_ms: i64) -> Result<TreeChanges, String> {
         match &mut self.before {
             Before::Git(baseline) => {
@@ -105,17 +105,17 @@ impl TreeObservation {
             Before::Scan(scan) => {
                 let scanned = scan.compare(Bounds::default(), since_ms).map_err(|error| error.to_string())?;
                 let partial =
-                    (!scanned.is_whole).then(|| "there are more files than are examined".to_owned());
+                    (!scanned.is_whole).then(|| "there are more files than the scan limit".to_owned());
                 Ok(TreeChanges { source: Source::Scan, files: scanned.files, partial, compared: None })
             }
-            Before::Unknown => Err("they could not be examined before it, either".to_owned()),
+            Before::Unknown => Err("the files could not be examined before the task".to_owned()),
         }
     }
 
-    /// A path that an agent claims to have changed, relative to the working directory, and whether changes there are
-    /// examined. `None` if it lies outside of this tree.
+    /// A path that the agent claims to have changed, relative to the working directory, and whether it is examined. `None`
+    /// if it is outside of this tree.
     pub(super) fn locate(&self, claimed: &str) -> Option<(PathBuf, bool)> {
-        let path = self.view.from_claim(claimed)?;
+        let path = self.view.claimed_path(claimed)?;
         let is_gits_own = path.components().any(|part| part.as_os_str() == ".git");
         let is_examined = !is_gits_own && (self.baseline().is_some() || !is_in_tool_directory(&path));
         Some((path, is_examined))
@@ -125,14 +125,14 @@ impl TreeObservation {
     pub(super) fn ignored<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
         let Some(baseline) = self.baseline() else { return Vec::new() };
         let paths: Vec<(&Path, Vec<u8>)> =
-            paths.filter_map(|path| Some((path, self.view.in_tree(path)?))).collect();
-        let in_tree: Vec<&[u8]> = paths.iter().map(|(_, path)| path.as_slice()).collect();
-        let ignored = baseline.ignored(&in_tree).unwrap_or_default();
-        let ignored = paths.iter().filter(|(_, in_tree)| ignored.contains(in_tree));
+            paths.filter_map(|path| Some((path, self.view.tree_path(path)?))).collect();
+        let tree_paths: Vec<&[u8]> = paths.iter().map(|(_, path)| path.as_slice()).collect();
+        let ignored = baseline.ignored(&tree_paths).unwrap_or_default();
+        let ignored = paths.iter().filter(|(_, tree_path)| ignored.contains(tree_path));
         ignored.map(|(path, _)| (*path).to_owned()).collect()
     }
 
-    /// What there is to say about the tree itself.
+    /// Findings about the tree as a whole.
     pub(super) fn findings(&self, changes: &Result<TreeChanges, String>) -> Vec<Finding> {
         let top = display_path(&self.view.top);
         let mut findings = Vec::new();
@@ -143,7 +143,7 @@ impl TreeObservation {
         let changes = match changes {
             Ok(changes) => changes,
             Err(problem) => {
-                let message = "what the task did to the files could not be examined";
+                let message = "the changes of the task could not be examined";
                 findings.push(
                     Finding::new(FindingKind::NoEvidence, message).about([top.as_str()]).because(problem),
                 );
@@ -151,11 +151,12 @@ impl TreeObservation {
             }
         };
         if let Some(problem) = &changes.partial {
-            let message = "not everything the task did to the files is known";
+            let message = "not all changes of the task could be examined";
             findings.push(Finding::new(FindingKind::Partial, message).about([top.as_str()]).because(problem));
         }
-        findings
-            .extend(self.repository_finding(changes.compared.as_ref()).map(|one| one.about([top.as_str()])));
+        findings.extend(
+            self.repository_finding(changes.compared.as_ref()).map(|finding| finding.about([top.as_str()])),
+        );
         findings
     }
 
@@ -166,7 +167,7 @@ impl TreeObservation {
                 .then(|| Finding::new(FindingKind::Repository, "the directory is a git repository now"));
         };
         let Some(after) = &compared.head_after else {
-            let message = "the git repository is gone, or is another one now";
+            let message = "the git repository was removed or replaced";
             return Some(Finding::new(FindingKind::Repository, message));
         };
         let before = &compared.head_before;
@@ -183,7 +184,8 @@ impl TreeObservation {
     }
 }
 
-/// Whether a repository begins here, by names alone. An empty `.git` is none: sandboxes create such directories.
+/// Whether this is the top level of a repository, by names alone. An empty `.git` does not count: sandboxes create such
+/// directories.
 fn is_top_level(dir: &Path) -> bool {
     let git = dir.join(".git");
     git.is_file() || git.join("HEAD").exists()
