@@ -1,4 +1,7 @@
-//! Taking a session in that Codex left on disk, so that it can be read, resumed and reported on like a task of ours.
+//! Imports a session that Codex stored on disk, so that it can be queried and resumed like a task.
+//!
+//! The session file is converted to events and a report, both redacted. Importing the same session again returns the same
+//! task.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,11 +21,11 @@ use crate::error::EngineError;
 use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
 use crate::supervise::summary::one_sentence_summary;
 
-/// Who, when and what, out of the beginning of the file.
+/// How much of the file is searched for thread id, times and prompt.
 const HEAD_BYTES: usize = 4 << 20;
 
 impl Engine {
-    /// Imports one session file, which was opened by its path. The same session gives the same task.
+    /// Imports one session file; `path` is only for error messages.
     pub fn import(
         &self,
         file: std::fs::File,
@@ -34,7 +37,7 @@ impl Engine {
             |problem: &str| EngineError::NotImportable { path: path.to_owned(), problem: problem.to_owned() };
         let (head, report, events) =
             read_session(file, redactor).map_err(|error| refuse(&error.to_string()))?;
-        let head = head.ok_or_else(|| refuse("it is not a session of Codex's"))?;
+        let head = head.ok_or_else(|| refuse("it is not a Codex session"))?;
         let imported_at_ms = crate::clock::now_ms();
         let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or(imported_at_ms);
         let ended_at_ms =
@@ -85,7 +88,7 @@ fn read_session(mut file: std::fs::File, redactor: &Redactor) -> std::io::Result
 
 fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     debug_assert_eq!(id.location(), TaskLocation::Local);
-    // Redacted as a whole: a secret that is cut in two is not recognised.
+    // Redacted before it is shortened: half of a secret is not recognised.
     let prompt = redactor.redact_str(head.prompt.as_deref().unwrap_or("Imported session").trim());
     let title: String = prompt.lines().next().unwrap_or_default().chars().take(120).collect();
     NewTask {
@@ -108,7 +111,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
 fn end_of(report: &Report) -> TaskEnd {
     let failed = |kind, message: &str| TaskEnd::Failed { kind, message: message.to_owned(), retry_at: None };
     match &report.outcome {
-        // Old sessions never tell of an end; that they were left is all there is to know.
+        // Sessions of old versions never announce their end.
         StreamOutcome::Completed | StreamOutcome::NotAnnounced => TaskEnd::Completed,
         StreamOutcome::Failed { message } => failed(FailureKind::AgentError, message),
         StreamOutcome::Interrupted => {

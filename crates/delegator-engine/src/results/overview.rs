@@ -1,4 +1,4 @@
-//! Everything at one moment: what runs, what waits and for what, what ended lately.
+//! The overview of tasks: running, queued (with position and blocker) and recently ended.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::submit::estimate::DurationHistory;
 
-/// Which tasks somebody wants to see.
+/// Selects the tasks of an overview.
 #[derive(Debug, Clone, Default)]
 pub struct OverviewRequest {
     pub filter: Filter,
-    /// Only this one, however long ago it ended.
+    /// Only this task, whenever it ended.
     pub only: Option<TaskId>,
-    /// Whose unread results are counted: those in or below this directory.
+    /// Unread results are counted in and below this directory.
     pub under: String,
-    /// How many running and how many queued ones are listed, oldest first; all are counted.
+    /// The maximum number of running and of queued tasks that are listed, oldest first; all are counted.
     pub unfinished_limit: u32,
     pub ended_since_ms: i64,
     pub ended_limit: u32,
-    /// Where an earlier page of ended ones stopped.
+    /// The cursor of the previous page of ended tasks.
     pub ended_before: Option<i64>,
 }
 
@@ -39,7 +39,7 @@ pub struct Overview {
     pub ended: EndedPage,
     pub unread: UnreadResults,
     pub queue_paused: bool,
-    /// The registry's log, if it has grown too long.
+    /// Set if the write-ahead log of the registry is too long.
     pub long_log: Option<LongLog>,
 }
 
@@ -47,22 +47,22 @@ pub struct Overview {
 #[derive(Debug)]
 pub struct QueuedTask {
     pub task: TaskSummary,
-    /// 0: it is next.
+    /// 0: the task is next.
     pub position: usize,
     pub waiting_for: Option<BlockedBy>,
-    /// In how many milliseconds it will start, as far as our history can tell.
+    /// Estimated from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
 }
 
-/// A task that runs, and how far it is.
+/// A running task and its progress.
 #[derive(Debug)]
 pub struct RunningTask {
     pub task: TaskSummary,
-    /// What the supervisor's last snapshot says of that, if there is one.
+    /// Progress and current activity from the last snapshot, if there is one.
     pub snapshot: Option<Value>,
 }
 
-/// The part of a snapshot that is told of every task; the rest is not even read.
+/// The part of a snapshot that an overview needs; the rest is not decoded.
 #[derive(Deserialize)]
 struct SnapshotProgress {
     #[serde(default)]
@@ -73,7 +73,7 @@ struct SnapshotProgress {
 
 impl RunningTask {
     fn of(registry: &Registry, task: TaskSummary) -> RunningTask {
-        // One that cannot be read is one that is not known.
+        // A snapshot that cannot be read counts as missing.
         let bytes = registry.dir().task(&task.id).read_snapshot().ok().flatten();
         let snapshot = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let to_value = |SnapshotProgress { progress, current_activity }| json!({"progress": progress, "current_activity": current_activity});
@@ -81,16 +81,15 @@ impl RunningTask {
     }
 }
 
-/// How many there are, and the first of them.
+/// The total number, and the first tasks.
 type Counted = (u64, Vec<TaskSummary>);
 
-/// How far down the queue a start is estimated.
+/// Queue positions beyond this get no estimated start.
 const MAX_ESTIMATED: usize = 1000;
-/// How many unread results are named.
 const MAX_UNREAD_LISTED: u32 = 20;
 
 impl Engine {
-    /// Running, queued and lately ended tasks, after looking after them. `None`: there never was a task.
+    /// Running, queued and recently ended tasks, after an upkeep pass. `None` if there is no registry.
     pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>, EngineError> {
         let Some(mut registry) = self.find_registry()? else { return Ok(None) };
         self.rescue_unless_recent(&mut registry)?;
@@ -125,13 +124,12 @@ impl Engine {
         }
     }
 
-    /// What the wanted tasks that have ended cost, whenever that was. `None`: there never was a task.
+    /// Token usage and time of the selected ended tasks. `None` if there is no registry.
     pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>, EngineError> {
         let OverviewRequest { filter, only, .. } = request;
         Ok(self.find_registry()?.map(|registry| registry.usage(filter, only.as_ref(), limit)).transpose()?)
     }
 
-    /// Each with its place in the line.
     fn with_queue_positions(
         &self,
         registry: &Registry,
@@ -141,17 +139,17 @@ impl Engine {
         if queued.is_empty() {
             return Ok(Vec::new());
         }
-        // Nobody knows when a paused queue goes on.
+        // Starts cannot be estimated while the queue is paused.
         let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
         let starts = history.map(|history| history.start_times(registry, self.max_concurrent, MAX_ESTIMATED));
         let starts = starts.transpose()?.unwrap_or_default();
-        let line = registry.queue_with_blockers()?.into_iter().enumerate();
+        let queue = registry.queue_with_blockers()?.into_iter().enumerate();
         let mut positions: HashMap<TaskId, (usize, Option<BlockedBy>)> =
-            line.map(|(position, (id, waits))| (id, (position, waits))).collect();
+            queue.map(|(position, (id, waits))| (id, (position, waits))).collect();
         let with_position = |task: TaskSummary| {
-            // One that was started between the two looks is not in the queue any more.
+            // A task that was started between the two reads is no longer queued.
             let (position, waiting_for) = positions.remove(&task.id)?;
-            // One that waits for another task as well starts when nobody knows.
+            // The start of a task that also waits for another task cannot be estimated.
             let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
             Some(QueuedTask { task, position, waiting_for, estimated_start_ms })
         };
@@ -167,7 +165,7 @@ pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<V
     }
 }
 
-/// Whoever waits or works longest stands first.
+/// Oldest first.
 fn oldest(
     registry: &Registry,
     filter: &Filter,
@@ -180,14 +178,14 @@ fn oldest(
     }
 }
 
-/// The filter for those of the states that it lets pass; `None`: it lets none of them.
+/// The filter restricted to these states; `None` if it excludes all of them.
 fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
     let passes = |state: &State| filter.states.is_empty() || filter.states.contains(state);
     let states: Vec<State> = states.iter().copied().filter(passes).collect();
     (!states.is_empty()).then(|| Filter { states, ..filter.clone() })
 }
 
-/// One task, in the list it belongs to.
+/// One task, in the list of its state.
 fn single_task(task: Option<Task>) -> (Counted, Counted, EndedPage) {
     let (mut running, mut queued, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     match task {

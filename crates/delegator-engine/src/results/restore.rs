@@ -1,8 +1,8 @@
-//! Bringing work trees back to what they were before a task.
+//! Restores work trees to their state before a task.
 //!
-//! Files and index come back; HEAD and its branch only if asked. A task has one restore point per work tree it could write
-//! to, and all are checked before the first change. The present state of each is kept first, so a restore can be undone
-//! like a task. A restore never starts while another task may write to one of the trees.
+//! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree, and all are
+//! checked before the first change. The current state is saved as an undo point first, so a restore can be undone. A
+//! restore never starts while another task may write to one of the trees.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,37 +18,35 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::upkeep::restore_record::{git, undo_reference};
 
-/// A restore copies what it is about to overwrite, whatever its size.
+/// Long, because a restore copies what it overwrites, whatever its size.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How a restore is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestoreRequest {
-    /// Only say what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
-    /// HEAD and its branch, too.
+    /// Also restore HEAD and its branch.
     pub include_head: bool,
-    /// Back to before the last restore, instead of before the task.
+    /// Restore the state before the last restore instead of the state before the task.
     pub undo: bool,
 }
 
-/// What was done to one work tree, or would be.
+/// What was, or would be, done to one work tree.
 #[derive(Debug)]
 pub struct RestoredTree {
     pub plan: Plan,
-    /// What was gone back to.
+    /// The restored state.
     pub point: RestorePoint,
-    /// Where the state before is kept; `None` when nothing was changed.
+    /// The state before the restore; `None` if nothing was changed.
     pub undo: Option<RestorePoint>,
-    /// HEAD was brought back.
+    /// HEAD was restored.
     pub head_restored: bool,
 }
 
-/// What became of all work trees of a task.
 #[derive(Debug, Default)]
 pub struct RestoreReport {
     pub trees: Vec<RestoredTree>,
-    /// Work trees whose repository or restore point is gone, with the reason.
+    /// Work trees whose repository or restore point is missing, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
 }
 
@@ -58,7 +56,7 @@ impl RestoredTree {
     }
 }
 
-/// A checked restore of one work tree.
+/// A work tree whose restore was checked and not yet applied.
 struct CheckedTree {
     point: RestorePoint,
     prospect: PreparedRestore,
@@ -73,7 +71,7 @@ impl CheckedTree {
 
 impl Engine {
     /// Restores every work tree of a task, that of its working directory first. A task that is no longer in the registry
-    /// is looked up in the repository `here` lies in.
+    /// is looked up in the repository that contains `here`.
     pub fn restore(
         &self,
         task: &TaskId,
@@ -91,11 +89,12 @@ impl Engine {
         let (mut checked, unavailable) = check_all(points, request.include_head, environment, &found)?;
         let report = |trees| RestoreReport { trees, unavailable };
         if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
-            let unchanged = checked.into_iter().map(|one| RestoredTree::unchanged(&one.prospect, one.point));
+            let unchanged =
+                checked.into_iter().map(|tree| RestoredTree::unchanged(&tree.prospect, tree.point));
             return Ok(report(unchanged.collect()));
         }
-        // Looking may have taken a while.
-        let points: Vec<RestorePoint> = checked.iter().map(|one| one.point.clone()).collect();
+        // The checks may have taken a while.
+        let points: Vec<RestorePoint> = checked.iter().map(|tree| tree.point.clone()).collect();
         refuse_while_busy(registry.as_deref(), &points)?;
         let undo = create_undo_points(&mut checked, &mut found)?;
         apply(checked, undo).map(report)
@@ -104,7 +103,7 @@ impl Engine {
 
 type Unavailable = Vec<(PathBuf, String)>;
 
-/// Checks every tree. One whose repository is gone does not keep the others from being restored, unless there is no other.
+/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are missing.
 fn check_all(
     points: Vec<RestorePoint>,
     include_head: bool,
@@ -145,7 +144,7 @@ fn requested_points(
     let points = if undo { record.undo.last().cloned().unwrap_or_default() } else { record.points.clone() };
     let problem = match undo {
         true => Some("it was never restored".to_owned()),
-        false => record.problems.first().map(|one| one.problem.clone()),
+        false => record.problems.first().map(|entry| entry.problem.clone()),
     };
     match points.is_empty() {
         true => Err(EngineError::NoRestorePoint { task: task.clone(), problem }),
@@ -153,19 +152,19 @@ fn requested_points(
     }
 }
 
-/// Keeps the present state of every tree that will change, and notes it durably before the first change: a crash half-way
-/// leaves the way back.
+/// Saves the current state of every tree that will change and records it durably before the first change, so that a crash
+/// half-way can be undone.
 fn create_undo_points(
     checked: &mut [CheckedTree],
     found: &mut FoundPoints,
 ) -> Result<Vec<Option<RestorePoint>>, EngineError> {
     let mut number = found.record.undo.len() + 1;
-    // A crash may have left undo points that were never noted.
+    // A crash may have left undo points that were never recorded.
     loop {
         let mut is_free = true;
-        for one in checked.iter() {
-            let reference = undo_reference(&one.point.reference, number);
-            is_free &= one.prospect.is_name_free(&reference).map_err(RestoreError::from)?;
+        for tree in checked.iter() {
+            let reference = undo_reference(&tree.point.reference, number);
+            is_free &= tree.prospect.is_name_free(&reference).map_err(RestoreError::from)?;
         }
         if is_free {
             break;
@@ -173,12 +172,12 @@ fn create_undo_points(
         number += 1;
     }
     let mut undo = Vec::new();
-    for one in checked {
-        undo.push(match one.changes_nothing() {
+    for tree in checked {
+        undo.push(match tree.changes_nothing() {
             true => None,
             false => {
-                let reference = undo_reference(&one.point.reference, number);
-                Some(one.prospect.create_undo_point(&reference).map_err(RestoreError::from)?)
+                let reference = undo_reference(&tree.point.reference, number);
+                Some(tree.prospect.create_undo_point(&reference).map_err(RestoreError::from)?)
             }
         });
     }
@@ -192,15 +191,15 @@ fn apply(
     checked: Vec<CheckedTree>,
     undo: Vec<Option<RestorePoint>>,
 ) -> Result<Vec<RestoredTree>, EngineError> {
-    let trees: Vec<PathBuf> = checked.iter().map(|one| one.point.top_level.clone()).collect();
+    let trees: Vec<PathBuf> = checked.iter().map(|tree| tree.point.top_level.clone()).collect();
     let mut done = Vec::new();
-    for (number, (one, undo)) in checked.into_iter().zip(undo).enumerate() {
+    for (number, (tree, undo)) in checked.into_iter().zip(undo).enumerate() {
         let Some(undo) = undo else {
-            done.push(RestoredTree::unchanged(&one.prospect, one.point));
+            done.push(RestoredTree::unchanged(&tree.prospect, tree.point));
             continue;
         };
-        let plan = one.prospect.plan.clone();
-        if let Err(source) = one.prospect.apply(&undo, one.include_head) {
+        let plan = tree.prospect.plan.clone();
+        if let Err(source) = tree.prospect.apply(&undo, tree.include_head) {
             if trees.len() == 1 {
                 return Err(source.into());
             }
@@ -208,17 +207,22 @@ fn apply(
             let after = rest.get(1..).unwrap_or_default();
             return Err(EngineError::RestoreIncomplete {
                 restored: before.to_vec(),
-                failed: one.point.top_level,
+                failed: tree.point.top_level,
                 untouched: after.to_vec(),
                 source,
             });
         }
-        done.push(RestoredTree { plan, point: one.point, undo: Some(undo), head_restored: one.include_head });
+        done.push(RestoredTree {
+            plan,
+            point: tree.point,
+            undo: Some(undo),
+            head_restored: tree.include_head,
+        });
     }
     Ok(done)
 }
 
-/// A task that writes, or is about to, would write into what is being restored.
+/// A running or queued task that writes in one of the trees would interfere with the restore.
 fn refuse_while_busy(registry: Option<&Registry>, points: &[RestorePoint]) -> Result<(), EngineError> {
     let Some(registry) = registry else { return Ok(()) };
     let mut unfinished = registry.queue(u32::MAX)?;

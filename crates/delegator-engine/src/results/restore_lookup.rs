@@ -1,7 +1,7 @@
-//! Finding, listing and deleting restore points.
+//! Finds, lists and deletes restore points.
 //!
-//! A task's own record (`restore-point.json`) names its restore points. When the task is no longer in the registry, or the
-//! record was lost, the repository itself has them: each ref in its private store holds all that a restore needs.
+//! The record of a task (`restore-point.json`) names its restore points. If the task is no longer in the registry, or the
+//! record was lost, they are found in the repository: each ref in its private store contains all that a restore needs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::upkeep::restore_record::{REF_PREFIX, RestorePointRecord, git};
 
-/// Deleting walks no history.
+/// Short, because lookup and deletion walk no history.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where restore points are looked for.
+/// Where to look for restore points.
 pub(crate) struct PointSource<'a> {
     pub(crate) registry: Option<&'a Registry>,
     pub(crate) environment: &'a Variables,
-    /// A directory in the repository to search when the registry does not know the task.
+    /// A directory in the repository to search if the task is not in the registry.
     pub(crate) here: &'a Path,
 }
 
 /// The restore points of a task.
 pub(crate) struct FoundPoints {
     pub(crate) record: RestorePointRecord,
-    /// A directory for files that go when the work is done.
+    /// For temporary files; removed on drop.
     pub(crate) scratch: TempDir,
-    /// The task's own directory; `None` when only the repository knows of the task.
+    /// The task directory; `None` if the task is not in the registry.
     dir: Option<TaskDir>,
 }
 
 impl FoundPoints {
-    /// Writes the list of undo points to the task's record. Without a task the refs are the record.
+    /// Writes the undo points to the record of the task. Without a task directory, the refs are the only record.
     pub(crate) fn save_undo_points(&self) -> Result<(), EngineError> {
         self.dir.as_ref().map_or(Ok(()), |dir| self.record.write(dir))
     }
@@ -60,7 +60,7 @@ impl PointSource<'_> {
         let dir = registry.dir().task(task);
         let mut record = RestorePointRecord::read(&dir)?.unwrap_or_default();
         if record == RestorePointRecord::default() {
-            // Without a git work tree there is nothing to find.
+            // An error means that there is no git work tree, so no restore point.
             let mut collected = CollectedPoints::default();
             let _ = self.collect(task, Path::new(&row.working_dir), &mut collected);
             record = collected.into_record();
@@ -68,8 +68,8 @@ impl PointSource<'_> {
         Ok(FoundPoints { record, scratch: new_scratch_dir(Some(&dir))?, dir: Some(dir) })
     }
 
-    /// The restore points of a task that is not in the registry: those of the repository here, and those the registry
-    /// recorded when it deleted the task.
+    /// The restore points of a task that is not in the registry: those in the repository of `here`, and those that were
+    /// recorded when the task was deleted.
     fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord, EngineError> {
         let mut collected = CollectedPoints::default();
         let here = self.collect(task, self.here, &mut collected);
@@ -91,7 +91,7 @@ impl PointSource<'_> {
         Ok(record)
     }
 
-    /// Adds the restore points of the task in the repository `place` lies in.
+    /// Adds the restore points of the task in the repository that contains `directory`.
     fn collect(
         &self,
         task: &TaskId,
@@ -108,7 +108,7 @@ impl PointSource<'_> {
     }
 }
 
-/// Restore points of one task, each once: `<task>`, `<task>.2` and their `.undo-N`.
+/// The distinct restore points of one task: `<task>`, `<task>.2` and their `.undo-N`.
 #[derive(Default)]
 struct CollectedPoints {
     points: BTreeMap<(PathBuf, String), RestorePoint>,
@@ -128,7 +128,7 @@ impl CollectedPoints {
                 None => record.points.push(point),
             }
         }
-        record.points.sort_by(|one, other| one.reference.cmp(&other.reference));
+        record.points.sort_by(|a, b| a.reference.cmp(&b.reference));
         record.undo = undo.into_values().collect();
         record
     }
@@ -162,14 +162,14 @@ impl PointName<'_> {
 /// A restore point in a repository, with or without a task in the registry.
 #[derive(Debug)]
 pub struct ListedPoint {
-    /// The task's id, as the ref has it.
+    /// The task id in the name of the ref.
     pub task: String,
     pub is_undo: bool,
     pub point: RestorePoint,
     pub bytes: u64,
 }
 
-/// A restore point that is or would be deleted.
+/// A restore point that was, or would be, deleted.
 #[derive(Debug)]
 pub struct DroppedPoint {
     pub is_undo: bool,
@@ -180,7 +180,7 @@ pub struct DroppedPoint {
 }
 
 impl Engine {
-    /// The restore points in the repository `here` lies in; `None` outside a git work tree.
+    /// The restore points in the repository that contains `here`; `None` outside a git work tree.
     pub fn list_restore_points(
         &self,
         here: &Path,
@@ -196,7 +196,7 @@ impl Engine {
         Ok(stored.map(|stored| stored.into_iter().filter_map(to_listed).collect()))
     }
 
-    /// Deletes all restore points of a task, undo points included, with their objects.
+    /// Deletes all restore points of a task, including undo points, with their objects.
     pub fn delete_restore_points(
         &self,
         task: &TaskId,
@@ -212,7 +212,7 @@ impl Engine {
         let mut dropped = Vec::new();
         for point in found.record.points.iter().chain(found.record.undo.iter().flatten()) {
             let git = git(environment, &point.top_level, GIT_TIMEOUT)?;
-            // What cannot be examined may be the only copy.
+            // If it cannot be examined, assume that it is the only copy.
             let is_only_copy = holds_unique_content(&git, point).unwrap_or(true);
             let bytes = point.bytes().unwrap_or_default();
             if !dry_run && point.repository.is_dir() {

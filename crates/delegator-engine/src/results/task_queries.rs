@@ -1,4 +1,4 @@
-//! Questions about one task.
+//! Queries about one task: row, files, logs; and about the registry as a whole.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::supervise::record::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 
-/// What is known of a task beyond its row.
+/// The decoded files of a task.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     pub record: Option<Record>,
@@ -23,7 +23,7 @@ pub struct TaskFiles {
     pub restore_point: Option<RestorePointRecord>,
 }
 
-/// A log that cannot be written back, because somebody has been reading for long.
+/// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongLog {
     pub bytes: u64,
@@ -39,7 +39,7 @@ impl LongLog {
 }
 
 impl Engine {
-    /// The task somebody means: its id, or a unique beginning of it.
+    /// The task with this id, or with this unique beginning of an id.
     pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
         let unknown = || EngineError::UnknownTask { given: given.to_owned() };
         let registry = self.find_registry()?.ok_or_else(unknown)?;
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// A task as it stands, after looking after it.
+    /// A task, after an upkeep pass.
     pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
@@ -81,18 +81,17 @@ impl Engine {
         Ok(TaskFiles { record, snapshot: parse(dir.read_snapshot()?), restore_point })
     }
 
-    /// Where a task keeps what its agent said.
     pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {
         Ok(self.find_registry()?.map(|registry| registry.dir().task(id)))
     }
 
-    /// What the agent wrote, as far as it was stored.
+    /// The content of a task file; empty if it is missing.
     pub fn read_stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>, EngineError> {
         let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
         Ok(dir.read(which)?.unwrap_or_default())
     }
 
-    /// The end of it, at most so many bytes.
+    /// The last `max_bytes` of a task file.
     pub fn read_stored_tail(
         &self,
         id: &TaskId,
@@ -103,12 +102,12 @@ impl Engine {
         Ok(dir.read_tail(which, max_bytes)?.unwrap_or_default())
     }
 
-    /// Adds a line to what is kept of a task's handles.
+    /// Appends a line to the handles file of a task.
     pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<(), EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut file = self.task_dir(id)?.ok_or_else(unknown)?.open_append(TaskFile::Handles)?;
-        // In one piece: another server may do the same.
-        file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("note a handle"))
+        // One write, because another server may append at the same time.
+        file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("record a handle"))
     }
 
     pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {
@@ -118,13 +117,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Keeps a damaged registry under another name, and starts with an empty one. Refused for one that is not damaged.
+    /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.
     pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>, EngineError> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
         Ok(delegator_registry::set_aside_damaged(&dir, now_ms())?.files)
     }
 
-    /// How many tasks there are in each state, and whether the registry's log is in order. `None`: there never was one.
+    /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no registry.
     pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(None) };
         Ok(Some((registry.counts()?, LongLog::of(&registry))))

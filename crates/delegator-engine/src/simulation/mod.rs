@@ -1,11 +1,11 @@
-//! The stage: real engine code in several actors, of which exactly one moves at a time.
+//! Deterministic simulation for tests: runs engine code in several actors, exactly one at a time.
 //!
-//! Every actor has a thread, but only the one whose turn it is runs; the others wait at the crash point they came to. So
-//! a plan is played the same way every time. An actor that is killed unwinds from its crash point: its locks are dropped
-//! with it, as the kernel would do, and nothing else of what it meant to do is done.
+//! Every actor has a thread, but only the actor whose turn it is runs; the others wait at a crash point. So the same seed
+//! always gives the same run. A killed actor unwinds from its crash point: its locks are released, as the kernel would do,
+//! and nothing else happens.
 //!
-//! The machine around the engine is a small one: a clock that moves when the director says so, agents that are a number,
-//! and supervisors that are actors like all others.
+//! The simulator replaces the machine: the clock moves only when a step or the model moves it, an agent is a counter, and a
+//! supervisor is an actor. Engine code reaches it through [`in_simulation`]; this module never uses engine folders.
 
 mod rng;
 
@@ -27,10 +27,10 @@ pub(crate) use self::rng::Rng;
 use crate::Engine;
 use crate::error::EngineError;
 
-/// Long before any file of a plan was made, so that none looks old.
+/// Long before the modification time of any real file, so that no file looks old.
 const BEGINNING_MS: i64 = 1_000_000_000_000;
 
-/// The code of a supervisor process. The model passes it in, because it lies above this module.
+/// The code of a supervisor. Passed in by the model, because `supervise` is above this module.
 pub(crate) type SuperviseFn = fn(&Engine, &TaskId, &Nonce, OwnedFd) -> Result<(), EngineError>;
 
 #[derive(Debug)]
@@ -40,10 +40,10 @@ pub(crate) struct Simulator {
     supervise: SuperviseFn,
 }
 
-/// All that is known of the world beside the registry.
+/// The state of the simulated machine.
 #[derive(Debug)]
 pub(crate) struct SimulatorState {
-    /// The actor that moves; nobody: the director.
+    /// The actor that runs; `None`: the model.
     turn: Option<usize>,
     actors: Vec<Actor>,
     threads: Vec<JoinHandle<()>>,
@@ -55,9 +55,9 @@ pub(crate) struct SimulatorState {
     pub(super) starts: BTreeMap<TaskId, u32>,
     /// Which actor supervises which attempt.
     supervisors: BTreeMap<String, usize>,
-    /// What was promised to whom.
+    /// Successful submissions, with their idempotency keys.
     pub(super) acknowledged: Vec<(TaskId, Option<String>)>,
-    /// Threads agents have told of.
+    /// Threads that agents have announced.
     pub(super) announced: Vec<String>,
     pub(super) problems: Vec<String>,
     pub(super) trace: Vec<String>,
@@ -68,30 +68,31 @@ struct Actor {
     name: String,
     is_over: bool,
     is_killed: bool,
-    /// It gets its turn seldom: what takes long in the middle of something finds the world changed.
+    /// A slow actor rarely gets a turn, so much has changed when it continues.
     is_slow: bool,
 }
 
-/// What unwinds a killed actor.
+/// The panic payload that unwinds a killed actor.
 struct Killed;
 
 thread_local! {
     static CURRENT_ACTOR: RefCell<Option<(Arc<Simulator>, usize)>> = const { RefCell::new(None) };
 }
 
-/// Asks the stage, if the caller is an actor on one.
+/// Calls a function with the simulator of the current actor; `None` if this thread is not an actor.
 pub(crate) fn in_simulation<T>(use_simulator: impl FnOnce(&Arc<Simulator>) -> T) -> Option<T> {
-    let simulator = CURRENT_ACTOR.with_borrow(|me| me.as_ref().map(|(stage, _)| Arc::clone(stage)))?;
+    let simulator =
+        CURRENT_ACTOR.with_borrow(|actor| actor.as_ref().map(|(simulator, _)| Arc::clone(simulator)))?;
     Some(use_simulator(&simulator))
 }
 
 impl Simulator {
     pub(super) fn new(seed: u64, supervise: SuperviseFn) -> Arc<Simulator> {
-        // Once for the process; actors of all plans come through here.
+        // The hook is global: it serves the actors of all simulators.
         delegator_domain::crash::set_crash_hook(Box::new(|point| {
-            let _ = in_simulation(|stage| stage.pause(point.name()));
+            let _ = in_simulation(|simulator| simulator.pause(point.name()));
         }));
-        let scene = SimulatorState {
+        let state = SimulatorState {
             turn: None,
             actors: Vec::new(),
             threads: Vec::new(),
@@ -105,105 +106,108 @@ impl Simulator {
             problems: Vec::new(),
             trace: Vec::new(),
         };
-        Arc::new(Simulator { state: Mutex::new(scene), turn_changed: Condvar::new(), supervise })
+        Arc::new(Simulator { state: Mutex::new(state), turn_changed: Condvar::new(), supervise })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SimulatorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets somebody come on. It waits for its turn.
+    /// Adds an actor. It waits for its turn.
     pub(super) fn spawn(self: &Arc<Self>, name: String, body: impl FnOnce(&Arc<Simulator>) + Send + 'static) {
-        let mut scene = self.state();
-        let me = scene.actors.len();
-        let is_slow = scene.rng.one_in(4);
-        scene.actors.push(Actor { name, is_over: false, is_killed: false, is_slow });
+        let mut state = self.state();
+        let index = state.actors.len();
+        let is_slow = state.rng.one_in(4);
+        state.actors.push(Actor { name, is_over: false, is_killed: false, is_slow });
         let simulator = Arc::clone(self);
-        scene.threads.push(std::thread::spawn(move || {
-            CURRENT_ACTOR.set(Some((Arc::clone(&simulator), me)));
+        state.threads.push(std::thread::spawn(move || {
+            CURRENT_ACTOR.set(Some((Arc::clone(&simulator), index)));
             let ended = catch_unwind(AssertUnwindSafe(|| {
-                simulator.await_turn(me);
+                simulator.await_turn(index);
                 body(&simulator);
             }));
-            let mut scene = simulator.state();
-            if ended.is_err_and(|why| !why.is::<Killed>()) {
-                let name = scene.actors[me].name.clone();
-                scene.problems.push(format!("{name} panicked"));
+            let mut state = simulator.state();
+            if ended.is_err_and(|payload| !payload.is::<Killed>()) {
+                let name = state.actors[index].name.clone();
+                state.problems.push(format!("{name} panicked"));
             }
-            scene.actors[me].is_over = true;
-            scene.turn = None;
+            state.actors[index].is_over = true;
+            state.turn = None;
             simulator.turn_changed.notify_all();
         }));
     }
 
-    fn await_turn(&self, me: usize) {
-        let mut scene = self.state();
-        while scene.turn != Some(me) {
-            scene = self.turn_changed.wait(scene).unwrap_or_else(PoisonError::into_inner);
+    fn await_turn(&self, index: usize) {
+        let mut state = self.state();
+        while state.turn != Some(index) {
+            state = self.turn_changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let is_killed = scene.actors[me].is_killed;
-        drop(scene);
+        let is_killed = state.actors[index].is_killed;
+        drop(state);
         if is_killed {
             resume_unwind(Box::new(Killed));
         }
     }
 
-    /// An actor gives its turn away, and goes on, or ends, when it comes back.
+    /// Ends the turn of the current actor; returns, or unwinds, at its next turn.
     pub(super) fn pause(&self, location: &str) {
-        let Some(me) = CURRENT_ACTOR.with_borrow(|me| me.as_ref().map(|(_, me)| *me)) else { return };
+        let Some(index) = CURRENT_ACTOR.with_borrow(|actor| actor.as_ref().map(|(_, index)| *index)) else {
+            return;
+        };
         if std::thread::panicking() {
             return;
         }
         {
-            let mut scene = self.state();
-            let line = format!("  {} came to {location}", scene.actors[me].name);
-            scene.trace.push(line);
-            let changes = if scene.actors[me].is_slow { 2 } else { 8 };
-            scene.actors[me].is_slow ^= scene.rng.one_in(changes);
-            scene.turn = None;
+            let mut state = self.state();
+            let line = format!("  {} reached {location}", state.actors[index].name);
+            state.trace.push(line);
+            let changes = if state.actors[index].is_slow { 2 } else { 8 };
+            state.actors[index].is_slow ^= state.rng.one_in(changes);
+            state.turn = None;
             self.turn_changed.notify_all();
         }
-        self.await_turn(me);
+        self.await_turn(index);
     }
 
-    /// Those that can move.
+    /// The actors that have not ended.
     pub(super) fn actors(&self) -> Vec<usize> {
-        let scene = self.state();
-        (0..scene.actors.len()).filter(|one| !scene.actors[*one].is_over).collect()
+        let state = self.state();
+        (0..state.actors.len()).filter(|actor| !state.actors[*actor].is_over).collect()
     }
 
-    /// The one that moves next, if somebody can.
+    /// Picks the actor for the next step.
     pub(super) fn next(&self) -> Option<usize> {
         let actors = self.actors();
-        let mut scene = self.state();
-        let quick: Vec<usize> = actors.iter().copied().filter(|one| !scene.actors[*one].is_slow).collect();
-        let some = if quick.is_empty() || scene.rng.one_in(12) { actors } else { quick };
-        (!some.is_empty()).then(|| *scene.rng.pick(&some))
+        let mut state = self.state();
+        let quick: Vec<usize> =
+            actors.iter().copied().filter(|actor| !state.actors[*actor].is_slow).collect();
+        let candidates = if quick.is_empty() || state.rng.one_in(12) { actors } else { quick };
+        (!candidates.is_empty()).then(|| *state.rng.pick(&candidates))
     }
 
-    /// One actor moves to its next crash point.
+    /// Runs one actor to its next crash point.
     pub(super) fn step(&self, actor: usize) {
-        let mut scene = self.state();
-        let max_ms = if scene.rng.one_in(16) { 4_000 } else { 250 };
-        scene.now_ms += scene.rng.below(max_ms).cast_signed();
-        scene.turn = Some(actor);
+        let mut state = self.state();
+        let max_ms = if state.rng.one_in(16) { 4_000 } else { 250 };
+        state.now_ms += state.rng.below(max_ms).cast_signed();
+        state.turn = Some(actor);
         self.turn_changed.notify_all();
-        while scene.turn.is_some() {
-            scene = self.turn_changed.wait(scene).unwrap_or_else(PoisonError::into_inner);
+        while state.turn.is_some() {
+            state = self.turn_changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// One actor dies where it stands.
+    /// Kills one actor at its crash point.
     pub(super) fn kill(&self, actor: usize) {
-        let mut scene = self.state();
-        scene.actors[actor].is_killed = true;
-        let line = format!("kill {}", scene.actors[actor].name);
-        scene.trace.push(line);
-        drop(scene);
+        let mut state = self.state();
+        state.actors[actor].is_killed = true;
+        let line = format!("kill {}", state.actors[actor].name);
+        state.trace.push(line);
+        drop(state);
         self.step(actor);
     }
 
-    /// Everybody dies, agents too.
+    /// Kills all actors and agents.
     pub(super) fn reboot(&self) {
         self.state().trace.push("reboot".to_owned());
         self.actors().into_iter().for_each(|actor| self.kill(actor));
@@ -214,7 +218,7 @@ impl Simulator {
         self.state().now_ms += length_ms;
     }
 
-    /// Waits for threads that have nothing left to do.
+    /// Kills the remaining actors and joins all threads.
     pub(super) fn close(&self) {
         self.actors().into_iter().for_each(|actor| self.kill(actor));
         let threads = std::mem::take(&mut self.state().threads);
@@ -223,27 +227,27 @@ impl Simulator {
 }
 
 impl SimulatorState {
-    /// Whether somebody lives who was started for this attempt.
+    /// Whether the supervisor of this attempt is alive.
     pub(super) fn is_supervised(&self, nonce: &Nonce) -> bool {
         self.supervisors.get(nonce.as_str()).is_some_and(|actor| !self.actors[*actor].is_over)
     }
 }
 
-/// What the engine finds in place of the machine.
+/// What engine code calls instead of the machine.
 impl Simulator {
     pub(crate) fn now_ms(&self) -> i64 {
         self.state().now_ms
     }
 
     pub(crate) fn random_bits(&self) -> [u8; 16] {
-        let mut scene = self.state();
-        let (one, other) = (scene.rng.next_u64(), scene.rng.next_u64());
-        ((u128::from(one) << 64) | u128::from(other)).to_be_bytes()
+        let mut state = self.state();
+        let (high, low) = (state.rng.next_u64(), state.rng.next_u64());
+        ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()
     }
 
     pub(crate) fn sleep(&self, length: Duration) {
         self.pass_time(i64::try_from(length.as_millis()).unwrap_or(i64::MAX));
-        self.pause("a nap");
+        self.pause("sleep");
     }
 
     pub(crate) fn start_supervisor(
@@ -254,64 +258,64 @@ impl Simulator {
         lock: OwnedFd,
     ) -> Result<(), EngineError> {
         {
-            let mut scene = self.state();
-            if scene.rng.one_in(12) {
-                scene.trace.push("  no supervisor could be started".to_owned());
+            let mut state = self.state();
+            if state.rng.one_in(12) {
+                state.trace.push("  could not start a supervisor".to_owned());
                 let source = std::io::ErrorKind::WouldBlock.into();
                 return Err(EngineError::Io { doing: "start a supervisor", source });
             }
-            let actor = scene.actors.len();
-            scene.supervisors.insert(nonce.as_str().to_owned(), actor);
+            let actor = state.actors.len();
+            state.supervisors.insert(nonce.as_str().to_owned(), actor);
         }
         let (engine, id, nonce) = (engine.clone(), id.clone(), nonce.clone());
         let name = format!("supervisor {}:{}", short(&id), &nonce.as_str()[..4]);
-        self.spawn(name, move |stage| {
-            if let Err(error) = (stage.supervise)(&engine, &id, &nonce, lock) {
-                stage.state().problems.push(format!("the supervisor of {} failed: {error}", short(&id)));
+        self.spawn(name, move |simulator| {
+            if let Err(error) = (simulator.supervise)(&engine, &id, &nonce, lock) {
+                simulator.state().problems.push(format!("the supervisor of {} failed: {error}", short(&id)));
             }
         });
         Ok(())
     }
 
-    /// What a rescuer does about an agent that outlived its supervisor.
+    /// Kills an agent that outlived its supervisor.
     pub(crate) fn sweep(&self, id: &TaskId) {
         self.state().agents.remove(id);
     }
 
-    /// An agent: takes its input, tells of its thread, works for some steps, and ends somehow.
+    /// An agent: reads its input, announces its thread, works for some steps, and ends at random.
     pub(crate) fn run_agent(&self, id: &TaskId, ports: &dyn Ports) -> RunResult {
         {
-            let mut scene = self.state();
-            *scene.starts.entry(id.clone()).or_default() += 1;
-            *scene.agents.entry(id.clone()).or_default() += 1;
+            let mut state = self.state();
+            *state.starts.entry(id.clone()).or_default() += 1;
+            *state.agents.entry(id.clone()).or_default() += 1;
         }
-        self.pause("the agent lives");
+        self.pause("agent started");
         ports.on_stdin_delivered();
         let thread = format!("thread of {}", short(id));
         ports.on_thread(&thread);
-        // Nobody can ask for a thread that was not told of.
+        // Only announced threads can be resumed.
         self.state().announced.push(thread);
         let end = loop {
             if let Some(request) = ports.cancel_requested() {
                 break TaskEnd::Cancelled { reason: request.reason };
             }
-            self.pause("the agent works");
-            let mut scene = self.state();
-            if scene.rng.one_in(4) {
+            self.pause("agent working");
+            let mut state = self.state();
+            if state.rng.one_in(4) {
                 let kind = FailureKind::AgentExit;
                 let failed = TaskEnd::Failed { kind, message: "it broke".to_owned(), retry_at: None };
                 let ends =
                     [TaskEnd::Completed, TaskEnd::Completed, failed, TaskEnd::Timeout(LimitKind::Idle)];
-                break scene.rng.pick(&ends).clone();
+                break state.rng.pick(&ends).clone();
             }
         };
         self.state().agents.remove(id);
-        self.pause("the agent is gone");
-        ended(end)
+        self.pause("agent gone");
+        run_result(end)
     }
 }
 
-fn ended(end: TaskEnd) -> RunResult {
+fn run_result(end: TaskEnd) -> RunResult {
     RunResult {
         refused: RefusedCalls::default(),
         end,
@@ -332,7 +336,7 @@ fn ended(end: TaskEnd) -> RunResult {
     }
 }
 
-/// Enough of an id to tell it from others in a plan.
+/// The part of an id that differs within a plan.
 pub(super) fn short(id: &TaskId) -> &str {
     &id.as_str()[8..12]
 }

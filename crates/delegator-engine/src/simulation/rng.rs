@@ -1,4 +1,4 @@
-//! A small generator: the same seed, the same plan.
+//! A small random number generator; the same seed gives the same numbers.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
@@ -8,7 +8,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// SplitMix64: every seed is a good one, also 0, 1, 2 and so on.
+    /// SplitMix64: works with every seed, including small ones.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -20,11 +20,11 @@ impl Rng {
         self.next_u64() % bound
     }
 
-    pub(crate) fn one_in(&mut self, many: u64) -> bool {
-        self.below(many) == 0
+    pub(crate) fn one_in(&mut self, chances: u64) -> bool {
+        self.below(chances) == 0
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, some: &'a [T]) -> &'a T {
-        &some[usize::try_from(self.below(some.len() as u64)).unwrap_or(0)]
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[usize::try_from(self.below(items.len() as u64)).unwrap_or(0)]
     }
 }

@@ -1,7 +1,6 @@
-//! Waiting for an end in the thread of whoever asks. For many who ask in one process see [`crate::resident`].
+//! Waits for tasks in the calling thread. For many waits in one process see [`super::wait_thread`].
 //!
-//! A waiter looks after the others, too: it makes a rescue-and-promotion pass when a supervisor it watches is lost, and
-//! every few seconds.
+//! While it waits, the call makes upkeep passes: every few seconds, and when a supervisor that it watches is lost.
 
 use std::time::{Duration, Instant};
 
@@ -15,20 +14,18 @@ use crate::Engine;
 use crate::clock::sleep;
 use crate::error::EngineError;
 
-/// A submission is answered when the thread is known, and somebody waits for the answer.
+/// Short, because the response to a submission waits for the thread id.
 const THREAD_POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How often a waiter tells how far things are.
+/// How often progress is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How waiting ended.
 #[derive(Debug)]
 pub struct WaitOutcome {
     pub task: Task,
-    /// The time was over first.
+    /// The deadline passed, or the caller stopped, before the task ended.
     pub expired: bool,
 }
 
-/// How far a task is.
 #[derive(Debug)]
 pub struct TaskProgress<'a> {
     pub task: &'a Task,
@@ -37,8 +34,8 @@ pub struct TaskProgress<'a> {
 }
 
 impl Engine {
-    /// Until the task has ended or the deadline has passed. `told` hears how far it is about once a second, and may
-    /// end the wait by saying `false`.
+    /// Waits until the task has ended or the deadline has passed. Calls `on_progress` about once a second; it returns
+    /// `false` to stop waiting.
     pub fn wait(
         &self,
         id: &TaskId,
@@ -53,8 +50,8 @@ impl Engine {
         Ok(first?.0)
     }
 
-    /// Until the first of several has ended, and those that have not. With none of them ended in time, the first one
-    /// as it stands.
+    /// Waits until the first of several tasks has ended. Also returns the ids of those that have not. If none ends before
+    /// the deadline, returns the first one in its current state.
     pub fn wait_any(
         &self,
         ids: &[TaskId],
@@ -106,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// Until the agent has announced its thread, or the task is over, or the deadline has passed.
+    /// Waits until the agent has announced its thread, the task has ended, or the deadline has passed.
     pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let registry = self.find_registry()?.ok_or_else(unknown)?;

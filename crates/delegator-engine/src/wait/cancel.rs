@@ -1,4 +1,6 @@
-//! The wish to end one task, or many: the flag is durable, the rest is waiting for supervisors to do it.
+//! Cancels tasks: stores the request durably, wakes the supervisor, and waits for the end.
+//!
+//! Only the supervisor ends a running task; a queued task is cancelled in the registry at once.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +14,16 @@ use crate::error::EngineError;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
 
-/// What became of a wish to end a task.
 #[derive(Debug)]
 pub struct CancelReport {
     pub task: Task,
     pub previous: State,
-    /// It did not end in the time that was given.
+    /// The task did not end before the timeout.
     pub still_ending: bool,
 }
 
 impl Engine {
-    /// Ends a task and waits for its end.
+    /// Cancels a task and waits for its end.
     pub fn cancel(
         &self,
         id: &TaskId,
@@ -32,13 +33,13 @@ impl Engine {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         let previous = request(&mut registry, id, reason)?;
-        // A place in the queue, a tree or a thread may have become free.
+        // A queued task that is cancelled may have blocked others.
         self.promote(&mut registry)?;
         let waited = self.wait(id, Some(Instant::now() + timeout), |_| true)?;
         Ok(CancelReport { task: waited.task, previous, still_ending: waited.expired })
     }
 
-    /// Writes the wish down and returns; the supervisor does the rest.
+    /// Stores the request and returns without waiting.
     pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<(), EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
@@ -46,12 +47,12 @@ impl Engine {
         self.promote(&mut registry)
     }
 
-    /// The tasks a filter would end, newest first.
+    /// The unfinished tasks that pass a filter, newest first.
     pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
         self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| unfinished_tasks(&registry, filter))
     }
 
-    /// Ends many at once: all are told first, then their ends are awaited. One that has ended meanwhile stays as it is.
+    /// Cancels many tasks: stores all requests first, then waits. Skips tasks that have ended.
     pub fn cancel_all(
         &self,
         ids: &[TaskId],
@@ -77,7 +78,7 @@ impl Engine {
     }
 }
 
-/// Writes the wish down and wakes whoever has to obey; gives the state the task was in.
+/// Stores the request and wakes the supervisor; returns the state of the task before.
 pub(crate) fn request(
     registry: &mut Registry,
     id: &TaskId,
@@ -96,7 +97,7 @@ pub(crate) fn request(
     }
 }
 
-/// Who cancels a cancelled task is told what the first one was told.
+/// A repeated cancel returns the same state as the first one.
 fn state_before_cancel(registry: &Registry, id: &TaskId) -> Result<State, EngineError> {
     let unknown = || EngineError::UnknownTask { given: id.to_string() };
     let task = registry.get(id)?.ok_or_else(unknown)?;

@@ -1,9 +1,9 @@
-//! Noticing that tasks change, for any number of tasks in one thread.
+//! Notices changes of any number of tasks in one thread.
 //!
-//! A working task is watched through the pidfd of its supervisor, checked against its start time: it becomes readable
-//! when the supervisor is gone, which it is only after it has recorded the end. For all others a counter that changes
-//! with every commit is compared every 50 ms; it costs no read of any table. Always in this order: take the mark, read
-//! the rows, open the pidfds, sleep. So nothing that happens in between is missed.
+//! A working task is watched through the pidfd of its supervisor (verified by its start time): it becomes readable when the
+//! supervisor exits, which is after the end was recorded. For other tasks the change mark of the registry is compared every
+//! 50 ms, which reads no table. The order is fixed, so that no change is missed: take the mark, read the rows, open the
+//! pidfds, sleep.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,11 +35,11 @@ struct WatchedTask {
 
 #[derive(Debug)]
 enum Supervision {
-    /// Readable when it is gone.
+    /// The pidfd is readable when the supervisor has exited.
     Alive(ProcessHandle),
-    /// Not begun, over, or out of sight.
-    NotObservable,
-    /// The row names a supervisor that is not there: it has just ended, or it is lost.
+    /// The task is queued, starting or ended.
+    NoSupervisor,
+    /// The supervisor in the row does not exist: it has just exited, or it is lost.
     Missing,
 }
 
@@ -48,7 +48,7 @@ impl TaskWatch {
         Ok(TaskWatch { mark: registry.change_mark()?, registry, watched: HashMap::new() })
     }
 
-    /// The task as it was last seen; read now if it is new here.
+    /// The task as last read; reads it now if it is not watched yet.
     pub(crate) fn task(&mut self, id: &TaskId) -> Result<&Task, EngineError> {
         if !self.watched.contains_key(id) {
             let watched = read(&self.registry, id)?;
@@ -57,17 +57,17 @@ impl TaskWatch {
         self.watched.get(id).map(|watched| &watched.task).ok_or_else(|| unknown(id))
     }
 
-    /// Keeps only what somebody still asks about.
+    /// Stops watching the tasks that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
         self.watched.retain(|id, _| is_wanted(id));
     }
 
-    /// Whether a supervisor that should be there is not.
+    /// Whether the supervisor of a working task does not exist.
     pub(crate) fn has_missing_supervisor(&self) -> bool {
         self.watched.values().any(|watched| matches!(watched.supervision, Supervision::Missing))
     }
 
-    /// Reads again whatever may have changed.
+    /// Reads the tasks that may have changed.
     pub(crate) fn refresh(&mut self) -> Result<(), EngineError> {
         let mark = self.registry.change_mark()?;
         let changed = mark != self.mark;
@@ -77,7 +77,7 @@ impl TaskWatch {
             let is_due = match &watched.supervision {
                 _ if watched.task.state.is_terminal() => false,
                 Supervision::Alive(handle) => handle.wait_until(Instant::now()).map_err(watch_error)?,
-                Supervision::NotObservable => changed,
+                Supervision::NoSupervisor => changed,
                 Supervision::Missing => true,
             };
             if is_due {
@@ -88,12 +88,12 @@ impl TaskWatch {
                 }
             }
         }
-        // Whoever asks for it next is told that there is no such task.
+        // A later query for a deleted task fails with `UnknownTask`.
         gone.iter().for_each(|id| drop(self.watched.remove(id)));
         Ok(())
     }
 
-    /// Sleeps until something may have changed, somebody wakes us, or the time has come.
+    /// Sleeps until a task may have changed, `waker` is readable, or the time has come.
     pub(crate) fn sleep(&self, until: Instant, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {
         let alive = self.watched.values().filter(|watched| !watched.task.state.is_terminal());
         let supervisors: Vec<&ProcessHandle> = alive.clone().filter_map(WatchedTask::handle).collect();
@@ -120,7 +120,7 @@ impl WatchedTask {
     fn handle(&self) -> Option<&ProcessHandle> {
         match &self.supervision {
             Supervision::Alive(handle) => Some(handle),
-            Supervision::NotObservable | Supervision::Missing => None,
+            Supervision::NoSupervisor | Supervision::Missing => None,
         }
     }
 }
@@ -134,7 +134,7 @@ fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
                 None => Supervision::Missing,
             }
         }
-        _ => Supervision::NotObservable,
+        _ => Supervision::NoSupervisor,
     };
     Ok(WatchedTask { task, supervision })
 }

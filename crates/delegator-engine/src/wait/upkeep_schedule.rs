@@ -1,4 +1,4 @@
-//! When a process that waits for tasks makes its next upkeep pass: rescue, promotion, retention, leftovers.
+//! Schedules the upkeep passes of a process that waits for tasks: rescue, promotion, retention, leftovers.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,16 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::upkeep::rescue::UpkeepRegistration;
 
-/// A loss is to be recorded within three seconds wherever somebody is alive.
+/// A lost supervisor must be noticed within three seconds as long as any process waits.
 const PASS_INTERVAL: Duration = Duration::from_millis(2_500);
-/// How soon a supervisor that is out of sight but holds its lock (another pid namespace) is looked for again.
+/// How soon to check again for a supervisor that is not visible but holds its lock (in another pid namespace).
 const MISSING_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When whoever stays makes the next pass.
 #[derive(Debug)]
 pub(crate) struct UpkeepSchedule {
     next: Instant,
     next_if_supervisor_missing: Instant,
-    /// From the first pass on.
+    /// Set from the first pass on.
     registration: Option<UpkeepRegistration>,
 }
 
@@ -35,7 +34,7 @@ impl UpkeepSchedule {
         }
     }
 
-    /// Makes a pass if one is due; says whether it did.
+    /// Makes a pass if one is due; returns whether it did.
     pub(crate) fn run_if_due(&mut self, engine: &Engine, watch: &mut TaskWatch) -> Result<bool, EngineError> {
         if Instant::now() < self.next(watch) {
             return Ok(false);

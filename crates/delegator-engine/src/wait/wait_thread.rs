@@ -1,8 +1,8 @@
-//! For a process that stays: one thread that watches tasks for everybody in it, and makes the rounds.
+//! One thread that serves all waits of a long-running process and makes its upkeep passes.
 //!
-//! However many wait, there is one thread, one connection and one sleep. Whoever waits leaves a function that is called
-//! once, from that thread, with how the wait ended; it should hand the answer on and return. Letting go of a [`Ticket`]
-//! ends the wait, never the task.
+//! However many waits there are, there is one thread, one connection and one sleep. Each wait has a callback, which the
+//! thread calls once with the outcome; a callback must only pass the outcome on and never block. Dropping a [`Ticket`] ends
+//! the wait, never the task.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,16 +20,16 @@ use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
 use crate::error::EngineError;
 
-/// What is awaited of several tasks.
+/// When a wait for several tasks is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitGoal {
-    /// The first end.
+    /// When the first task has ended.
     Any,
-    /// The last one.
+    /// When all tasks have ended.
     All,
 }
 
-/// How a wait ended: every task as it stands, in the order they were given.
+/// The current state of every task, in the order of the request.
 #[derive(Debug)]
 pub struct GroupWaitOutcome {
     pub tasks: Vec<Task>,
@@ -38,12 +38,11 @@ pub struct GroupWaitOutcome {
 
 pub type WaitCallback = Box<dyn FnOnce(Result<GroupWaitOutcome, EngineError>) + Send>;
 
-/// How soon a state directory that cannot be read is tried again.
+/// How soon to retry if the registry cannot be read or does not exist.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The pause when nothing is awaited and nothing is due.
 const IDLE_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The watching thread of a process.
+/// The handle of the thread; dropping it stops the thread.
 #[derive(Debug)]
 pub struct WaitThread {
     commands: Sender<Command>,
@@ -52,7 +51,7 @@ pub struct WaitThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// One wait; dropped, it is over and its function is not called.
+/// One wait. Dropping it ends the wait; its callback is then not called.
 #[derive(Debug)]
 pub struct Ticket {
     number: u64,
@@ -74,21 +73,21 @@ struct Waiter {
 }
 
 impl WaitThread {
-    /// Starts the thread. The state directory need not be there yet.
+    /// Starts the thread. The state directory need not exist yet.
     pub fn start(engine: Engine) -> Result<WaitThread, EngineError> {
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| EngineError::Io { doing: "make a waker", source: error.into() })?;
+            .map_err(|error| EngineError::Io { doing: "create an eventfd", source: error.into() })?;
         let waker = Arc::new(waker);
         let (commands, receiver) = channel();
         let inner = Arc::clone(&waker);
         let thread = std::thread::Builder::new()
-            .name("resident".to_owned())
+            .name("wait".to_owned())
             .spawn(move || WaitLoop { engine, receiver, waker: inner, waiters: HashMap::new() }.run())
             .map_err(EngineError::io("start a thread"))?;
         Ok(WaitThread { commands, waker, next_ticket: AtomicU64::new(0), thread: Some(thread) })
     }
 
-    /// Calls `when_over` when the goal is reached, the deadline has passed, or there is no such task.
+    /// Calls `callback` when the goal is reached, the deadline has passed, or a task does not exist.
     #[must_use = "the wait ends with its ticket"]
     pub fn wait(
         &self,
@@ -106,8 +105,8 @@ impl WaitThread {
 }
 
 impl Ticket {
-    fn send(&self, wish: Command) {
-        send(&self.commands, &self.waker, wish);
+    fn send(&self, command: Command) {
+        send(&self.commands, &self.waker, command);
     }
 }
 
@@ -118,7 +117,7 @@ impl Drop for Ticket {
 }
 
 impl Drop for WaitThread {
-    /// Tasks go on; whoever waits is not called any more.
+    /// Tasks continue; pending callbacks are not called.
     fn drop(&mut self) {
         send(&self.commands, &self.waker, Command::Stop);
         if let Some(thread) = self.thread.take() {
@@ -127,7 +126,7 @@ impl Drop for WaitThread {
     }
 }
 
-/// A thread that is gone has nothing left to be told.
+/// Errors are ignored: they mean that the thread has stopped.
 fn send(commands: &Sender<Command>, waker: &OwnedFd, command: Command) {
     let _ = commands.send(command);
     let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
@@ -146,7 +145,7 @@ impl WaitLoop {
         let mut upkeep = UpkeepSchedule::starting_now();
         while self.receive_commands() {
             if let Err(error) = self.run_once(&mut watch, &mut upkeep) {
-                // Nobody shall wait for something that cannot be seen; the next to ask tries anew.
+                // Fail all waits instead of leaving them without a watch; new waits try again.
                 watch = None;
                 self.fail_all(&error);
                 self.pause(Instant::now() + RETRY_INTERVAL);
@@ -154,7 +153,7 @@ impl WaitLoop {
         }
     }
 
-    /// Takes in what was wished meanwhile; false when it is time to leave.
+    /// Handles the queued commands; false on [`Command::Stop`].
     fn receive_commands(&mut self) -> bool {
         let _ = rustix::io::read(&self.waker, &mut [0; 8]);
         while let Ok(command) = self.receiver.try_recv() {
@@ -176,7 +175,7 @@ impl WaitLoop {
             *watch = self.engine.find_registry()?.map(TaskWatch::new).transpose()?;
         }
         let Some(watch) = watch else {
-            // No state directory yet: no task anybody could wait for.
+            // Without a registry there is no task to wait for.
             self.finish_waits(|waiter| Some(Err(unknown(waiter))));
             self.pause(Instant::now() + RETRY_INTERVAL);
             return Ok(());
@@ -194,7 +193,7 @@ impl WaitLoop {
         watch.sleep(until, Some(self.waker.as_fd()))
     }
 
-    /// Calls those whose wait is over.
+    /// Calls back the waits for which `judge` returns an outcome.
     fn finish_waits(
         &mut self,
         mut judge: impl FnMut(&Waiter) -> Option<Result<GroupWaitOutcome, EngineError>>,
@@ -221,7 +220,7 @@ impl WaitLoop {
 }
 
 impl Waiter {
-    /// How the wait ended, if it has.
+    /// The outcome, if the wait is over.
     fn judge(&self, watch: &mut TaskWatch, now: Instant) -> Option<Result<GroupWaitOutcome, EngineError>> {
         let mut tasks = Vec::with_capacity(self.ids.len());
         for id in &self.ids {
