@@ -108,7 +108,7 @@ fn verify_without_a_sandbox_is_refused() {
     for (prelude, why) in [
         (NO_SANDBOX, "bwrap: No permissions"),
         (pretending, "its sandbox does not restrict writing"),
-        (silent, "has none"),
+        (silent, "has no sandbox"),
     ] {
         let stage = stage_after("");
         let text = read_text(&stage.root().join("bin/codex"));

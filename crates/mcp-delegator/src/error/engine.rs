@@ -43,7 +43,7 @@ impl From<EngineError> for AppError {
             EngineError::AlreadyEnded { task, state } => AppError::new(ErrorCode::WrongState, message)
                 .context("state", state.public_name())
                 .context("task_id", task.as_str()),
-            EngineError::ModeTooWide { asked: requested, allowed } => {
+            EngineError::ModeTooWide { requested, allowed } => {
                 AppError::from_problems(vec![mode_too_wide(requested, allowed)])
             }
             EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)

@@ -134,12 +134,12 @@ fn warning(finding: &Finding) -> Warning {
 /// Only appended to.
 fn warning_code(kind: FindingKind) -> &'static str {
     match kind {
-        FindingKind::ClaimNotSeen => "W_FILES_001",
+        FindingKind::ClaimRefuted => "W_FILES_001",
         FindingKind::ClaimNotChecked => "W_FILES_002",
         FindingKind::NotClaimed => "W_FILES_003",
         FindingKind::ByCommands => "W_FILES_004",
         FindingKind::ReadOnlyChanged => "W_FILES_005",
-        FindingKind::NotToldApart => "W_FILES_006",
+        FindingKind::OtherWriters => "W_FILES_006",
         FindingKind::Repository => "W_FILES_007",
         FindingKind::Partial => "W_FILES_008",
         FindingKind::NoEvidence => "W_FILES_009",
