@@ -1,6 +1,6 @@
-//! What commands under the real Codex can read of our state directory.
+//! Whether commands under the real Codex can read our state directory.
 //!
-//! `scripts/install-codex` puts Codex into `.tools/`; without it this test fails, it does not skip.
+//! `scripts/install-codex` installs Codex into `.tools/`. Without it this test fails; it does not skip.
 
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::{FakeModel, Reply, command, message};

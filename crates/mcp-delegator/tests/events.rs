@@ -1,6 +1,6 @@
-//! `events …` as a user runs it: every dialect, every format, and whatever a file may hold.
+//! `events normalize`, `summarize` and `follow` through the CLI: every dialect, every format, and invalid input.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ fn world() -> World {
     World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
 }
 
-/// A recording of the real Codex.
+/// A transcript recorded from the real Codex.
 fn recording(name: &str) -> PathBuf {
     workspace().join("crates/delegator-transcript/tests/transcripts").join(format!("{name}.jsonl"))
 }
 
-/// The example of the idle dialect's contract.
+/// The example of the idle dialect.
 const IDLE: &str = concat!(
     r#"{"type":"agent_message","content":"Working on it","role":"assistant"}"#,
     "\n",
