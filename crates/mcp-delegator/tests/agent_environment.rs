@@ -12,7 +12,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 fn stage_recording_environment() -> Stage {
     Stage::with_shell_agent(
         PROGRAM,
-        "env > seen; cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
+        "env > environment; cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
          echo '{\"type\":\"turn.started\"}'; \
          echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'",
     )
@@ -27,7 +27,7 @@ fn with_configured_env(stage: Stage, names: &str) -> Stage {
 }
 
 fn agent_environment(stage: &Stage) -> String {
-    std::fs::read_to_string(stage.world.project().join("seen")).unwrap()
+    std::fs::read_to_string(stage.world.project().join("environment")).unwrap()
 }
 
 fn assert_refused(stage: &Stage, args: &[&str], code: &str) -> Value {
@@ -48,7 +48,7 @@ fn a_caller_cannot_add_a_variable() {
         let names_the_key = response.to_string().contains("agents.codex.env");
         assert_eq!(names_the_key, !["NODE_OPTIONS", "LD_PRELOAD"].contains(&name), "{response}");
     }
-    assert!(!stage.world.project().join("seen").exists(), "no agent was started");
+    assert!(!stage.world.project().join("environment").exists(), "no agent was started");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn schemas_use_only_widely_supported_keywords() {
         walk(&schema, &spec.name());
         assert!(jsonschema::validator_for(&schema).is_ok(), "{}", spec.name());
         for property in spec.inputs().properties {
-            assert!(!property.description.is_empty(), "{} {} says nothing", spec.name(), property.name);
+            assert!(!property.description.is_empty(), "{} {} has no description", spec.name(), property.name);
         }
     }
 }

@@ -65,12 +65,12 @@ fn a_termination_is_reported_and_exits_143() {
 #[test]
 fn an_interrupt_leaves_the_output_file_unchanged() {
     let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
-    world.write("project/kept.json", "kept");
-    let target = world.project().join("kept.json");
+    world.write("project/existing.json", "existing");
+    let target = world.project().join("existing.json");
     let run =
         end_by_signal(Signal::INT, &["version", "--input-json", "-", "--output", target.to_str().unwrap()]);
     assert_eq!(run.exit, Some(130));
-    assert_eq!(std::fs::read_to_string(target).unwrap(), "kept");
+    assert_eq!(std::fs::read_to_string(target).unwrap(), "existing");
 }
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

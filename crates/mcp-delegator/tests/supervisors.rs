@@ -67,7 +67,7 @@ fn a_supervisor_inherits_only_the_listed_variables() {
 
 #[test]
 fn agent_verify_command_and_version_probe_see_no_secret_of_the_caller() {
-    let note = "env > \"$(dirname \"$0\")/seen-by-$([ \"$1\" = --version ] && echo probe || echo agent)\"";
+    let note = "env > \"$(dirname \"$0\")/env-of-$([ \"$1\" = --version ] && echo probe || echo agent)\"";
     let stage = Stage::with_shell_agent(PROGRAM, "")
         .variable("MY_PASSWORD", SECRET)
         .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
@@ -77,12 +77,12 @@ fn agent_verify_command_and_version_probe_see_no_secret_of_the_caller() {
                 echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'";
     stage.write_program("bin/codex", &format!("#!/bin/sh\n{note}\n{version}\n{turn}\n"));
     let bin_dir = stage.root().join("bin");
-    let check = format!("[\"/bin/sh\",\"-c\",\"env > {}/seen-by-check\"]", bin_dir.display());
+    let check = format!("[\"/bin/sh\",\"-c\",\"env > {}/env-of-check\"]", bin_dir.display());
     for policy in ["inherit-none", "inherit-all"] {
         let id = stage.exec(&["--env-policy", policy, "--verify", &check]);
         let data = stage.wait(&id)["data"].clone();
         assert_eq!(data["state"], "completed", "{data}");
-        for file in ["seen-by-probe", "seen-by-agent", "seen-by-check"] {
+        for file in ["env-of-probe", "env-of-agent", "env-of-check"] {
             assert!(file_holds(bin_dir.join(file), "PATH="), "{file} is not an environment");
             assert!(!file_holds(bin_dir.join(file), SECRET), "{policy}: {file} holds the caller's secret");
         }
@@ -98,7 +98,7 @@ fn serve(stage: &Stage) -> Child {
 /// An MCP client over stdio.
 struct Client {
     server: Child,
-    answers: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+    responses: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
 }
 
 impl Client {
@@ -123,7 +123,7 @@ impl Client {
     fn request(&mut self, message: Value) -> Value {
         self.write(&message);
         loop {
-            let line = self.answers.next().unwrap().unwrap();
+            let line = self.responses.next().unwrap().unwrap();
             let response: Value = serde_json::from_str(&line).unwrap();
             if response["id"] == message["id"] {
                 return response;

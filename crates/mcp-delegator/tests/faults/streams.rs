@@ -153,8 +153,8 @@ fn f24_json_that_is_too_deep_too_big_or_unknown_is_tolerated() {
         r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"x"},"n":1e999}"#
             .to_owned(),
         r#"{"type":"turn.started","type":"turn.started"}"#.to_owned(),
-        r#"{"type":"never.heard.of","value":1}"#.to_owned(),
-        r#"{"type":"item.completed","item":{"id":"2","type":"never_heard_of"}}"#.to_owned(),
+        r#"{"type":"unknown.event","value":1}"#.to_owned(),
+        r#"{"type":"item.completed","item":{"id":"2","type":"unknown_item"}}"#.to_owned(),
         r#"{"type":"item.completed","item":null}"#.to_owned(),
         r#"{"type":null}"#.to_owned(),
         r#"{"id":"0","msg":{"type":"agent_message","message":"the other dialect"}}"#.to_owned(),

@@ -50,7 +50,7 @@ fn f11_a_paused_supervisor_causes_no_false_timeout() {
     let stage = scripted_stage(successful_turn(&[
         json!({"touch_file": "ready"}),
         json!({"events": {"count": 25, "per_second": 10}}),
-        json!({"touch_file": "said"}),
+        json!({"touch_file": "printed"}),
         json!({"wait_for_file": "go"}),
     ]));
     let id = stage.exec(&["--idle-timeout-sec", "1", "--hard-timeout-sec", "60"]);
@@ -58,7 +58,7 @@ fn f11_a_paused_supervisor_causes_no_false_timeout() {
     let supervisor = Pid::from_raw(stage.supervisor_pid(&id)).unwrap();
     kill_process(supervisor, Signal::STOP).unwrap();
     // For 2.5 s the agent prints while the supervisor is stopped.
-    stage.wait_for_project_file("said");
+    stage.wait_for_project_file("printed");
     stage.world.write("project/go", "");
     kill_process(supervisor, Signal::CONT).unwrap();
     let data = stage.wait(&id)["data"].clone();

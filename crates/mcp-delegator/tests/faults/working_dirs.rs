@@ -77,7 +77,7 @@ fn f52_a_deleted_working_directory_fails_only_its_task() {
 #[test]
 fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
     const STARTS: usize = 120;
-    let agent = "pwd -P >> ../../seen\npwd -P >> ../seen\n\
+    let agent = "pwd -P >> ../../dirs\npwd -P >> ../dirs\n\
         echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; echo '{\"type\":\"turn.started\"}'\n\
         echo '{\"type\":\"turn.completed\",\"usage\":{}}'";
     let stage = with_allowed_root(Stage::with_shell_agent(PROGRAM, agent))
@@ -113,7 +113,7 @@ fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
     assert!(refused > 0 && refused < STARTS as u64, "{refused} of {STARTS} were refused: there was no race");
     // Each agent wrote its directory one level and two levels up.
     let recorded =
-        ["seen", "roots/seen"].map(|file| std::fs::read_to_string(root.join(file)).unwrap_or_default());
+        ["dirs", "roots/dirs"].map(|file| std::fs::read_to_string(root.join(file)).unwrap_or_default());
     for line in recorded.concat().lines() {
         assert!(std::path::Path::new(line).starts_with(root.join("roots").canonicalize().unwrap()), "{line}");
     }

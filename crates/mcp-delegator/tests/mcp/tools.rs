@@ -111,7 +111,7 @@ fn defaults_and_ranges_are_in_the_descriptions() {
     let text = |name: &str, property: &str| {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
         let description = tool["inputSchema"]["properties"][property]["description"].as_str();
-        description.unwrap_or_else(|| panic!("{name} {property} says nothing")).to_owned()
+        description.unwrap_or_else(|| panic!("{name} {property} has no description")).to_owned()
     };
     for spec in spec::all() {
         let name = spec.tool_name("_codex_");
