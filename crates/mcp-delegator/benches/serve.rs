@@ -29,8 +29,8 @@ impl Connection {
     fn start(mut command: Command) -> Connection {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Connection { child, responses: answers }
+        let responses = BufReader::new(child.stdout.take().unwrap());
+        Connection { child, responses }
     }
 
     fn send(&mut self, message: &Value) {

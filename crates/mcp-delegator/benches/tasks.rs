@@ -79,9 +79,9 @@ fn end_to_waiter() -> (f64, f64) {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            let over = wait_for_file(&world.project().join("over"));
+            let ended_at = wait_for_file(&world.project().join("over"));
             waiter.wait().unwrap();
-            over.elapsed()
+            ended_at.elapsed()
         })
         .collect();
     (percentile(&mut times, 50), percentile(&mut times, 99))

@@ -99,8 +99,8 @@ fn a_cancel_during_a_command_kills_its_processes() {
     );
     let marked = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let mark = format!("DELEGATOR_TASK={id}:");
-        environ.windows(mark.len()).any(|window| window == mark.as_bytes())
+        let marker = format!("DELEGATOR_TASK={id}:");
+        environ.windows(marker.len()).any(|window| window == marker.as_bytes())
     });
     assert_eq!(marked.count(), 0);
 }
@@ -225,8 +225,8 @@ fn a_verify_command_has_the_write_access_of_the_agent() {
         assert_eq!(verification["status"], "verified", "{mode}: {data}");
         assert_eq!(verification["sandboxed"], mode != "danger-full-access", "{mode}: {data}");
         for path in ["project/inside", "more/added", "outside"] {
-            let is_there = std::fs::remove_file(root.join(path)).is_ok();
-            assert_eq!(is_there, written.contains(&path), "{mode}: {path}: {verification}");
+            let existed = std::fs::remove_file(root.join(path)).is_ok();
+            assert_eq!(existed, written.contains(&path), "{mode}: {path}: {verification}");
         }
     }
     let failing = stage.run_to_end(&["exec", "look", "--verify", "sh -c 'exit 3'"]);

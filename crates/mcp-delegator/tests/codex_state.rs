@@ -30,11 +30,11 @@ fn commands_cannot_read_the_state_directory_where_it_is_hidden() {
         ("read-only", "never", false),
     ] {
         let state = "../home/state";
-        let look = format!("cat {state}/http-token; ls {state}; touch inside; touch ../more/added; :");
+        let script = format!("cat {state}/http-token; ls {state}; touch inside; touch ../more/added; :");
         let model = FakeModel::start(vec![
-            Reply::Output(vec![command(&look)]),
+            Reply::Output(vec![command(&script)]),
             Reply::Output(vec![message("Looked.")]),
-            Reply::Output(vec![command(&look)]),
+            Reply::Output(vec![command(&script)]),
             Reply::Output(vec![message("Looked again.")]),
         ]);
         let world = world_with_codex(PROGRAM, &model.codex_config())

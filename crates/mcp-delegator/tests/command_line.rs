@@ -221,14 +221,14 @@ fn markdown_shows_settings_and_errors() {
 #[test]
 fn an_output_file_gets_the_standard_envelope_whole() {
     let world = world();
-    let run = world.run(["config", "show", "max_mode", "--output", "answer.json"]);
+    let run = world.run(["config", "show", "max_mode", "--output", "output.json"]);
     assert_eq!((run.exit, run.stdout.as_str()), (Some(0), ""));
-    let text = read_text(&world.project().join("answer.json"));
+    let text = read_text(&world.project().join("output.json"));
     assert!(text.starts_with("{\n  \"command\": \"config_show\""), "{text}");
-    let run = world.run(["config", "show", "nope", "--output", "answer.json"]);
+    let run = world.run(["config", "show", "nope", "--output", "output.json"]);
     assert_eq!(run.exit, Some(5));
     assert_eq!(run.json()["error"]["code"], "NOT_FOUND");
-    assert_eq!(read_text(&world.project().join("answer.json")), text, "a failure leaves the file as it was");
+    assert_eq!(read_text(&world.project().join("output.json")), text, "a failure leaves the file as it was");
     let entries = std::fs::read_dir(world.project()).unwrap().count();
     assert_eq!(entries, 1, "a temporary file is left");
 }

@@ -160,9 +160,9 @@ fn the_readme_lists_the_served_tools() {
         let path = folder.join(format!("{}.json", spec.tool_name("_codex_")));
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     };
-    let fifteen = |spec: &&&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
+    let is_default = |spec: &&&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
     let mut table = "| tool | what it does | |\n|---|---|---|\n".to_owned();
-    for spec in spec::all().iter().filter(fifteen) {
+    for spec in spec::all().iter().filter(is_default) {
         let tool = snapshot(&spec);
         let note = if spec.is_available() { "" } else { "not yet" };
         let about = tool["description"].as_str().unwrap();
@@ -296,9 +296,9 @@ proptest! {
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
         // The typed commands are equal as well, or both are refused.
-        let by_words = requests::validate(spec, read.object, vec![], None);
+        let by_args = requests::validate(spec, read.object, vec![], None);
         let by_json = requests::validate(spec, object, vec![], None);
-        prop_assert_eq!(by_words, by_json);
+        prop_assert_eq!(by_args, by_json);
     }
 
     #[test]
@@ -306,8 +306,8 @@ proptest! {
         let mut other = Map::new();
         let mut options = Map::new();
         for (name, value) in &object {
-            let home = if name.len() % 2 == 0 { &mut other } else { &mut options };
-            home.insert(camel_case(name), value.clone());
+            let target = if name.len() % 2 == 0 { &mut other } else { &mut options };
+            target.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
         let plain = requests::validate(spec, object, vec![], None);

@@ -114,8 +114,8 @@ impl SharedWorld {
     }
 
     fn cancel(&self, requested_at: u64, id: &TaskId, rng: &mut Rng) {
-        let patience = Duration::from_millis(rng.below(3_000) as u64);
-        match self.engine.cancel(id, Some("not wanted"), patience) {
+        let timeout = Duration::from_millis(rng.below(3_000) as u64);
+        match self.engine.cancel(id, Some("not wanted"), timeout) {
             Ok(cancelled) => {
                 assert_eq!(cancelled.still_ending, !cancelled.task.state.is_terminal());
                 self.record(requested_at, &cancelled.task);
@@ -128,8 +128,8 @@ impl SharedWorld {
     fn wait(&self, resident: &WaitThread, requested_at: u64, id: TaskId, rng: &mut Rng) {
         let (sender, receiver) = channel();
         let deadline = Instant::now() + Duration::from_millis(rng.below(700) as u64);
-        let when_over = Box::new(move |watched| drop(sender.send(watched)));
-        let ticket = resident.wait(vec![id], WaitGoal::All, Some(deadline), when_over);
+        let on_end = Box::new(move |watched| drop(sender.send(watched)));
+        let ticket = resident.wait(vec![id], WaitGoal::All, Some(deadline), on_end);
         if rng.below(5) == 0 {
             // A caller that drops its ticket ends the wait, never the task.
             return drop(ticket);
@@ -178,10 +178,10 @@ fn is_linearizable(path: &[State], observations: &mut [Observation]) -> bool {
     let mut placed: Vec<(u64, usize)> = Vec::new();
     observations.iter().all(|observation| {
         let before = placed.iter().filter(|(responded_at, _)| *responded_at < observation.requested_at);
-        let from = before.map(|(_, place)| *place).max().unwrap_or(0);
-        let place = (from..path.len()).find(|place| path[*place] == observation.state);
-        placed.extend(place.map(|place| (observation.responded_at, place)));
-        place.is_some()
+        let from = before.map(|(_, index)| *index).max().unwrap_or(0);
+        let index = (from..path.len()).find(|index| path[*index] == observation.state);
+        placed.extend(index.map(|index| (observation.responded_at, index)));
+        index.is_some()
     })
 }
 

@@ -20,7 +20,7 @@ use mcp_delegator::views::{cli_envelope, standard_envelope, tool_envelope};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-fn outcome(command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
+fn outcome(command: &'static CommandSpec, output: CommandOutput) -> Outcome {
     let started = Timestamp::from_millisecond(1_763_460_322_000).unwrap();
     Outcome {
         command,
@@ -28,7 +28,7 @@ fn outcome(command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
         emitted: started,
         duration: Duration::from_millis(1234),
         request_id: Uuid::nil(),
-        output: answer,
+        output,
         truncated: None,
     }
 }
@@ -275,9 +275,9 @@ fn a_not_modified_response_has_no_data_in_any_envelope() {
 #[test]
 fn the_four_shapes_of_the_standard_envelope() {
     let shaped = |shape, data| {
-        let mut answer = CommandOutput::done(data);
-        answer.shape = Some(shape);
-        render_and_validate(&outcome(&commands::manifest::SPEC, answer))[1]["data"].clone()
+        let mut output = CommandOutput::done(data);
+        output.shape = Some(shape);
+        render_and_validate(&outcome(&commands::manifest::SPEC, output))[1]["data"].clone()
     };
     assert_eq!(
         shaped(Shape::List("things"), json!({"things": []})),
@@ -292,12 +292,12 @@ fn the_four_shapes_of_the_standard_envelope() {
 
 #[test]
 fn paging_warnings_and_truncation_are_in_every_envelope() {
-    let mut answer = CommandOutput::done(json!({"settings": [1, 2]}));
-    answer.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
-    answer.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
+    let mut output = CommandOutput::done(json!({"settings": [1, 2]}));
+    output.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
+    output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {
         truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),
-        ..outcome(&commands::config_show::SPEC, answer)
+        ..outcome(&commands::config_show::SPEC, output)
     };
     let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["meta"]["cursor"], &agent["meta"]["truncated"]), (&json!("abc"), &json!(true)));
@@ -312,13 +312,13 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
 #[test]
 fn the_agents_exit_code_and_ours_have_different_keys() {
     let data = sample("wait_result")["data"].clone();
-    let mut answer = CommandOutput::done(data);
-    answer.child = Some(ChildExit { code: Some(3) });
+    let mut output = CommandOutput::done(data);
+    output.child = Some(ChildExit { code: Some(3) });
     for (key, value) in sample("wait_result")["meta"].as_object().unwrap() {
-        answer.facts.insert(key.clone(), value.clone());
+        output.facts.insert(key.clone(), value.clone());
     }
-    answer.facts.shift_remove("exit_code");
-    let [agent, _, tool] = render_and_validate(&outcome(&commands::local::wait::SPEC, answer));
+    output.facts.shift_remove("exit_code");
+    let [agent, _, tool] = render_and_validate(&outcome(&commands::local::wait::SPEC, output));
     assert_eq!((&agent["meta"]["exit_code"], &agent["data"]["agent_exit_code"]), (&json!(0), &json!(3)));
     assert_eq!(tool["meta"]["exit_code"], 3);
 }

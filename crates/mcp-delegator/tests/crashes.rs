@@ -190,10 +190,10 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
         }
         Scenario::ReleaseClaim => {
             stage.exec_with_crash_point(CrashPoint::LockAdopted.name());
-            let begun = std::time::Instant::now();
+            let start = std::time::Instant::now();
             // The claim is released after the grace period of the process that claimed it.
             while stage.run_with_crash_point(&name, &["local", "status"]).status.signal() != Some(9) {
-                assert!(begun.elapsed().as_secs() < 60, "the claim was never released");
+                assert!(start.elapsed().as_secs() < 60, "the claim was never released");
             }
         }
         Scenario::CleanOldTasks => {

@@ -221,10 +221,10 @@ fn output_warnings(results: &Value) -> Vec<String> {
 
 #[test]
 fn a_valid_final_message_is_returned_as_json() {
-    let answer = json!({"name": "x", "age": 3});
-    for message in [answer.to_string(), format!("```json\n{answer}\n```")] {
+    let expected = json!({"name": "x", "age": 3});
+    for message in [expected.to_string(), format!("```json\n{expected}\n```")] {
         let (results, _) = results_for_message(&message);
-        assert_eq!(results["data"]["structured_output"], answer, "{results}");
+        assert_eq!(results["data"]["structured_output"], expected, "{results}");
         assert!(results["data"].get("structured_output_violations").is_none(), "{results}");
         assert_eq!(output_warnings(&results), [""; 0]);
     }

@@ -141,8 +141,9 @@ fn earlier_usage_of_a_thread_is_subtracted() {
     let before = r#"{"input_tokens":100,"cached_input_tokens":0,"output_tokens":0}"#;
     let run = world().run(["events", "summarize", path.to_str().unwrap(), "--usage-before", before]);
     let info = run.json()["data"]["thread_info"].clone();
-    let (own, total) = (&info["token_usage"]["input_tokens"], &info["thread_token_usage"]["input_tokens"]);
-    assert_eq!(own.as_i64().unwrap() + 100, total.as_i64().unwrap());
+    let (task_tokens, total) =
+        (&info["token_usage"]["input_tokens"], &info["thread_token_usage"]["input_tokens"]);
+    assert_eq!(task_tokens.as_i64().unwrap() + 100, total.as_i64().unwrap());
     let run = world().run(["events", "summarize", "--usage-before", r#"{"tokens": 1}"#]);
     assert_eq!(run.exit, Some(2));
 }

@@ -115,10 +115,10 @@ fn claimed_changes_are_reported_with_lines_and_digests() {
     assert_eq!(results["data"]["summary"], "Modified 1 file, added 1 and deleted 1 (+3 −2)");
     let files = &results["data"]["metadata"]["file_operations"];
     assert_eq!((&files["source"], &files["scope"]), (&json!("git"), &json!("whole")));
-    let hello = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    let digest = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
     let artifacts = results["data"]["artifacts"].as_array().unwrap();
     assert_eq!(artifacts.len(), 2, "{results}");
-    assert_eq!(artifacts[1], json!({"type": "file", "ref": "new/file.txt", "size": 6, "sha256": hello}));
+    assert_eq!(artifacts[1], json!({"type": "file", "ref": "new/file.txt", "size": 6, "sha256": digest}));
     let shown = project.stage.world.run([
         "local",
         "results",
@@ -257,8 +257,8 @@ fn outside_of_git_changes_are_found_by_name_size_and_time() {
 
 #[test]
 fn a_created_removed_or_switched_repository_is_reported() {
-    let made = Project::without_git(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
-    let results = made.results(&WRITE_MODE);
+    let created = Project::without_git(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
+    let results = created.results(&WRITE_MODE);
     assert_eq!(operations(&results)[1], &json!(["x.txt"]), "{results}");
     assert!(file_warning_codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
 
@@ -286,11 +286,11 @@ fn changes_of_parallel_writers_are_marked_as_shared() {
     let both: Vec<String> = (0..2)
         .map(|_| project.stage.exec(&[&WRITE_MODE[..], &["--allow-parallel-writes"]].concat()))
         .collect();
-    let begun = || {
+    let started_count = || {
         let entries = std::fs::read_dir(project.stage.world.project()).unwrap().flatten();
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("started-")).count()
     };
-    delegator_testkit::stage::wait_until("both tasks have started", || begun() == 2);
+    delegator_testkit::stage::wait_until("both tasks have started", || started_count() == 2);
     project.write("go", "");
     for (own, other) in [(0, 1), (1, 0)] {
         project.stage.wait(&both[own]);
@@ -327,8 +327,8 @@ fn examining_changes_runs_no_hook_or_filter_of_the_repository() {
 #[test]
 fn without_a_git_program_changes_are_found_by_scan_with_a_warning() {
     let project = Project::repository(&[write("code.txt", "changed\n")]);
-    let blind = Project { stage: project.stage.variable("PATH", "/nowhere") };
-    let results = blind.results(&WRITE_MODE);
+    let without_git_program = Project { stage: project.stage.variable("PATH", "/nowhere") };
+    let results = without_git_program.results(&WRITE_MODE);
     assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
     assert_eq!(results["data"]["metadata"]["file_operations"]["source"], "scan");
     let warnings = file_warnings(&results);

@@ -181,8 +181,11 @@ fn a_restore_needs_confirmation_and_no_running_writer() {
     ]);
     stage.world.write("project/go.log", "");
     let id = stage.run_writing_task();
-    let unmeant = stage.world.run(["restore", &id]);
-    assert_eq!((unmeant.exit, &unmeant.json()["error"]["code"]), (Some(2), &json!("CONFIRMATION_REQUIRED")));
+    let unconfirmed = stage.world.run(["restore", &id]);
+    assert_eq!(
+        (unconfirmed.exit, &unconfirmed.json()["error"]["code"]),
+        (Some(2), &json!("CONFIRMATION_REQUIRED"))
+    );
     std::fs::remove_file(stage.world.project().join("go.log")).unwrap();
     stage.world.write("project/code.txt", "later\n");
     let running = stage.exec(&["--mode", "workspace-write"]);
@@ -365,10 +368,10 @@ fn every_work_tree_of_a_task_is_restored() {
     // A task with two work trees of which only the refs are left.
     let id = format!("T-local-{}", "0123456789abcdef".repeat(2));
     let git = delegator_git::Git::new("/usr/bin/git".into(), [], std::time::Duration::from_secs(60));
-    let place = stage.world.home().to_owned();
+    let scratch_dir = stage.world.home().to_owned();
     for (dir, name) in [(&main, id.clone()), (&side, format!("{id}.2"))] {
         let (reference, limits) = (format!("refs/mcp-delegator/{name}"), delegator_git::Limits::default());
-        delegator_git::create_restore_point(&git, dir, &place, &reference, limits).unwrap().unwrap();
+        delegator_git::create_restore_point(&git, dir, &scratch_dir, &reference, limits).unwrap().unwrap();
         std::fs::write(dir.join("code.txt"), "agent\n").unwrap();
     }
     let side_text = || read_text(&side.join("code.txt"));

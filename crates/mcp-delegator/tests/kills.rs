@@ -43,8 +43,8 @@ fn main() -> ExitCode {
         server: std::env::current_exe().unwrap(),
         testbeds: temporary.path().to_owned(),
     };
-    let patience = Deadline::new(Duration::from_secs(300)).unwrap();
-    let report = run(&programs, KillOptions { rounds: ROUNDS, seed: 1, keep: false }, &patience).unwrap();
+    let deadline = Deadline::new(Duration::from_secs(300)).unwrap();
+    let report = run(&programs, KillOptions { rounds: ROUNDS, seed: 1, keep: false }, &deadline).unwrap();
     eprintln!("{}", report.table());
     if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

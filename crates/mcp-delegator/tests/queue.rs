@@ -58,14 +58,14 @@ fn writers_of_one_tree_run_in_turn_and_readers_do_not_wait() {
     assert_eq!((&second["data"]["state"], &second["meta"]["queue_position"]), (&json!("queued"), &json!(1)));
     let reader = submit(&stage, &[]);
     assert_eq!(reader["meta"]["queue_position"], 0, "a reader must not wait: {reader}");
-    let bold = submit(&stage, &["--mode", "workspace-write", "--allow-parallel-writes"]);
-    assert_eq!(bold["meta"]["queue_position"], 0, "{bold}");
+    let parallel = submit(&stage, &["--mode", "workspace-write", "--allow-parallel-writes"]);
+    assert_eq!(parallel["meta"]["queue_position"], 0, "{parallel}");
     wait_until("three agents have started", || started_agents(&stage) == 3);
     let status = stage.run_json(&["local", "status"]);
     let queue = status["data"]["queue"].clone();
     assert_eq!(queue[0]["waiting_for"]["task_id"], json!(first), "{status}");
     release_agents(&stage);
-    for id in [&first, &id_of(&second), &id_of(&reader), &id_of(&bold)] {
+    for id in [&first, &id_of(&second), &id_of(&reader), &id_of(&parallel)] {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
     assert_eq!(started_agents(&stage), 4);
@@ -316,8 +316,8 @@ fn writers_that_share_an_additional_directory_run_one_after_the_other() {
     assert_eq!(directly["meta"]["waiting_for"], waiting_for, "{directly}");
     let reader = submit(&stage, &["--working-dir", &third, "--add-dirs", &shared]);
     assert_eq!(reader["meta"]["queue_position"], 0, "{reader}");
-    for place in [&project, &second, &shared, &third] {
-        std::fs::write(std::path::Path::new(place).join("go"), "").unwrap();
+    for dir in [&project, &second, &shared, &third] {
+        std::fs::write(std::path::Path::new(dir).join("go"), "").unwrap();
     }
     for id in [&first, &id_of(&through_another), &id_of(&directly), &id_of(&reader)] {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");

@@ -193,9 +193,9 @@ fn a_detached_demo_prints_a_wait_command_that_works() {
     let envelope = run.json();
     std::fs::write(&go, "").unwrap();
     let hint = envelope["error"]["suggestion"].as_str().unwrap();
-    let way_back = hint.split_once(": ").unwrap().1;
-    assert!(run.stderr.contains(way_back), "{run:?}");
-    let way_back = way_back.replace("mcp-delegator local", &format!("{PROGRAM} local"));
-    let waited = stage.world.run_as(Path::new("/bin/sh"), ["-c", &way_back]);
+    let wait_command = hint.split_once(": ").unwrap().1;
+    assert!(run.stderr.contains(wait_command), "{run:?}");
+    let wait_command = wait_command.replace("mcp-delegator local", &format!("{PROGRAM} local"));
+    let waited = stage.world.run_as(Path::new("/bin/sh"), ["-c", &wait_command]);
     assert_eq!(waited.json()["data"]["state"], "completed", "{waited:?}");
 }

@@ -348,9 +348,9 @@ fn nested_tasks_obey_depth_and_children_limits() {
         .variable("MCP_DELEGATOR_MAX_CHILDREN", "2")
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let outer = "T-local-00000000000000000000000000000000";
-    let exec_inside = |mark: &str| {
+    let exec_inside = |marker: &str| {
         let output =
-            stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", mark).output().unwrap();
+            stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", marker).output().unwrap();
         let response: Value = serde_json::from_slice(&output.stdout).unwrap();
         (output.status.code(), response)
     };
@@ -416,8 +416,8 @@ fn open_descriptors_of_the_caller_are_not_inherited() {
     command.envs(original.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let accepted: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
-    let living = task_processes(id).into_iter().chain([stage.supervisor_pid(id)]);
-    for pid in living {
+    let pids = task_processes(id).into_iter().chain([stage.supervisor_pid(id)]);
+    for pid in pids {
         for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
             let open = std::fs::read_link(entry.path()).unwrap_or_default();
             assert_ne!(open, lock, "process {pid} inherited the descriptor");

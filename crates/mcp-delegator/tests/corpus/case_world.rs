@@ -86,9 +86,9 @@ fn scripted_world() -> World {
 
 /// A complete script: with `whole`, the steps as they are; otherwise preceded by the start of thread and turn.
 pub(crate) fn script(steps: &[Value], whole: bool) -> Value {
-    let begun = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
-    let begun = if whole { &[] } else { &begun[..] };
-    json!([begun, steps].concat())
+    let start = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    let start = if whole { &[] } else { &start[..] };
+    json!([start, steps].concat())
 }
 
 /// Starts the fake model, unless the case has no responses for it.

@@ -38,11 +38,11 @@ pub(crate) fn differences(case: &Case, outputs: &Outputs, working_dir: &Path) ->
 fn field_differences(field: &Field, truth: &Value, outputs: &Outputs) -> Vec<String> {
     let readings: Vec<(&str, Value)> = match field.location {
         Location::Everywhere(read) => {
-            outputs.envelopes.iter().map(|(from, answer)| (*from, read(answer))).collect()
+            outputs.envelopes.iter().map(|(from, envelope)| (*from, read(envelope))).collect()
         }
         Location::Results(read) => {
-            let answers = outputs.envelopes.iter().filter(|(from, _)| *from != "run");
-            answers.map(|(from, answer)| (*from, read(answer))).collect()
+            let envelopes = outputs.envelopes.iter().filter(|(from, _)| *from != "run");
+            envelopes.map(|(from, envelope)| (*from, read(envelope))).collect()
         }
         Location::Whole(read) => vec![("all", read(outputs))],
     };
@@ -57,7 +57,7 @@ fn expected_strings<'a>(case: &'a Case, name: &str) -> impl Iterator<Item = &'a 
 
 fn forbidden_text_found(text: &str, outputs: &Outputs) -> Option<String> {
     let all = json!([
-        outputs.envelopes.iter().map(|(_, answer)| answer).collect::<Vec<_>>(),
+        outputs.envelopes.iter().map(|(_, envelope)| envelope).collect::<Vec<_>>(),
         outputs.run,
         outputs.summary
     ]);
@@ -78,7 +78,7 @@ fn disk_differences(case: &Case, working_dir: &Path) -> Vec<String> {
         let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let is_true = artifact["size"] == bytes.len()
             && (artifact["sha256"] == digest || artifact.get("not_hashed").is_some());
-        all.extend((!is_true).then(|| format!("{artifact} is not so: {} bytes, {digest}", bytes.len())));
+        all.extend((!is_true).then(|| format!("{artifact} is wrong: {} bytes, {digest}", bytes.len())));
     }
     all
 }

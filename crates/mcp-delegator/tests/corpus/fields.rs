@@ -163,7 +163,9 @@ fn artifacts(output: &Value) -> Value {
 }
 
 fn locations(output: &Value) -> Value {
-    map_items(&context(output, "error_locations"), |place| select_keys(place, &["file", "line", "column"]))
+    map_items(&context(output, "error_locations"), |location| {
+        select_keys(location, &["file", "line", "column"])
+    })
 }
 
 fn violations(output: &Value) -> Value {

@@ -230,14 +230,14 @@ fn a_wrong_truth_is_reported_for_every_field() {
             "{found:?}"
         );
     }
-    for untrue in [
+    for wrong_truth in [
         json!({"never_shown": ["REDACTED"]}),
         json!({"no_such_field": null}),
         json!({"modified_files": ["not-there.txt"]}),
         json!({"artifacts": [{"ref": "not-there.txt", "size": 1, "sha256": ""}]}),
     ] {
-        case.truth = untrue.as_object().expect("an object").clone();
-        assert!(!compare::differences(&case, &outputs, &working_dir).is_empty(), "{untrue}");
+        case.truth = wrong_truth.as_object().expect("an object").clone();
+        assert!(!compare::differences(&case, &outputs, &working_dir).is_empty(), "{wrong_truth}");
     }
 }
 

@@ -97,8 +97,9 @@ fn case_table(cases: &[(&str, Case)]) -> String {
     let mut table =
         "## Cases\n\n| case | agent | commands | purpose | fields |\n|---|---|---|---|---|\n".to_owned();
     for (name, case) in cases {
-        let (agent, way) = (agent(case), calls(case));
-        let _ = writeln!(table, "| `{name}` | {agent} | {way} | {} | {} |", case.about, case.truth.len());
+        let (agent, commands) = (agent(case), calls(case));
+        let _ =
+            writeln!(table, "| `{name}` | {agent} | {commands} | {} | {} |", case.about, case.truth.len());
     }
     table
 }

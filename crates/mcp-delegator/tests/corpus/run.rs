@@ -88,8 +88,8 @@ fn submit(world: &CaseWorld, args: &[String]) -> String {
 fn collect_outputs(case: &Case, world: &CaseWorld, id: &str) -> Outputs {
     let waited = tool_envelope(world, &["local", "wait", id]);
     let results = tool_envelope(world, &["local", "results", id]);
-    let answers = vec![("wait", waited), ("results", results)];
-    Outputs { envelopes: answers, run: None, run_exit: None, summary: summary(case, world, id) }
+    let envelopes = vec![("wait", waited), ("results", results)];
+    Outputs { envelopes, run: None, run_exit: None, summary: summary(case, world, id) }
 }
 
 fn run_in_foreground(case: &Case, world: &CaseWorld, args: &[String]) -> Outputs {
@@ -100,16 +100,11 @@ fn run_in_foreground(case: &Case, world: &CaseWorld, args: &[String]) -> Outputs
     let id = [&envelope["data"]["task_id"], &envelope["error"]["details"]["task_id"]];
     let id = id.into_iter().find_map(Value::as_str).unwrap_or_else(|| panic!("{envelope}")).to_owned();
     let results = tool_envelope(world, &["local", "results", &id]);
-    let mut answers = vec![("results", results)];
+    let mut envelopes = vec![("results", results)];
     if envelope["data"].is_object() {
-        answers.push(("run", envelope.clone()));
+        envelopes.push(("run", envelope.clone()));
     }
-    Outputs {
-        envelopes: answers,
-        run: Some(envelope),
-        run_exit: run.exit,
-        summary: summary(case, world, &id),
-    }
+    Outputs { envelopes, run: Some(envelope), run_exit: run.exit, summary: summary(case, world, &id) }
 }
 
 /// Runs `events summarize` only if the case states something about it.

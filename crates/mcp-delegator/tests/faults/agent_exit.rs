@@ -43,10 +43,10 @@ fn f01_a_program_that_cannot_start_is_a_failed_task() {
     let foreign = stage.root().join("foreign");
     std::fs::write(&foreign, [0x7f, b'E', b'L', b'F', 2, 1, 1, 0]).unwrap();
     std::fs::set_permissions(&foreign, PermissionsExt::from_mode(0o755)).unwrap();
-    let scrap = stage.write_program("scrap", "x");
+    let not_a_program = stage.write_program("scrap", "x");
     let busy = stage.write_program("busy", "#!/bin/sh\n");
     let writer = std::fs::OpenOptions::new().write(true).open(&busy).unwrap();
-    for program in [&foreign, &scrap, &busy] {
+    for program in [&foreign, &not_a_program, &busy] {
         let (exit, response) =
             run_with_variables(&stage, &[("MCP_DELEGATOR_CODEX_BIN", program.to_str().unwrap())]);
         assert_eq!((exit, &response["error"]["code"]), (Some(80), &json!("TOOL_ERROR")), "{response}");
@@ -101,12 +101,12 @@ fn assert_exit_reported(stage: &Stage, task: &str, code: i32) {
 
 #[test]
 fn f03_an_agent_that_ignores_signals_is_killed_with_its_children() {
-    let escapee = |session: &str, orphan: bool| json!({"child": {"session": session, "orphan": orphan, "seconds": 300, "ignore": ["TERM", "INT"]}});
+    let child_step = |session: &str, orphan: bool| json!({"child": {"session": session, "orphan": orphan, "seconds": 300, "ignore": ["TERM", "INT"]}});
     let stage = scripted_stage(successful_turn(&[
         json!({"trap": {"signals": ["INT", "TERM"], "log": "signals"}}),
-        escapee("same", false),
-        escapee("own", true),
-        escapee("own_group", true),
+        child_step("same", false),
+        child_step("own", true),
+        child_step("own_group", true),
         json!({"touch_file": "ready"}),
         json!("silent"),
     ]));
@@ -159,8 +159,8 @@ fn f06_an_unkillable_child_is_reported_and_the_slot_is_freed() {
 /// The program as user 65534 in a world that belongs to that user; `None` if this process cannot become that user.
 pub(crate) fn program_as_unprivileged_user(stage: &Stage) -> Option<std::path::PathBuf> {
     let drop_privileges = "setpriv --reuid=65534 --regid=65534 --clear-groups";
-    let wrapper =
-        stage.write_program("bin/unprivileged", &format!("#!/bin/sh\nexec {drop_privileges} {PROGRAM} \"$@\"\n"));
+    let wrapper = stage
+        .write_program("bin/unprivileged", &format!("#!/bin/sh\nexec {drop_privileges} {PROGRAM} \"$@\"\n"));
     chown_to_unprivileged_user(&stage.root());
     // It fails if that user cannot read the build directory, or if this process is not root.
     (stage.world.run_as(&wrapper, ["version"]).exit == Some(0)).then_some(wrapper)

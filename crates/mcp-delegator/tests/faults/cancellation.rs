@@ -76,10 +76,10 @@ fn run_race(stage: &Stage, engine: &Engine, number: u64, chance: u64) -> String 
     let name = format!("begun-{number}");
     let text = format!("{name} {}.{:03}", works_ms / 1000, works_ms % 1000);
     let id = engine.submit(submission(stage, &text)).unwrap().task.id;
-    let begun = stage.world.project().join(name);
+    let start_file = stage.world.project().join(name);
     std::thread::scope(|scope| {
         let waiters = [(); 2].map(|()| scope.spawn(|| wait(engine, &id)));
-        wait_until("the agent has started", || begun.exists());
+        wait_until("the agent has started", || start_file.exists());
         // The start is observed up to 2 ms late, so the cancel comes between 2 ms after the end and 6 ms before it.
         std::thread::sleep(Duration::from_millis(works_ms.saturating_sub(chance / 9)));
         match engine.cancel(&id, None, Duration::from_secs(30)) {
@@ -106,9 +106,9 @@ fn f10_exit_timeout_and_cancel_at_once_give_one_terminal_state() {
         for lane in 0..AT_ONCE {
             let (stage, engine, ends) = (&stage, &engine, &ends);
             scope.spawn(move || {
-                let mut choices = Rng(lane);
+                let mut rng = Rng(lane);
                 for number in (lane..RACES).step_by(AT_ONCE as usize) {
-                    let end = run_race(stage, engine, number, choices.below(81));
+                    let end = run_race(stage, engine, number, rng.below(81));
                     *ends.lock().unwrap().entry(end).or_default() += 1;
                 }
             });
@@ -142,15 +142,15 @@ fn f13_cancel_works_in_every_state_and_is_idempotent() {
         );
         assert_eq!(terminal_states(&stage, id), ["cancelled"]);
     }
-    let begun = registry(&stage).get(&queued.parse().unwrap()).unwrap().unwrap();
-    assert_eq!((begun.started_at_ms, begun.supervisor), (None, None), "it never started");
+    let task = registry(&stage).get(&queued.parse().unwrap()).unwrap().unwrap();
+    assert_eq!((task.started_at_ms, task.supervisor), (None, None), "it never started");
     // Cancelling a finished task changes nothing and is reported.
     stage.set_script(successful_turn(&[]));
-    let over = stage.exec(&[]);
-    assert_eq!(stage.wait(&over)["data"]["state"], "completed");
-    let late = cancel(&over);
+    let completed = stage.exec(&[]);
+    assert_eq!(stage.wait(&completed)["data"]["state"], "completed");
+    let late = cancel(&completed);
     assert_eq!((late.exit, &late.json()["meta"]["error_context"]["state"]), (Some(4), &json!("completed")));
-    assert_eq!(terminal_states(&stage, &over), ["completed"]);
+    assert_eq!(terminal_states(&stage, &completed), ["completed"]);
     let unknown = cancel("T-local-00000000000000000000000000000000");
     assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
 }
@@ -170,9 +170,9 @@ fn f13_random_cancels_start_no_cancelled_task() {
         for lane in 0..8 {
             let (ids, engine, unstarted) = (&ids, &engine, &unstarted);
             scope.spawn(move || {
-                let mut choices = Rng(100 + lane);
+                let mut rng = Rng(100 + lane);
                 for _ in 0..CANCELS / 8 {
-                    let number = choices.below(TASKS);
+                    let number = rng.below(TASKS);
                     let result = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
                     match result {
                         Ok(cancelled) if cancelled.previous == State::Queued => {

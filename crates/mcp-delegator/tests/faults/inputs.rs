@@ -94,12 +94,12 @@ fn f59_a_guessed_task_id_reveals_nothing() {
     let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);
     stage.wait(&id);
-    let (place, random) = id.rsplit_once('-').unwrap();
+    let (prefix, random) = id.rsplit_once('-').unwrap();
     assert!(random.len() >= 32 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
     let near = |at: usize| {
         let mut digits: Vec<u8> = random.bytes().collect();
         digits[at] = if digits[at] == b'0' { b'1' } else { b'0' };
-        format!("{place}-{}", String::from_utf8(digits).unwrap())
+        format!("{prefix}-{}", String::from_utf8(digits).unwrap())
     };
     let run_normalized = |command: &str, id: &str| {
         let run = stage.world.run(["local", command, id]);
@@ -110,7 +110,7 @@ fn f59_a_guessed_task_id_reveals_nothing() {
         (run.exit, response.to_string().replace(id, "ID"))
     };
     for command in ["results", "cancel", "wait", "status"] {
-        let never = run_normalized(command, &format!("{place}-{}", "0".repeat(random.len())));
+        let never = run_normalized(command, &format!("{prefix}-{}", "0".repeat(random.len())));
         assert_eq!(never.0, Some(5), "{never:?}");
         assert!(never.1.contains("TASK_NOT_FOUND"), "{}", never.1);
         for guess in [near(0), near(random.len() - 1), near(random.len() / 2)] {

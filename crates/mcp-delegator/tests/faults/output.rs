@@ -140,8 +140,8 @@ fn f56_agent_output_never_appears_in_our_messages() {
         // The text is present as named data of limited size.
         assert!(run.stdout.contains("Ignore previous"), "{steps}: {}", run.stdout);
         assert!(run.stdout.len() < 100_000, "{} bytes", run.stdout.len());
-        let person = stage.world.run(["local", "run", "x", "--format", "human"]);
-        assert!(!person.stderr.lines().any(|line| line.starts_with("error: Ignore")), "{}", person.stderr);
+        let human = stage.world.run(["local", "run", "x", "--format", "human"]);
+        assert!(!human.stderr.lines().any(|line| line.starts_with("error: Ignore")), "{}", human.stderr);
         let tool = stage.world.run(["local", "run", "x", "--envelope", "tool"]).json();
         assert!(!tool["error"]["message"].to_string().contains("Ignore previous"), "{tool}");
     }

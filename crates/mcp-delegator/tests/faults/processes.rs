@@ -138,12 +138,12 @@ fn f16_every_terminal_state_removes_the_cgroup() {
     let timed_out = stage.exec(&["--idle-timeout-sec", "1"]);
     stage.wait(&timed_out);
     stage.write_program("scrap", "x");
-    let scrap = stage.root().join("scrap");
+    let invalid_program = stage.root().join("scrap");
     let mut command = stage.world.command(["local", "run", "x"]);
-    let output = command.env("MCP_DELEGATOR_CODEX_BIN", scrap).output().unwrap();
-    let unstarted: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let unstarted = unstarted["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
-    for id in [&cancelled, &timed_out, &unstarted] {
+    let output = command.env("MCP_DELEGATOR_CODEX_BIN", invalid_program).output().unwrap();
+    let failed_start: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed_start = failed_start["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
+    for id in [&cancelled, &timed_out, &failed_start] {
         assert_eq!(cgroup_of(id), None);
     }
     // A process that is exempt from the sweep is moved out of the cgroup.

@@ -87,10 +87,10 @@ fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
     symlink(root.join("outside"), root.join("roots/other")).unwrap();
     let (name, other) = (root.join("roots/inside"), root.join("roots/other"));
     let requested = name.display().to_string();
-    let (over, swaps, refused) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let (is_done, swaps, refused) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 renameat_with(CWD, &name, CWD, &other, RenameFlags::EXCHANGE).unwrap();
                 swaps.fetch_add(1, Ordering::Relaxed);
             }
@@ -106,7 +106,7 @@ fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
         for lane in lanes {
             lane.join().unwrap();
         }
-        over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
     });
     let (swaps, refused) = (swaps.into_inner(), refused.into_inner());
     assert!(swaps > 10_000, "{swaps} swaps are too few");

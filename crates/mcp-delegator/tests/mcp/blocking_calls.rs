@@ -118,8 +118,8 @@ fn cancelling_a_request_ends_the_call_and_not_the_task() {
             assert_eq!(status["data"]["unread"]["task_ids"], json!([id]), "{status}");
             let waited = client.envelope("_codex_local_wait", json!({"task_id": id}));
             assert_eq!(waited["data"]["state"], "completed", "{waited}");
-            let answered = client.pending().iter().any(|message| message["id"] == call);
-            assert!(!answered, "a cancelled request got a response: {:?}", client.pending());
+            let has_response = client.pending().iter().any(|message| message["id"] == call);
+            assert!(!has_response, "a cancelled request got a response: {:?}", client.pending());
             std::fs::remove_file(stage.world.project().join("go")).unwrap();
         }
     }

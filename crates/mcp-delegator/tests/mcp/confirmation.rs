@@ -88,14 +88,14 @@ fn assert_refused(result: &Value) {
 #[test]
 fn the_question_includes_inputs_inside_options() {
     let stage = quick_stage();
-    let place = stage.root().join("elsewhere");
-    std::fs::create_dir(&place).unwrap();
+    let dir = stage.root().join("elsewhere");
+    std::fs::create_dir(&dir).unwrap();
     let mut client = Client::connect_with(&stage, V2025_11, &[], elicitation_capability());
-    let inputs = json!({"workingDir": place, "mode": "workspace-write", "confirm": false});
+    let inputs = json!({"workingDir": dir, "mode": "workspace-write", "confirm": false});
     let call = client.start_call(RUN, json!({"task": "mend it", "options": inputs, "format": "json"}));
     let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
     let text = question["params"]["message"].as_str().unwrap();
-    assert!(text.contains(place.to_str().unwrap()) && text.contains("workspace-write"), "{text}");
+    assert!(text.contains(dir.to_str().unwrap()) && text.contains("workspace-write"), "{text}");
     let yes = json!({"action": "accept", "content": {"confirm": true}});
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
     let result = client.response(call)["result"].clone();
@@ -181,9 +181,9 @@ fn a_cancelled_call_withdraws_its_question() {
         client.send(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}),
         );
-        let taken_back = client
+        let withdrawal = client
             .wait_for("the cancelled question", |message| message["method"] == "notifications/cancelled");
-        assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");
+        assert_eq!(withdrawal["params"]["requestId"], question["id"], "{withdrawal}");
         let accepted = json!({"action": "accept", "content": {"confirm": true}});
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": accepted}));
         let status = client.envelope("_codex_local_status", json!({}));

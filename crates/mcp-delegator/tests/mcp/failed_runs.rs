@@ -8,8 +8,8 @@ use crate::client::{Client, ERAS, V2025_06, V2026_07, text};
 
 /// A stage whose agent runs these steps after the start of its turn.
 fn stage_with_steps(steps: &[Value]) -> Stage {
-    let begun = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
-    Stage::with_script(PROGRAM, json!([&begun, steps].concat())).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
+    let start = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    Stage::with_script(PROGRAM, json!([&start, steps].concat())).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
 /// The value of the list item `- name: value`.
@@ -77,8 +77,8 @@ fn a_timed_out_run_shows_its_partial_output() {
         "{markdown}"
     );
     // The handle of a run has the same text.
-    let able = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let mut client = Client::connect_with(&stage, V2026_07, &[], able);
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let mut client = Client::connect_with(&stage, V2026_07, &[], capabilities);
     let id = list_value(markdown, "task").unwrap();
     let handle = crate::client::result(client.request("tasks/get", json!({"taskId": id})));
     assert!(text(&handle["result"]).contains("halfway there"), "{handle}");

@@ -102,12 +102,12 @@ fn a_client_that_does_not_read_blocks_only_itself() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     // Far more responses than a pipe holds, and none of them is read.
-    let asking = std::thread::spawn(move || {
+    let writer = std::thread::spawn(move || {
         use std::io::Write;
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
         }});
-        let mut written = writeln!(input, "{hello}");
+        let mut written = writeln!(input, "{initialize}");
         for id in 1..200 {
             written = written.and_then(|()| {
                 writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}))
@@ -121,7 +121,7 @@ fn a_client_that_does_not_read_blocks_only_itself() {
         input
     });
     wait_until("the task runs", || stage.run_json(&["local", "status"])["data"]["summary"]["running"] == 1);
-    let input = asking.join().unwrap();
+    let input = writer.join().unwrap();
     let mut other = Client::connect(&stage, V2026_07);
     let status = other.envelope("_codex_local_status", json!({}));
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
@@ -162,14 +162,14 @@ fn memory(pid: u32, name: &str) -> u64 {
 
 /// Waits until the process has used no CPU time in 100 consecutive samples.
 fn wait_until_idle(pid: u32) {
-    let (mut last, mut looks) = (String::new(), 0);
+    let (mut last, mut idle_samples) = (String::new(), 0);
     wait_until("the server is idle", || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let used: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         let used = used[11..13].join(" ");
-        looks = if used == last { looks + 1 } else { 0 };
+        idle_samples = if used == last { idle_samples + 1 } else { 0 };
         last = used;
-        looks > 100
+        idle_samples > 100
     });
 }
 
@@ -188,10 +188,10 @@ fn f27_responses_a_client_does_not_read_cost_bounded_memory_and_none_is_lost() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
-    writeln!(input, "{hello}").unwrap();
+    writeln!(input, "{initialize}").unwrap();
     output.next().unwrap().unwrap();
     let call = |number: u64| {
         json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {
@@ -216,8 +216,8 @@ fn f27_responses_a_client_does_not_read_cost_bounded_memory_and_none_is_lost() {
     }
     ids.sort_unstable();
     assert_eq!(ids, (2..2 + UNREAD_REQUESTS).collect::<Vec<_>>());
-    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
-    assert!(grown < 32 << 10, "the server grew by {grown} KiB");
+    let growth = memory(child.id(), "VmHWM").saturating_sub(before);
+    assert!(growth < 32 << 10, "the server grew by {growth} KiB");
     drop(sending.join().unwrap());
     assert!(child.wait().unwrap().success());
 }

@@ -58,8 +58,8 @@ fn only_requests_with_our_host_and_token_reach_a_handler() {
         let reply = server.request("POST", path, &headers, &initialize_message());
         assert_eq!(reply.status, status, "{what}: {reply:?}");
         assert!(reply.header("Access-Control-Allow-Origin").is_none(), "{what}: {reply:?}");
-        let is_answered = reply.body.contains("serverInfo");
-        assert_eq!(is_answered, status == 200, "{what}: {reply:?}");
+        let reached_handler = reply.body.contains("serverInfo");
+        assert_eq!(reached_handler, status == 200, "{what}: {reply:?}");
         assert!(!reply.body.contains(&token), "{what}: {reply:?}");
     }
     let without_token = with(&[("Authorization", None)]);

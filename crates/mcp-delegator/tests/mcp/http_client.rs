@@ -73,12 +73,12 @@ impl HttpServer {
 
     /// The headers of a valid request, with the token.
     pub(crate) fn default_headers(&self) -> Vec<(String, String)> {
-        let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         vec![
-            own("Host", &format!("127.0.0.1:{}", self.port)),
-            own("Authorization", &format!("Bearer {}", self.token)),
-            own("Content-Type", "application/json"),
-            own("Accept", "application/json, text/event-stream"),
+            header("Host", &format!("127.0.0.1:{}", self.port)),
+            header("Authorization", &format!("Bearer {}", self.token)),
+            header("Content-Type", "application/json"),
+            header("Accept", "application/json, text/event-stream"),
         ]
     }
 

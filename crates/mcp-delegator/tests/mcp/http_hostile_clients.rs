@@ -49,8 +49,8 @@ fn a_huge_body_is_refused_without_buffering() {
     });
     let reply = HttpResponse::read(stream);
     assert_eq!(reply.status, 413, "{reply:?}");
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
 }
 
@@ -105,8 +105,8 @@ fn slow_connections_do_not_block_others_permanently() {
         server.request("GET", "/healthz", &server.default_headers(), "").status == 200
     });
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn abandoned_sessions_are_bounded() {
         let greeting = server.initialize();
         assert_eq!(greeting.status, 200, "{greeting:?}");
     }
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB / 2, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB / 2, "{growth} KiB");
     let late = server.request("POST", "/mcp", &first.headers, &initialize_message());
     assert_eq!(late.status, 404, "the oldest session must be closed: {late:?}");
     assert_eq!(server.session().call(2, "_codex_local_status", json!({}))["status"], "ok");
@@ -156,8 +156,8 @@ fn a_body_of_very_many_values_is_refused_unparsed() {
         let reply = server.request("POST", "/mcp", &server.default_headers(), &body);
         assert_eq!(reply.status, 413, "{value}: {reply:?}");
     }
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
 }
 

@@ -69,9 +69,9 @@ fn a_repeated_run_reports_replayed() {
         assert_eq!(again["data"]["task_id"], first["data"]["task_id"], "{again}");
         assert_eq!(again["meta"]["replayed"], true, "{again}");
     }
-    let by_words = ["local", "run", "do it", "--idempotency-key", "w"];
-    assert_eq!(stage.run_json(&by_words)["meta"]["replayed"], Value::Null);
-    assert_eq!(stage.run_json(&by_words)["meta"]["replayed"], true);
+    let args = ["local", "run", "do it", "--idempotency-key", "w"];
+    assert_eq!(stage.run_json(&args)["meta"]["replayed"], Value::Null);
+    assert_eq!(stage.run_json(&args)["meta"]["replayed"], true);
 }
 
 #[test]

@@ -92,8 +92,8 @@ fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
     let link = stage.world.project().join("link.jsonl");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
     let fifo = stage.world.project().join("fifo");
-    let made = stage.world.run_as(std::path::Path::new("mkfifo"), [&fifo]);
-    assert_eq!(made.exit, Some(0), "{made:?}");
+    let mkfifo = stage.world.run_as(std::path::Path::new("mkfifo"), [&fifo]);
+    assert_eq!(mkfifo.exit, Some(0), "{mkfifo:?}");
     let task = stage.exec(&[]);
     stage.wait(&task);
     let mut client =

@@ -10,9 +10,9 @@ use crate::PROGRAM;
 use crate::client::quick_stage;
 
 fn sdks_dir() -> PathBuf {
-    let place = workspace().join(".tools/sdks-1");
-    assert!(place.join("complete").exists(), "the SDKs are missing: run scripts/install-sdks");
-    place
+    let dir = workspace().join(".tools/sdks-1");
+    assert!(dir.join("complete").exists(), "the SDKs are missing: run scripts/install-sdks");
+    dir
 }
 
 /// The Node of the conformance suite; the Inspector needs a recent one.

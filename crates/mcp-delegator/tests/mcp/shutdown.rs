@@ -61,7 +61,7 @@ fn a_server_exits_0_when_stdin_closes_at_once() {
 /// A client that closes stdout is not an error, as for every command. Stdin stays open meanwhile.
 #[test]
 fn a_server_exits_0_when_the_client_closes_stdout() {
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -76,12 +76,12 @@ fn a_server_exits_0_when_the_client_closes_stdout() {
             let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let mut stdout = BufReader::new(stdout);
             if reads_first_response {
-                writeln!(stdin, "{hello}\n{ready}").unwrap();
+                writeln!(stdin, "{initialize}\n{ready}").unwrap();
                 stdout.read_line(&mut String::new()).unwrap();
             }
             drop(stdout);
             // The server may have exited already.
-            let _ = writeln!(stdin, "{hello}\n{ready}\n{last}");
+            let _ = writeln!(stdin, "{initialize}\n{ready}\n{last}");
             let run = wait_for_output(child);
             assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{reads_first_response} {last}");
             drop(stdin);
@@ -92,13 +92,13 @@ fn a_server_exits_0_when_the_client_closes_stdout() {
 #[test]
 fn pending_responses_are_sent_after_stdin_closes() {
     let stage = waiting_stage();
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "_codex_local_status", "arguments": {},
     }});
-    let run = stage.world.run_with_input(["serve"], format!("{hello}\n{call}\n").as_bytes());
+    let run = stage.world.run_with_input(["serve"], format!("{initialize}\n{call}\n").as_bytes());
     let replies: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
         replies.iter().map(|reply| reply["id"].as_i64().unwrap()).collect::<Vec<_>>(),

@@ -81,7 +81,7 @@ fn long_events_are_shortened_and_the_newest_are_kept() {
 fn omitted_events_are_reached_with_the_cursor() {
     let (_stage, mut client, id) = finished_task(&vec![message_step(1_900); 46]);
     let (mut arguments, mut found) = (json!({"task_id": id, "include_events": true}), Vec::new());
-    let mut answers = 0;
+    let mut responses = 0;
     loop {
         let (envelope, length) = call_in_both_formats(&mut client, "_codex_local_results", &arguments);
         assert!(length <= MAX_CHARACTERS);
@@ -89,13 +89,13 @@ fn omitted_events_are_reached_with_the_cursor() {
         let items = events["items"].as_array().unwrap().clone();
         assert!(!items.is_empty(), "{events}");
         found.splice(0..0, items);
-        answers += 1;
+        responses += 1;
         match events.get("next_cursor") {
             Some(cursor) => arguments["events_cursor"] = cursor.clone(),
             None => break,
         }
     }
-    assert!(answers > 1);
+    assert!(responses > 1);
     let types: Vec<&str> = found.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!((types.len(), types[0], types[49]), (50, "thread.started", "turn.completed"));
 }

@@ -91,29 +91,29 @@ fn the_handle_of_a_wait_ends_with_the_task_or_with_its_time() {
     let id = client.exec();
     let short = json!({"task_id": id, "timeout_sec": 1, "format": "json"});
     let short = handle_of(&client.call("_codex_local_wait", short));
-    let over = wait_for_status(&mut client, &short, "completed");
-    let envelope = &over["result"]["structuredContent"];
+    let ended = wait_for_status(&mut client, &short, "completed");
+    let envelope = &ended["result"]["structuredContent"];
     assert_eq!(
         (&envelope["meta"]["wait_expired"], &envelope["data"]["state"]),
         (&json!(true), &json!("working")),
-        "{over}"
+        "{ended}"
     );
     let long = handle_of(&client.call("_codex_local_wait", json!({"task_id": id, "format": "json"})));
     client.close();
     release_agents(&stage);
     let mut next = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let over = wait_for_status(&mut next, &long, "completed");
-    assert_eq!(over["result"]["structuredContent"]["data"]["state"], "completed", "{over}");
-    let envelope = &over["result"]["structuredContent"];
+    let ended = wait_for_status(&mut next, &long, "completed");
+    assert_eq!(ended["result"]["structuredContent"]["data"]["state"], "completed", "{ended}");
+    let envelope = &ended["result"]["structuredContent"];
     assert_eq!(envelope["tool"], "_codex_local_wait", "{envelope}");
 }
 
 #[test]
 fn the_handle_of_a_wait_returns_what_the_call_would() {
     let stage = quick_stage();
-    let mut able = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let mut capable = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
     let mut plain = Client::connect(&stage, V2026_07);
-    let id = able.exec();
+    let id = capable.exec();
     stage.wait(&id);
     for arguments in [
         json!({"task_id": id, "include_output": true, "max_output_bytes": 1024}),
@@ -124,9 +124,9 @@ fn the_handle_of_a_wait_returns_what_the_call_would() {
         let direct = plain.envelope("_codex_local_wait", arguments.clone());
         let mut arguments = arguments;
         arguments["format"] = json!("json");
-        let handle = handle_of(&able.call("_codex_local_wait", arguments.clone()));
-        let over = wait_for_status(&mut able, &handle, "completed");
-        assert_eq!(over["result"]["structuredContent"]["data"], direct["data"], "{arguments}");
+        let handle = handle_of(&capable.call("_codex_local_wait", arguments.clone()));
+        let ended = wait_for_status(&mut capable, &handle, "completed");
+        assert_eq!(ended["result"]["structuredContent"]["data"], direct["data"], "{arguments}");
     }
 }
 
@@ -154,23 +154,23 @@ fn a_timed_out_task_is_a_completed_handle_with_an_error() {
 #[test]
 fn a_handle_needs_the_capability_in_the_same_request() {
     let stage = quick_stage();
-    let mut unable = Client::connect(&stage, V2026_07);
+    let mut incapable = Client::connect(&stage, V2026_07);
     // The older protocol declares capabilities once at initialization, which does not count for this request.
     let mut before = Client::connect_with(&stage, V2025_11, &[], tasks_capability());
-    for client in [&mut unable, &mut before] {
+    for client in [&mut incapable, &mut before] {
         let result = client.call("_codex_local_run", json!({"task": "x"}));
         assert!(result.get("taskId").is_none() && text(&result).contains("All done."), "{result}");
     }
     let id = stage.exec(&[]);
-    let refused = unable.request("tasks/get", json!({"taskId": id}));
+    let refused = incapable.request("tasks/get", json!({"taskId": id}));
     assert!(refused["error"].is_object(), "{refused}");
     // Tools that return at once get no handle.
-    let mut able = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let status = able.call("_codex_local_status", json!({}));
+    let mut capable = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let status = capable.call("_codex_local_status", json!({}));
     assert!(status.get("taskId").is_none() && status["content"].is_array(), "{status}");
     assert_eq!(status["resultType"], "complete", "{status}");
-    let over = able.call("_codex_local_run", json!({"task": "x", "mode": "wild"}));
-    assert_eq!(over["isError"], true, "{over}");
+    let ended = capable.call("_codex_local_run", json!({"task": "x", "mode": "wild"}));
+    assert_eq!(ended["isError"], true, "{ended}");
 }
 
 #[test]

@@ -223,8 +223,8 @@ fn nul_bytes_are_refused_in_every_input() {
     );
     let mut found = problem_codes(&refused);
     found.sort();
-    let places = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
-    assert_eq!(found, places.map(|place| format!("{place} INVALID_VALUE")), "{refused}");
+    let fields = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
+    assert_eq!(found, fields.map(|field| format!("{field} INVALID_VALUE")), "{refused}");
     assert!(!refused.to_string().contains("hidden"), "{refused}");
     let id = format!("T-local-{}", "0".repeat(32));
     let refused = client.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));

@@ -61,9 +61,9 @@ pub(crate) fn supervisors(root: &Path) -> Vec<i32> {
 
 /// Waits for a condition; panics after a minute.
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     while !is_so() {
-        assert!(begun.elapsed().as_secs() < 60, "timed out waiting until {what}");
+        assert!(start.elapsed().as_secs() < 60, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }

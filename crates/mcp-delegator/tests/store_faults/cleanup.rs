@@ -221,10 +221,10 @@ fn f39_continuous_cleanup_leaves_live_tasks_intact() {
 }
 
 /// Runs tasks while old ones are created and cleaned; returns the tasks that must remain.
-fn run_tasks_during_cleanup(stage: &Stage, living: usize) -> Vec<String> {
-    let ids: Vec<String> = (0..=living).map(|_| stage.exec(&[])).collect();
-    let (running, queued) = ids.split_at(living);
-    let all_said = |id: &String| {
+fn run_tasks_during_cleanup(stage: &Stage, live_count: usize) -> Vec<String> {
+    let ids: Vec<String> = (0..=live_count).map(|_| stage.exec(&[])).collect();
+    let (running, queued) = ids.split_at(live_count);
+    let all_printed = |id: &String| {
         let events = std::fs::read_to_string(stage.task_dir(id).join("events.jsonl")).unwrap_or_default();
         events.contains("event 200 ")
     };
@@ -233,7 +233,7 @@ fn run_tasks_during_cleanup(stage: &Stage, living: usize) -> Vec<String> {
         old_tasks::ended_task(&mut registry, now_ms() - 5 * HOUR_MS);
     }
     crate::stage::wait_until(|| {
-        running.iter().all(all_said) && registry.ended_before(now_ms() - HOUR_MS, 1).unwrap().is_empty()
+        running.iter().all(all_printed) && registry.ended_before(now_ms() - HOUR_MS, 1).unwrap().is_empty()
     });
     for id in running {
         let files = files_of(stage, id);

@@ -106,25 +106,25 @@ fn cut_once(seed: u64) -> String {
     // Many small writes, so that the last line can be torn.
     let steps = successful_turn(&[json!({"events": {"count": 40, "per_second": 400}})]);
     let stage = Stage::with_state_dir(steps, Some(&state), "").variable("MCP_DELEGATOR_MAX_CONCURRENT", "3");
-    let promised = Mutex::new(Acknowledged::default());
-    let (over, cut) = (Mutex::new(false), folder.path().join("cut"));
+    let acknowledged = Mutex::new(Acknowledged::default());
+    let (is_done, cut) = (Mutex::new(false), folder.path().join("cut"));
     let moment = Duration::from_millis(300 + mix_seed(seed) % 1_500);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| submit_until_cut(&stage, &over, &promised));
+            scope.spawn(|| submit_until_cut(&stage, &is_done, &acknowledged));
         }
-        let begun = Instant::now();
+        let start = Instant::now();
         // Cut at the chosen moment, but not before some tasks were acknowledged.
-        wait_until(|| begun.elapsed() >= moment && promised.lock().unwrap().submitted.len() >= 3);
-        *over.lock().unwrap() = true;
+        wait_until(|| start.elapsed() >= moment && acknowledged.lock().unwrap().submitted.len() >= 3);
+        *is_done.lock().unwrap() = true;
         kill_everything(&stage);
         std::fs::write(disk.at.join("unsynced"), "x".repeat(10_000)).unwrap();
         std::fs::write(&cut, image_content(&original)).unwrap();
     });
     // Responses that were in the pipe when the caller was killed were acknowledged before the cut, too.
-    let promised = promised.into_inner().unwrap();
+    let acknowledged = acknowledged.into_inner().unwrap();
     drop(disk);
-    check_recovery(&stage, &cut, &folder.path().join("disk"), &promised)
+    check_recovery(&stage, &cut, &folder.path().join("disk"), &acknowledged)
 }
 
 /// Spreads consecutive seeds.
@@ -133,22 +133,22 @@ fn mix_seed(seed: u64) -> u64 {
 }
 
 /// Submits and waits until the cut; records what was acknowledged.
-fn submit_until_cut(stage: &Stage, over: &Mutex<bool>, promised: &Mutex<Acknowledged>) {
+fn submit_until_cut(stage: &Stage, is_done: &Mutex<bool>, acknowledged: &Mutex<Acknowledged>) {
     // The lock is held during spawn, so that the thread that ends the round finds every child process.
     let call = |args: &[&str]| {
-        let over = over.lock().unwrap();
+        let is_done = is_done.lock().unwrap();
         let mut command = stage.world.command(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = (!*over).then(|| command.spawn().unwrap());
-        drop(over);
+        let child = (!*is_done).then(|| command.spawn().unwrap());
+        drop(is_done);
         let data: Value = serde_json::from_str(&wait_for_output(child?).stdout).ok()?;
         Some(data["data"].clone())
     };
     while let Some(data) = call(&["local", "exec", "do it"]) {
         let id = data["task_id"].as_str().unwrap().to_owned();
-        promised.lock().unwrap().submitted.push(id.clone());
+        acknowledged.lock().unwrap().submitted.push(id.clone());
         if call(&["local", "wait", &id]).is_some_and(|data| data["state"] == "completed") {
-            promised.lock().unwrap().completed.push(id);
+            acknowledged.lock().unwrap().completed.push(id);
         }
     }
 }
@@ -185,7 +185,7 @@ fn image_content(image: &Path) -> Vec<u8> {
 }
 
 /// Mounts the copy and compares its state, through the program, with what was acknowledged.
-fn check_recovery(stage: &Stage, cut: &Path, at: &Path, promised: &Acknowledged) -> String {
+fn check_recovery(stage: &Stage, cut: &Path, at: &Path, acknowledged: &Acknowledged) -> String {
     let disk = Disk::mount(cut, at);
     let unsynced = std::fs::read(disk.at.join("unsynced")).unwrap_or_default();
     assert!(unsynced.is_empty(), "unsynced data is in the image: this is not a power cut");
@@ -195,14 +195,14 @@ fn check_recovery(stage: &Stage, cut: &Path, at: &Path, promised: &Acknowledged)
     );
     let registry = Registry::find(&found.unwrap().unwrap()).unwrap().unwrap();
     registry.check().unwrap();
-    for id in &promised.completed {
+    for id in &acknowledged.completed {
         let task = registry.get(&id.parse().unwrap()).unwrap();
         let state = task.map(|task| task.state.name());
         assert_eq!(state, Some("completed"), "a terminal state was lost: {id}");
     }
     drop(registry);
     let mut lost = 0;
-    for id in &promised.submitted {
+    for id in &acknowledged.submitted {
         let end = stage.wait_for_end(id);
         match (end["state"].as_str(), end["metadata"]["error_context"]["failure_kind"].as_str()) {
             (Some("completed"), _) => {}
@@ -213,7 +213,7 @@ fn check_recovery(stage: &Stage, cut: &Path, at: &Path, promised: &Acknowledged)
         assert!(events.is_empty() || events.ends_with(b"\n"), "{id}: half a line was left");
     }
     assert_eq!(stage.run(&["local", "run", "after the cut"]).exit, Some(0));
-    let (submitted, completed) = (promised.submitted.len(), promised.completed.len());
+    let (submitted, completed) = (acknowledged.submitted.len(), acknowledged.completed.len());
     format!("{submitted} acknowledged, {completed} had completed, {lost} ended as lost by the cut, 0 missing")
 }
 
@@ -225,8 +225,8 @@ fn f33_a_torn_last_event_is_truncated_on_rescue() {
     let claimed = old_tasks::abandoned_task(&mut registry, old_tasks::now_ms());
     let id = claimed.task.id.as_str().to_owned();
     let dir = registry.dir().task(&claimed.task.id);
-    let whole = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n";
-    dir.write(TaskFile::Events, format!("{whole}{{\"type\":\"item.comp").as_bytes()).unwrap();
+    let whole_lines = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n";
+    dir.write(TaskFile::Events, format!("{whole_lines}{{\"type\":\"item.comp").as_bytes()).unwrap();
     // While the lock is held the task counts as live, and its files are not changed.
     let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("the task lock is held") };
     let before = stage.run_json(&["events", "summarize", &id]);
@@ -239,7 +239,7 @@ fn f33_a_torn_last_event_is_truncated_on_rescue() {
     drop(lock);
     let followed = stage.run(&["events", "follow", &id]);
     assert_eq!(followed.exit, Some(0), "{followed:?}");
-    assert_eq!(read_text(&dir.file(TaskFile::Events)), whole);
+    assert_eq!(read_text(&dir.file(TaskFile::Events)), whole_lines);
     let results = stage.run_json(&["local", "results", &id, "--include-events", "--include-output"]);
     assert_eq!(results["data"]["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{results}");
     assert_eq!(results["data"]["events"]["items"].as_array().unwrap().len(), 2, "{results}");

@@ -168,8 +168,8 @@ fn a_clock_jump_deletes_nothing() {
     // A waiting command runs a retention pass of its own.
     let run = run_hours_later(&stage, sixty_days, &["local", "run", "another"]);
     assert_eq!(run.exit, Some(0), "{run:?}");
-    let noted = stage.registry().retention_clock().unwrap().unwrap();
-    assert!(noted.contains("\"needed_ms\":86400000"), "the jump was not recorded: {noted}");
+    let clock = stage.registry().retention_clock().unwrap().unwrap();
+    assert!(clock.contains("\"needed_ms\":86400000"), "the jump was not recorded: {clock}");
     assert!(is_registered(&stage, &id) && has_restore_point(&stage, &id));
     let trusted = run_hours_later(&stage, sixty_days, &["cleanup-registry", "--trust-clock"]);
     assert_eq!(trusted.exit, Some(0), "{trusted:?}");

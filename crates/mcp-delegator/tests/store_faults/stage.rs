@@ -105,9 +105,9 @@ pub(crate) fn write_program(world: &World, name: &str, text: &str) -> PathBuf {
 /// Waits for a condition; panics after 100 s.
 #[track_caller]
 pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(100), "timed out waiting for a condition");
+        assert!(start.elapsed() < Duration::from_secs(100), "timed out waiting for a condition");
         std::thread::yield_now();
     }
 }
@@ -129,14 +129,15 @@ pub(crate) fn env_number(name: &str, default: u64) -> u64 {
 /// The processes of this world: supervisors, whose environment contains the state directory, and their children, whose
 /// environment contains its root.
 pub(crate) fn stage_processes(stage: &Stage) -> Vec<i32> {
-    let marks =
+    let markers =
         [stage.world.home().parent().unwrap(), stage.state_dir()].map(|path| path.display().to_string());
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let carries = |mark: &String| environ.windows(mark.len()).any(|window| window == mark.as_bytes());
-        if marks.iter().any(carries) {
+        let contains =
+            |marker: &String| environ.windows(marker.len()).any(|window| window == marker.as_bytes());
+        if markers.iter().any(contains) {
             found.push(pid);
         }
     }
