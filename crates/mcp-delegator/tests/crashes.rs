@@ -180,53 +180,12 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             let id = stage.exec();
             stage.crash(&name, &["local", "cancel", &id]);
         }
-        Scenario::Rescue => {
-            stage.exec();
-            for pid in supervisors(&stage.root) {
-                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-            }
-            wait_until("the supervisor is gone", || supervisors(&stage.root).is_empty());
-            stage.crash(&name, &["local", "status"]);
-        }
-        Scenario::ReleaseClaim => {
-            stage.exec_with_crash_point(CrashPoint::LockAdopted.name());
-            let start = std::time::Instant::now();
-            // The claim is released after the grace period of the process that claimed it.
-            while stage.run_with_crash_point(&name, &["local", "status"]).status.signal() != Some(9) {
-                assert!(start.elapsed().as_secs() < 60, "the claim was never released");
-            }
-        }
-        Scenario::CleanOldTasks => {
-            import_old_task_with_restore_point(stage);
-            stage.crash(&name, &["cleanup-registry"]);
-            let cleaned = stage.run_json(&["cleanup-registry"]);
-            assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
-            assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
-            assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
-        }
-        Scenario::CleanLeftovers => {
-            stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
-            for entry in std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten() {
-                let dir = std::fs::File::open(entry.path()).unwrap();
-                dir.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-            }
-            stage.crash(&name, &["cleanup-registry"]);
-        }
-        Scenario::PauseQueue => {
-            stage.crash(&name, &["queue", "pause"]);
-            let id = stage.exec();
-            let task = stage.tasks().into_iter().find(|task| task.id.as_str() == id).unwrap();
-            assert_eq!(task.state, State::Queued, "the committed pause was lost");
-            stage.run_json(&["queue", "resume"]);
-        }
-        Scenario::Import => {
-            stage.crash(&name, &["import", &session_file(stage)]);
-            let imported = stage.run_json(&["import", &session_file(stage)]);
-            let id = stage.acknowledge(&imported);
-            let results = stage.run_json(&["local", "results", &id, "--include-events"]);
-            let events = results["data"]["events"]["items"].as_array().map_or(0, Vec::len);
-            assert!(events > 1, "{}: the imported session is incomplete: {results}", point.name());
-        }
+        Scenario::Rescue => crash_during_rescue(stage, &name),
+        Scenario::ReleaseClaim => crash_while_releasing_a_claim(stage, &name),
+        Scenario::CleanOldTasks => crash_while_cleaning_old_tasks(stage, &name),
+        Scenario::CleanLeftovers => crash_while_cleaning_leftovers(stage, &name),
+        Scenario::PauseQueue => crash_while_pausing_the_queue(stage, &name),
+        Scenario::Import => crash_during_import(stage, &name),
         Scenario::SetAside => {
             stage.release_agent();
             stage.run_json(&["local", "run", "before"]);
@@ -235,6 +194,59 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
         Scenario::Restore => crash_during_restore(stage, &name),
         Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name),
     }
+}
+
+fn crash_during_rescue(stage: &mut Stage, name: &str) {
+    stage.exec();
+    for pid in supervisors(&stage.root) {
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+    wait_until("the supervisor is gone", || supervisors(&stage.root).is_empty());
+    stage.crash(name, &["local", "status"]);
+}
+
+fn crash_while_releasing_a_claim(stage: &mut Stage, name: &str) {
+    stage.exec_with_crash_point(CrashPoint::LockAdopted.name());
+    let start = std::time::Instant::now();
+    // The claim is released after the grace period of the process that claimed it.
+    while stage.run_with_crash_point(name, &["local", "status"]).status.signal() != Some(9) {
+        assert!(start.elapsed().as_secs() < 60, "the claim was never released");
+    }
+}
+
+fn crash_while_cleaning_old_tasks(stage: &Stage, name: &str) {
+    import_old_task_with_restore_point(stage);
+    stage.crash(name, &["cleanup-registry"]);
+    let cleaned = stage.run_json(&["cleanup-registry"]);
+    assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
+    assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
+    assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
+}
+
+fn crash_while_cleaning_leftovers(stage: &Stage, name: &str) {
+    stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
+    for entry in std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten() {
+        let dir = std::fs::File::open(entry.path()).unwrap();
+        dir.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    }
+    stage.crash(name, &["cleanup-registry"]);
+}
+
+fn crash_while_pausing_the_queue(stage: &mut Stage, name: &str) {
+    stage.crash(name, &["queue", "pause"]);
+    let id = stage.exec();
+    let task = stage.tasks().into_iter().find(|task| task.id.as_str() == id).unwrap();
+    assert_eq!(task.state, State::Queued, "the committed pause was lost");
+    stage.run_json(&["queue", "resume"]);
+}
+
+fn crash_during_import(stage: &mut Stage, name: &str) {
+    stage.crash(name, &["import", &session_file(stage)]);
+    let imported = stage.run_json(&["import", &session_file(stage)]);
+    let id = stage.acknowledge(&imported);
+    let results = stage.run_json(&["local", "results", &id, "--include-events"]);
+    let events = results["data"]["events"]["items"].as_array().map_or(0, Vec::len);
+    assert!(events > 1, "{name}: the imported session is incomplete: {results}");
 }
 
 /// The undo point is recorded before the first change; neither is lost.

@@ -68,10 +68,10 @@ fn forbidden_text_found(text: &str, outputs: &Outputs) -> Option<String> {
 fn disk_differences(case: &Case, working_dir: &Path) -> Vec<String> {
     let is_file = |path: &str| working_dir.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
     let expected = expected_strings(case, "modified_files").chain(expected_strings(case, "added_files"));
-    let missing = expected.filter(|path| !is_file(path)).map(|path| format!("{path} is not there"));
+    let missing = expected.filter(|path| !is_file(path)).map(|path| format!("{path} does not exist"));
     let undeleted = expected_strings(case, "deleted_files").filter(|path| is_file(path));
     let mut all: Vec<String> =
-        missing.chain(undeleted.map(|path| format!("{path} is still there"))).collect();
+        missing.chain(undeleted.map(|path| format!("{path} still exists"))).collect();
     for artifact in case.truth.get("artifacts").and_then(Value::as_array).into_iter().flatten() {
         let bytes = std::fs::read(working_dir.join(artifact["ref"].as_str().unwrap_or_default()));
         let bytes = bytes.unwrap_or_default();

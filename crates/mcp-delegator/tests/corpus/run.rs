@@ -19,7 +19,7 @@ pub(crate) struct Outputs {
     pub(crate) summary: Value,
 }
 
-const TASK: &str = "Do what you are there for.";
+const TASK: &str = "Do the task.";
 
 pub(crate) fn run_case(case: &Case, world: &CaseWorld) -> Outputs {
     match &case.way {
