@@ -74,7 +74,7 @@ impl SharedWorld {
     /// One server: runs random actions.
     fn run_server(&self, seed: u64) {
         let mut rng = Rng(seed);
-        let mut resident = WaitThread::start(self.engine.clone()).unwrap();
+        let mut wait_thread = WaitThread::start(self.engine.clone()).unwrap();
         for _ in 0..ACTIONS {
             let requested_at = self.tick();
             match (rng.below(12), self.random_task(&mut rng)) {
@@ -85,10 +85,10 @@ impl SharedWorld {
                 }
                 (4..=5, Some(id)) => self.cancel(requested_at, &id, &mut rng),
                 (6..=7, Some(id)) => self.record(requested_at, &self.engine.task(&id).unwrap()),
-                (8..=9, Some(id)) => self.wait(&resident, requested_at, id, &mut rng),
+                (8..=9, Some(id)) => self.wait(&wait_thread, requested_at, id, &mut rng),
                 (10, Some(_)) if rng.below(2) == 0 => {
-                    drop(resident);
-                    resident = WaitThread::start(self.engine.clone()).unwrap();
+                    drop(wait_thread);
+                    wait_thread = WaitThread::start(self.engine.clone()).unwrap();
                 }
                 (10, Some(_)) if rng.below(3) == 0 => self.kill_a_supervisor(),
                 (10, Some(_)) => {
@@ -125,11 +125,11 @@ impl SharedWorld {
         }
     }
 
-    fn wait(&self, resident: &WaitThread, requested_at: u64, id: TaskId, rng: &mut Rng) {
+    fn wait(&self, wait_thread: &WaitThread, requested_at: u64, id: TaskId, rng: &mut Rng) {
         let (sender, receiver) = channel();
         let deadline = Instant::now() + Duration::from_millis(rng.below(700) as u64);
         let on_end = Box::new(move |watched| drop(sender.send(watched)));
-        let ticket = resident.wait(vec![id], WaitGoal::All, Some(deadline), on_end);
+        let ticket = wait_thread.wait(vec![id], WaitGoal::All, Some(deadline), on_end);
         if rng.below(5) == 0 {
             // A caller that drops its ticket ends the wait, never the task.
             return drop(ticket);
@@ -249,12 +249,12 @@ fn run_plan(seed: u64) -> String {
         }
     });
     shared.engine.set_queue_paused(false).unwrap();
-    let resident = WaitThread::start(shared.engine.clone()).unwrap();
+    let wait_thread = WaitThread::start(shared.engine.clone()).unwrap();
     let (sender, receiver) = channel();
     let ids = shared.tasks.lock().unwrap().clone();
     let requested_at = shared.tick();
     let deadline = Some(Instant::now() + Duration::from_secs(60));
-    let ticket = resident.wait(
+    let ticket = wait_thread.wait(
         ids.clone(),
         WaitGoal::All,
         deadline,

@@ -40,13 +40,13 @@ fn tool_in(stage: &Stage, directory: &Path, tool: &str, arguments: &Value) -> Va
     let mut command = stage.world.command(["serve", "--toolsets", "local,registry,extra"]);
     let command = command.current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut server = command.stderr(Stdio::null()).spawn().unwrap();
-    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": tool, "arguments": arguments}});
     let mut input = server.stdin.take().unwrap();
-    write!(input, "{greeting}\n{ready}\n{call}\n").unwrap();
+    write!(input, "{initialize}\n{ready}\n{call}\n").unwrap();
     drop(input);
     let output = server.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

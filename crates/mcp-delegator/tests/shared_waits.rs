@@ -23,7 +23,7 @@ fn stage() -> Stage {
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
-fn resident(stage: &Stage) -> WaitThread {
+fn start_wait_thread(stage: &Stage) -> WaitThread {
     WaitThread::start(Engine {
         state_dir: stage.world.home().join("state"),
         max_concurrent: 8,
@@ -36,7 +36,7 @@ fn resident(stage: &Stage) -> WaitThread {
 }
 
 fn wait(
-    resident: &WaitThread,
+    wait_thread: &WaitThread,
     ids: &[&TaskId],
     goal: WaitGoal,
     within: Option<Duration>,
@@ -44,7 +44,7 @@ fn wait(
     let (sender, receiver) = channel();
     let ids = ids.iter().map(|id| (*id).clone()).collect();
     let deadline = within.map(|within| Instant::now() + within);
-    let ticket = resident.wait(ids, goal, deadline, Box::new(move |result| drop(sender.send(result))));
+    let ticket = wait_thread.wait(ids, goal, deadline, Box::new(move |result| drop(sender.send(result))));
     (ticket, receiver)
 }
 
@@ -60,10 +60,10 @@ fn threads() -> usize {
 fn two_hundred_waits_share_one_thread() {
     let stage = stage();
     let ids: Vec<TaskId> = (0..4).map(|_| submit(&stage)).collect();
-    let resident = resident(&stage);
+    let wait_thread = start_wait_thread(&stage);
     let before = threads();
     let waits: Vec<_> = (0..200)
-        .map(|number| wait(&resident, &[&ids[number % 4]], WaitGoal::All, Some(LONG_TIMEOUT)))
+        .map(|number| wait(&wait_thread, &[&ids[number % 4]], WaitGoal::All, Some(LONG_TIMEOUT)))
         .collect();
     assert_eq!(threads(), before);
     std::fs::write(stage.world.project().join("go"), "").unwrap();
@@ -77,9 +77,9 @@ fn two_hundred_waits_share_one_thread() {
 fn any_and_all_waits_end_at_the_right_task() {
     let stage = stage();
     let (first_id, second_id) = (submit(&stage), submit(&stage));
-    let resident = resident(&stage);
-    let (_any, first) = wait(&resident, &[&first_id, &second_id], WaitGoal::Any, Some(LONG_TIMEOUT));
-    let (_all, last) = wait(&resident, &[&first_id, &second_id], WaitGoal::All, Some(LONG_TIMEOUT));
+    let wait_thread = start_wait_thread(&stage);
+    let (_any, first) = wait(&wait_thread, &[&first_id, &second_id], WaitGoal::Any, Some(LONG_TIMEOUT));
+    let (_all, last) = wait(&wait_thread, &[&first_id, &second_id], WaitGoal::All, Some(LONG_TIMEOUT));
     stage.run_json(&["local", "cancel", second_id.as_str()]);
     let result = first.recv_timeout(LONG_TIMEOUT).unwrap().unwrap();
     let states: Vec<State> = result.tasks.iter().map(|task| task.state).collect();
@@ -94,10 +94,10 @@ fn any_and_all_waits_end_at_the_right_task() {
 fn a_wait_ends_with_its_deadline_or_ticket_and_the_task_continues() {
     let stage = stage();
     let id = submit(&stage);
-    let resident = resident(&stage);
-    let (_ticket, receiver) = wait(&resident, &[&id], WaitGoal::All, Some(Duration::from_millis(1)));
+    let wait_thread = start_wait_thread(&stage);
+    let (_ticket, receiver) = wait(&wait_thread, &[&id], WaitGoal::All, Some(Duration::from_millis(1)));
     assert!(receiver.recv_timeout(LONG_TIMEOUT).unwrap().unwrap().expired);
-    let (ticket, dropped) = wait(&resident, &[&id], WaitGoal::All, None);
+    let (ticket, dropped) = wait(&wait_thread, &[&id], WaitGoal::All, None);
     drop(ticket);
     // The callback was dropped uncalled, which closes its channel.
     assert!(dropped.recv_timeout(LONG_TIMEOUT).is_err());
@@ -108,14 +108,14 @@ fn a_wait_ends_with_its_deadline_or_ticket_and_the_task_continues() {
 #[test]
 fn waiting_for_an_unknown_task_is_an_error() {
     let stage = stage();
-    let resident = resident(&stage);
+    let wait_thread = start_wait_thread(&stage);
     let unknown = TaskId::from_random(TaskLocation::Local, [9; 16]);
-    let (_ticket, receiver) = wait(&resident, &[&unknown], WaitGoal::All, None);
+    let (_ticket, receiver) = wait(&wait_thread, &[&unknown], WaitGoal::All, None);
     let refused = receiver.recv_timeout(LONG_TIMEOUT).unwrap();
     assert!(matches!(refused, Err(EngineError::UnknownTask { .. })), "{refused:?}");
     // The same when the registry exists.
     submit(&stage);
-    let (_ticket, receiver) = wait(&resident, &[&unknown], WaitGoal::All, None);
+    let (_ticket, receiver) = wait(&wait_thread, &[&unknown], WaitGoal::All, None);
     assert!(receiver.recv_timeout(LONG_TIMEOUT).unwrap().is_err());
     stage.run_json(&["cancel", "--all"]);
 }
@@ -124,8 +124,8 @@ fn waiting_for_an_unknown_task_is_an_error() {
 fn a_wait_rescues_a_task_whose_supervisor_was_killed() {
     let stage = stage();
     let id = submit(&stage);
-    let resident = resident(&stage);
-    let (_ticket, receiver) = wait(&resident, &[&id], WaitGoal::All, None);
+    let wait_thread = start_wait_thread(&stage);
+    let (_ticket, receiver) = wait(&wait_thread, &[&id], WaitGoal::All, None);
     wait_until("the agent runs", || !task_processes(id.as_str()).is_empty());
     let supervisor = Pid::from_raw(stage.supervisor_pid(id.as_str())).unwrap();
     kill_process(supervisor, Signal::KILL).unwrap();
@@ -136,12 +136,12 @@ fn a_wait_rescues_a_task_whose_supervisor_was_killed() {
 
 #[test]
 fn ended_supervisors_are_reaped() {
-    // The commands have one slot and the resident process eight, so it starts the other tasks.
+    // The commands have one slot and the waiting process eight, so it starts the other tasks.
     let stage = stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let ids: Vec<TaskId> = (0..6).map(|_| submit(&stage)).collect();
-    let resident = resident(&stage);
+    let wait_thread = start_wait_thread(&stage);
     let ids: Vec<&TaskId> = ids.iter().collect();
-    let (_ticket, receiver) = wait(&resident, &ids, WaitGoal::All, None);
+    let (_ticket, receiver) = wait(&wait_thread, &ids, WaitGoal::All, None);
     wait_until("all tasks run", || ids.iter().all(|id| !task_processes(id.as_str()).is_empty()));
     std::fs::write(stage.world.project().join("go"), "").unwrap();
     receiver.recv_timeout(LONG_TIMEOUT).unwrap().unwrap();

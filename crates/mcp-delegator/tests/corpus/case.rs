@@ -18,10 +18,10 @@ pub(crate) struct Case {
     pub(crate) project: Project,
     pub(crate) agent: Agent,
     #[serde(default)]
-    pub(crate) way: CallSequence,
+    pub(crate) calls: CallSequence,
     /// Further CLI arguments.
     #[serde(default)]
-    pub(crate) words: Vec<String>,
+    pub(crate) args: Vec<String>,
     #[serde(default)]
     pub(crate) variables: BTreeMap<String, String>,
     /// Expected values, keyed by the field names in [`crate::fields`]. Fields that are left out are not compared.
@@ -90,7 +90,7 @@ pub(crate) enum CallSequence {
     /// `run`, `results`.
     Run,
     /// `exec`, then `cancel` as soon as this file exists in the project.
-    CancelWhenThere(String),
+    CancelWhenExists(String),
     /// A first task with these steps, then `resume`.
     Resume(Vec<Value>),
 }

@@ -93,7 +93,7 @@ pub(crate) fn script(steps: &[Value], whole: bool) -> Value {
 
 /// Starts the fake model, unless the case has no responses for it.
 fn start_model(case: &Case, steps: &[ModelStep]) -> Option<FakeModel> {
-    let earlier: Vec<ModelStep> = match &case.way {
+    let earlier: Vec<ModelStep> = match &case.calls {
         CallSequence::Resume(steps) => {
             steps.iter().map(|step| serde_json::from_value(step.clone()).expect("a model's step")).collect()
         }

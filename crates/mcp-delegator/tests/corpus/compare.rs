@@ -70,8 +70,7 @@ fn disk_differences(case: &Case, working_dir: &Path) -> Vec<String> {
     let expected = expected_strings(case, "modified_files").chain(expected_strings(case, "added_files"));
     let missing = expected.filter(|path| !is_file(path)).map(|path| format!("{path} does not exist"));
     let undeleted = expected_strings(case, "deleted_files").filter(|path| is_file(path));
-    let mut all: Vec<String> =
-        missing.chain(undeleted.map(|path| format!("{path} still exists"))).collect();
+    let mut all: Vec<String> = missing.chain(undeleted.map(|path| format!("{path} still exists"))).collect();
     for artifact in case.truth.get("artifacts").and_then(Value::as_array).into_iter().flatten() {
         let bytes = std::fs::read(working_dir.join(artifact["ref"].as_str().unwrap_or_default()));
         let bytes = bytes.unwrap_or_default();

@@ -123,10 +123,10 @@ fn agent(case: &Case) -> &'static str {
 }
 
 fn calls(case: &Case) -> &'static str {
-    match case.way {
+    match case.calls {
         CallSequence::Exec => "exec, wait",
         CallSequence::Run => "run",
-        CallSequence::CancelWhenThere(_) => "exec, cancel",
+        CallSequence::CancelWhenExists(_) => "exec, cancel",
         CallSequence::Resume(_) => "exec, resume",
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Outputs {
 const TASK: &str = "Do the task.";
 
 pub(crate) fn run_case(case: &Case, world: &CaseWorld) -> Outputs {
-    match &case.way {
+    match &case.calls {
         CallSequence::Exec => {
             set_agent_script(case, world);
             let id = submit(world, &call_args(case, world, &["exec", TASK]));
@@ -32,7 +32,7 @@ pub(crate) fn run_case(case: &Case, world: &CaseWorld) -> Outputs {
             set_agent_script(case, world);
             run_in_foreground(case, world, &call_args(case, world, &["run", TASK, "--confirm"]))
         }
-        CallSequence::CancelWhenThere(file) => {
+        CallSequence::CancelWhenExists(file) => {
             set_agent_script(case, world);
             let id = submit(world, &call_args(case, world, &["exec", TASK]));
             let file = world.working_dir(case).join(file);
@@ -71,7 +71,7 @@ fn call_args(case: &Case, world: &CaseWorld, first: &[&str]) -> Vec<String> {
         all.extend(["--working-dir".to_owned(), directory]);
     }
     all.extend(["--skip-git-repo-check".to_owned()]);
-    all.extend_from_slice(&case.words);
+    all.extend_from_slice(&case.args);
     all
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
-    unread: VecDeque<Value>,
+    pending: VecDeque<Value>,
     next_id: u64,
     era: Era,
     capabilities: Value,
@@ -47,10 +47,10 @@ impl Client {
     }
 
     pub(crate) fn connect_with(stage: &Stage, era: Era, args: &[&str], capabilities: Value) -> Client {
-        let mut host = Client::start(stage, args);
-        host.capabilities = capabilities;
-        host.initialize(era);
-        host
+        let mut client = Client::start(stage, args);
+        client.capabilities = capabilities;
+        client.initialize(era);
+        client
     }
 
     /// Starts a server without initializing it.
@@ -75,7 +75,7 @@ impl Client {
         });
         let stdin = child.stdin.take();
         let capabilities = json!({});
-        Client { child, stdin, lines, unread: VecDeque::new(), next_id: 1, era: V2026_07, capabilities }
+        Client { child, stdin, lines, pending: VecDeque::new(), next_id: 1, era: V2026_07, capabilities }
     }
 
     /// Initializes the connection and returns the response.
@@ -87,9 +87,9 @@ impl Client {
                 let params = json!({
                     "protocolVersion": version, "capabilities": self.capabilities, "clientInfo": info,
                 });
-                let greeting = self.request("initialize", params);
+                let response = self.request("initialize", params);
                 self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-                greeting
+                response
             }
             Era::Stateless => self.request("server/discover", json!({})),
         }
@@ -126,13 +126,13 @@ impl Client {
 
     /// Returns the next message that matches; other messages are queued.
     pub(crate) fn wait_for(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.unread.iter().position(&matches) {
-            return self.unread.remove(at).unwrap();
+        if let Some(at) = self.pending.iter().position(&matches) {
+            return self.pending.remove(at).unwrap();
         }
         loop {
             let message = match self.lines.recv_timeout(LONG_TIMEOUT) {
                 Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => panic!("{what} did not arrive: {:?}", self.unread),
+                Err(RecvTimeoutError::Timeout) => panic!("{what} did not arrive: {:?}", self.pending),
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("the server exited before {what}: {}", self.stderr())
                 }
@@ -141,7 +141,7 @@ impl Client {
             if matches(&message) {
                 return message;
             }
-            self.unread.push_back(message);
+            self.pending.push_back(message);
         }
     }
 
@@ -184,7 +184,7 @@ impl Client {
 
     /// Messages that were received and not yet matched.
     pub(crate) fn pending(&self) -> &VecDeque<Value> {
-        &self.unread
+        &self.pending
     }
 
     /// Closes stdin and waits for the exit; returns exit code and stderr.

@@ -70,8 +70,8 @@ fn initialize_is_answered_after_any_invalid_line() {
         for era in [V2025_06, V2026_07] {
             let mut client = Client::start(&stage, &[]);
             client.send_bytes(&line);
-            let greeting = client.initialize(era);
-            assert!(greeting["result"]["capabilities"].is_object(), "after {what}: {greeting}");
+            let response = client.initialize(era);
+            assert!(response["result"]["capabilities"].is_object(), "after {what}: {response}");
         }
     }
 }

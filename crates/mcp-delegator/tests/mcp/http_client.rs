@@ -116,8 +116,8 @@ impl HttpServer {
     }
 
     pub(crate) fn session(&self) -> Session<'_> {
-        let greeting = self.initialize();
-        let id = greeting.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{greeting:?}")).to_owned();
+        let response = self.initialize();
+        let id = response.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{response:?}")).to_owned();
         let mut headers = self.default_headers();
         headers.push(("Mcp-Session-Id".to_owned(), id));
         headers.push(("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned()));

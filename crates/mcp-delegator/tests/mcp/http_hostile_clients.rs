@@ -134,8 +134,8 @@ fn abandoned_sessions_are_bounded() {
     let first = server.session();
     let before = server.peak_memory();
     for _ in 0..1_000 {
-        let greeting = server.initialize();
-        assert_eq!(greeting.status, 200, "{greeting:?}");
+        let response = server.initialize();
+        assert_eq!(response.status, 200, "{response:?}");
     }
     let growth = server.peak_memory() - before;
     assert!(growth <= MAX_GROWTH_KIB / 2, "{growth} KiB");
@@ -174,7 +174,7 @@ fn garbage_is_refused_or_dropped() {
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("no HTTP", b"hello\r\n\r\n".to_vec()),
         ("bytes", (0..=255).cycle().take(4096).collect()),
-        ("the greeting of TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        ("a TLS handshake", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
         ("another version", b"GET / HTTP/9.9\r\n\r\n".to_vec()),
         (
             "a long header",

@@ -71,10 +71,10 @@ fn a_standard_input_that_is_a_file_is_not_a_source() {
     let script = stage.root().join("messages");
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": NORMALIZE, "arguments": {"source": "/dev/stdin", "keep_unknown": true, "format": "json"}}});
-    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    std::fs::write(&script, format!("{greeting}\n{ready}\n{call}\n")).unwrap();
+    std::fs::write(&script, format!("{initialize}\n{ready}\n{call}\n")).unwrap();
     let mut command = stage.world.command(["serve", "--toolsets", "extra"]);
     let output = command.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();

@@ -44,19 +44,19 @@ fn both_protocol_eras_get_instructions_and_tools() {
     let stage = quick_stage();
     for era in ERAS {
         let mut client = Client::start(&stage, &[]);
-        let greeting = result(client.initialize(era));
+        let response = result(client.initialize(era));
         match era {
-            Era::Handshake(version) => assert_eq!(greeting["protocolVersion"], version, "{greeting}"),
+            Era::Handshake(version) => assert_eq!(response["protocolVersion"], version, "{response}"),
             Era::Stateless => {
-                let versions = greeting["supportedVersions"].as_array().unwrap();
-                assert!(versions.contains(&json!(STATELESS_VERSION)), "{greeting}");
-                assert!(versions.contains(&json!("2025-06-18")), "{greeting}");
+                let versions = response["supportedVersions"].as_array().unwrap();
+                assert!(versions.contains(&json!(STATELESS_VERSION)), "{response}");
+                assert!(versions.contains(&json!("2025-06-18")), "{response}");
             }
         }
         for capability in ["tools", "resources", "prompts", "completions"] {
-            assert!(greeting["capabilities"][capability].is_object(), "{capability}: {greeting}");
+            assert!(response["capabilities"][capability].is_object(), "{capability}: {response}");
         }
-        let instructions = greeting["instructions"].as_str().unwrap();
+        let instructions = response["instructions"].as_str().unwrap();
         assert!(instructions.len() <= 2_048 && instructions.contains("_codex_local_wait"), "{instructions}");
         assert_eq!(names(&list_tools(&mut client)), DEFAULT_TOOLS);
     }
@@ -66,8 +66,8 @@ fn both_protocol_eras_get_instructions_and_tools() {
 fn an_unknown_protocol_version_is_answered_with_a_known_one() {
     let stage = quick_stage();
     let mut client = Client::start(&stage, &[]);
-    let greeting = result(client.initialize(Era::Handshake("2031-01-01")));
-    assert_eq!(greeting["protocolVersion"], "2025-11-25", "{greeting}");
+    let response = result(client.initialize(Era::Handshake("2031-01-01")));
+    assert_eq!(response["protocolVersion"], "2025-11-25", "{response}");
 }
 
 #[test]

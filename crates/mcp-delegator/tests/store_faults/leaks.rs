@@ -60,24 +60,24 @@ fn f16_many_short_tasks_leave_no_resources() {
     stage.wait_for_project_file("ready");
     stage.world.write("script.json", &json!({"steps": successful_turn(&[])}).to_string());
     let mut command = stage.world.command(["local", "wait", &long]);
-    let resident =
+    let waiting_process =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     stage.run_json(&["local", "run", "warm up"]);
-    wait_until(|| open_handles(&resident).0 > 5);
-    let (descriptors, threads) = open_handles(&resident);
+    wait_until(|| open_handles(&waiting_process).0 > 5);
+    let (descriptors, threads) = open_handles(&waiting_process);
     for _ in 0..tasks {
         stage.exec(&[]);
     }
     let mut registry = stage.registry();
     wait_until(|| registry.counts().unwrap().of(State::Completed) == tasks + 1);
-    let (now, threads_now) = open_handles(&resident);
+    let (now, threads_now) = open_handles(&waiting_process);
     assert!(now.abs_diff(descriptors) <= 5, "descriptors: {descriptors} before, {now} now");
     assert!(threads_now.abs_diff(threads) <= 2, "threads: {threads} before, {threads_now} now");
     stage.touch("go");
     assert_eq!(stage.wait_for_end(&long)["state"], "completed");
-    let waiter = i32::try_from(resident.id()).unwrap();
+    let waiter = i32::try_from(waiting_process.id()).unwrap();
     assert_eq!(zombies_of(&[waiter]), Vec::<i32>::new());
-    assert_eq!(wait_for_output(resident).exit, Some(0));
+    assert_eq!(wait_for_output(waiting_process).exit, Some(0));
     // Supervisors exit shortly after the end of their task.
     wait_until(|| stage_processes(&stage).is_empty());
     assert_eq!(files_named(&stage, &["launch", "control.sock"]), Vec::<String>::new());
