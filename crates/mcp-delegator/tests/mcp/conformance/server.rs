@@ -1,4 +1,4 @@
-//! The program as the conformance suite meets it: the same in everything, and fixtures in front of the tools.
+//! The server for the conformance suite: the program itself, built with test fixtures in front of its tools.
 
 use mcp_delegator::process::Process;
 
