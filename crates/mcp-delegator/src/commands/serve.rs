@@ -168,6 +168,6 @@ fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
         state_dir: context.state_dir.clone(),
         printer: std::sync::Arc::clone(context.screen.printer),
         toolbox,
-        shelf: ConnectionPool::enabled(),
+        connections: ConnectionPool::enabled(),
     }
 }

@@ -1,7 +1,7 @@
-//! Our own advice, for whoever calls tools instead of typing commands.
+//! Rewrites suggestions that name a CLI command into tool calls, for MCP clients.
 //!
-//! Advice is written once, with the command a person would type, quoted or at its end. Here the command is read as the
-//! command line would read it, and written as the call of its tool. What is no tool stays: a person may still type it.
+//! A suggestion is written once, with a shell command in quotes or at its end. The command is parsed as the CLI parses it
+//! and replaced by the call of its tool. A command without a served tool stays: the user may still run it.
 
 use std::ffi::OsString;
 
@@ -13,7 +13,6 @@ use crate::error::AppError;
 use crate::outcome::CommandOutput;
 use crate::spec::{PROGRAM, ServedTools};
 
-/// Rewrites what an answer advises.
 pub fn rewrite_for_tools(answer: &mut CommandOutput, served: &ServedTools) {
     let (data, error) = answer.completion.parts_mut();
     if let Some(error) = error {
@@ -42,11 +41,11 @@ fn rewrite_error(error: &mut AppError, served: &ServedTools) {
     }
 }
 
-/// The list of that name in what is told about a failure.
+/// Rewrites the list `suggestions` of an error context.
 fn rewrite_suggestions(context: &mut Value, served: &ServedTools) {
     for advice in context.get_mut("suggestions").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Value::String(words) = advice {
-            *words = rewrite_text(words, served);
+        if let Value::String(text) = advice {
+            *text = rewrite_text(text, served);
         }
     }
 }
@@ -56,7 +55,7 @@ fn rewrite_text(advice: &str, served: &ServedTools) -> String {
     let mut rest = advice;
     while let Some(at) = rest.find(PROGRAM) {
         let (before, from) = rest.split_at(at);
-        // A command in quotes ends with them, any other with the advice.
+        // A quoted command ends at the closing quote, any other at the end of the text.
         let quoted = before.ends_with('\'').then(|| from.find('\'')).flatten();
         let (command, after) = from.split_at(quoted.unwrap_or(from.len()));
         let call = tool_call(command, served);
@@ -72,7 +71,7 @@ fn rewrite_text(advice: &str, served: &ServedTools) -> String {
     told + rest
 }
 
-/// The call of the tool a command is; `None` if it is none.
+/// The tool call for a command; `None` if no served tool does the same.
 fn tool_call(command: &str, served: &ServedTools) -> Option<String> {
     let words: Vec<OsString> = shell::split(command)?.into_iter().map(OsString::from).collect();
     let invocation = argv::parse(&words).ok()?;

@@ -1,9 +1,9 @@
 //! Bounds the memory of responses that a client on stdio does not read.
 //!
-//! Two things are counted: requests at work (dispatched, response not yet serialised) and bytes that wait to be
+//! Two things are counted: active requests (dispatched, response not yet serialised) and bytes that wait to be
 //! written. The transport dispatches the next request only while both are below their bound; what the client sends
-//! meanwhile stays in the pipe, cancellations included. A call that waits for a task or for its user is not at work: it
-//! leaves its place and takes one again before it produces its response. Nothing is ever dropped.
+//! meanwhile stays in the pipe, cancellations included. A call that waits for a task or for its user is not active: it
+//! leaves the backlog and enters it again before it produces its response. Nothing is ever dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use rmcp::model::RequestId;
 use rmcp::service::RequestContext;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-/// Requests at work at the same time. Each may hold several copies of its response, on a thread of its own.
+/// Requests that are active at the same time. Each may hold several copies of its response, on a thread of its own.
 const MAX_ACTIVE: usize = 16;
 /// Bytes that wait to be written. One more response may exceed it.
 const MAX_UNWRITTEN: usize = 4 << 20;
@@ -30,7 +30,7 @@ pub struct Backlog {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many requests at work have this id; more than one only if the client repeats an id.
+    /// The number of active requests with this id; more than one only if the client repeats an id.
     active: HashMap<RequestId, usize>,
     active_total: usize,
     unwritten: usize,
@@ -79,7 +79,7 @@ impl Backlog {
     async fn wait_until<T>(&self, holds: fn(&State) -> bool, mut take: impl FnMut(&mut State) -> T) -> T {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before the look, or a change between the two would be missed.
+            // Registered before the condition is checked, or a change between the two would be missed.
             changed.as_mut().enable();
             {
                 let mut state = self.state();
@@ -91,7 +91,6 @@ impl Backlog {
         }
     }
 
-    /// A request is dispatched.
     pub fn dispatch(&self, id: &RequestId) {
         self.state().enter(id);
     }
@@ -121,27 +120,27 @@ impl Backlog {
     }
 }
 
-/// The place of one request in the backlog of its client; comes with the request, over stdio only.
+/// The entry of one request in the backlog of its client. Attached to requests over stdio only.
 #[derive(Debug, Clone)]
 pub struct BacklogEntry {
     pub backlog: Arc<Backlog>,
     pub id: RequestId,
 }
 
-/// Awaits something that does not depend on this server, without a place among the requests at work.
+/// Awaits something that does not depend on this server; the request does not count as active meanwhile.
 pub async fn outside_backlog<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
-    let Some(place) = context.extensions.get::<BacklogEntry>() else { return work.await };
-    place.backlog.leave(&place.id);
+    let Some(entry) = context.extensions.get::<BacklogEntry>() else { return work.await };
+    entry.backlog.leave(&entry.id);
     let done = work.await;
-    place.backlog.wait_until(State::has_capacity, |state| state.enter(&place.id)).await;
+    entry.backlog.wait_until(State::has_capacity, |state| state.enter(&entry.id)).await;
     done
 }
 
-/// Waits until a long response may be produced. Keep the permit until it is.
+/// Waits until a long response may be produced. Hold the permit until the response is serialised.
 pub async fn acquire_long_response(context: &RequestContext<RoleServer>) -> Option<SemaphorePermit<'_>> {
-    let place = context.extensions.get::<BacklogEntry>()?;
-    let permit = place.backlog.long_responses.acquire().await.ok()?;
-    place.backlog.wait_until(State::is_below_byte_limit, |_| ()).await;
+    let entry = context.extensions.get::<BacklogEntry>()?;
+    let permit = entry.backlog.long_responses.acquire().await.ok()?;
+    entry.backlog.wait_until(State::is_below_byte_limit, |_| ()).await;
     Some(permit)
 }
 
@@ -164,10 +163,10 @@ mod tests {
     fn active_requests_are_bounded_and_waiting_ones_do_not_count() {
         let backlog = Backlog::default();
         (0..16).for_each(|number| backlog.dispatch(&id(number)));
-        let mut room = pin!(backlog.wait_for_capacity());
-        assert!(!is_ready(room.as_mut()));
+        let mut capacity = pin!(backlog.wait_for_capacity());
+        assert!(!is_ready(capacity.as_mut()));
         backlog.leave(&id(7));
-        assert!(is_ready(room.as_mut()));
+        assert!(is_ready(capacity.as_mut()));
     }
 
     #[test]
@@ -175,10 +174,10 @@ mod tests {
         let backlog = Backlog::default();
         backlog.dispatch(&id(1));
         backlog.queue(Some(&id(1)), MAX_UNWRITTEN);
-        let mut room = pin!(backlog.wait_for_capacity());
-        assert!(!is_ready(room.as_mut()));
+        let mut capacity = pin!(backlog.wait_for_capacity());
+        assert!(!is_ready(capacity.as_mut()));
         backlog.written(MAX_UNWRITTEN);
-        assert!(is_ready(room.as_mut()));
+        assert!(is_ready(capacity.as_mut()));
         assert_eq!(backlog.state().active_total, 0);
     }
 

@@ -1,4 +1,7 @@
-//! A tool call on its way to its answer: let in, confirmed, run or stayed with, and told of meanwhile.
+//! Executes a tool call: validate it, ask the user for a missing confirmation, run it or wait for its tasks, render.
+//!
+//! Progress notifications are sent meanwhile if the request carries a progress token. A panic anywhere on this path becomes
+//! an error response. A cancelled request ends the call, never a task that the call started.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -23,7 +26,6 @@ use crate::spec::CommandSpec;
 use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
 
 impl Server {
-    /// The answer to a call of whatever tool is meant.
     pub(super) async fn handle_call(
         &self,
         request: CallToolRequestParams,
@@ -31,72 +33,70 @@ impl Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let toolbox = &self.state.toolbox;
         if let Some(tool) = toolbox.find_compat(&request.name) {
-            let listener = ProgressReporter::start(context, tool.about()).await;
+            let progress = ProgressReporter::start(context, tool.about()).await;
             let given = request.arguments.unwrap_or_default();
-            let answer = self.call_codex_tool(tool, given, listener.as_ref(), context);
-            return unless_cancelled(context, answer).await;
+            let response = self.call_codex_tool(tool, given, progress.as_ref(), context);
+            return unless_cancelled(context, response).await;
         }
         let Some(spec) = toolbox.find(&request.name) else {
             let nearest = toolbox.nearest(&request.name);
             let hint = nearest.map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
             return Err(invalid_params(format!("Unknown tool: {}.{hint}", request.name)));
         };
-        let listener = ProgressReporter::start(context, spec.about).await;
-        let listener = listener.as_ref();
+        let progress = ProgressReporter::start(context, spec.about).await;
+        let progress = progress.as_ref();
         let object = request.arguments.clone().unwrap_or_default();
         let call = match self.admit(spec, object.clone()).await {
             Ok(call) => call,
-            Err(refused) => match self.ask_confirmation(refused, object, &request, listener, context).await {
+            Err(refused) => match self.ask_confirmation(refused, object, &request, progress, context).await {
                 Ok(call) => call,
                 Err(response) => return Ok(response),
             },
         };
-        unless_cancelled(context, self.respond(&call, listener, context)).await
+        unless_cancelled(context, self.respond(&call, progress, context)).await
     }
 
-    /// Lets a call in or not. Of one that may change something files are looked at first, so that is done on a thread that
-    /// may block.
+    /// Validates a call. The preflight check of a command that may change something reads files, so it runs on a blocking
+    /// thread.
     pub(super) async fn admit(
         &self,
         spec: &'static CommandSpec,
         object: Map<String, Value>,
     ) -> Result<AdmittedCall, RefusedCall> {
-        let surroundings = Arc::clone(&self.state);
-        let judge = move || catch_panics(|| Ok(surroundings.admit(spec, object)));
-        let judged = if spec.is_safe() { judge() } else { run_blocking(judge).await };
-        judged.unwrap_or_else(|error| Err(self.state.refuse_unvalidated(spec, error)))
+        let state = Arc::clone(&self.state);
+        let validate = move || catch_panics(|| Ok(state.admit(spec, object)));
+        let validated = if spec.is_safe() { validate() } else { run_blocking(validate).await };
+        validated.unwrap_or_else(|error| Err(self.state.refuse_unvalidated(spec, error)))
     }
 
-    /// The answer; a panic on the way to it is one, too.
     async fn respond(
         &self,
         call: &AdmittedCall,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        match catch_panic(self.execute(call, listener, context)).await {
+        match catch_panic(self.execute(call, progress, context)).await {
             Ok(response) => response,
             Err(error) => self.state.render(call, Err(error)).into(),
         }
     }
 
-    /// What a command is called here.
     #[cfg(feature = "conformance-fixtures")]
     pub fn name_of(&self, spec: &CommandSpec) -> String {
         spec.tool_name(self.state.toolbox.prefix())
     }
 
-    /// A call whose handler breaks down: for the proof that the server does not.
+    /// A call whose handler panics, for the test that the server survives it.
     #[cfg(feature = "conformance-fixtures")]
     pub async fn panicking_call(
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        static BREAKS: CommandSpec = CommandSpec {
-            run: Some(|_, _| std::panic::panic_any("the handler broke down")),
+        static PANICS: CommandSpec = CommandSpec {
+            run: Some(|_, _| std::panic::panic_any("the handler panicked")),
             ..crate::commands::local::status::SPEC
         };
-        let call = self.state.admit(&BREAKS, Map::new());
+        let call = self.state.admit(&PANICS, Map::new());
         let call = call.map_err(|refused| invalid_params(refused.error.message.clone()))?;
         Ok(self.respond(&call, None, context).await)
     }
@@ -104,85 +104,86 @@ impl Server {
     async fn execute(
         &self,
         call: &AdmittedCall,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let input = call.input.clone();
-        let mut long = if call.may_be_long() { acquire_long_response(context).await } else { None };
-        let answered = match call.spec.blocking {
+        let mut long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
+        let output = match call.spec.blocking {
             Some(blocking) => {
-                let begun = self.with_context(move |context| (blocking.begin)(context, &input));
-                match report_while(listener, call.spec.about, begun).await {
-                    Ok(Started::Finished(answer)) => Ok(*answer),
+                let started = self.with_context(move |context| (blocking.begin)(context, &input));
+                match report_while(progress, call.spec.about, started).await {
+                    Ok(Started::Finished(output)) => Ok(*output),
                     Ok(Started::Waiting(waiting)) if declares_tasks(context) => {
                         return self.create_handle(call, &waiting).await;
                     }
                     Ok(Started::Waiting(waiting)) => {
-                        drop(long.take());
-                        let watched = self.wait_for_tasks(&waiting, listener, context).await;
-                        long = if call.may_be_long() { acquire_long_response(context).await } else { None };
-                        self.finish_wait(call, blocking, &waiting, watched).await
+                        drop(long_permit.take());
+                        let outcome = self.wait_for_tasks(&waiting, progress, context).await;
+                        long_permit =
+                            if call.may_be_long() { acquire_long_response(context).await } else { None };
+                        self.finish_wait(call, blocking, &waiting, outcome).await
                     }
                     Err(error) => Err(error),
                 }
             }
-            None => self.run_command(call, listener).await,
+            None => self.run_command(call, progress).await,
         };
-        let response = self.state.render(call, answered).into();
-        drop(long);
+        let response = self.state.render(call, output).into();
+        drop(long_permit);
         response
     }
 
-    /// What a command does that does not stay.
+    /// Runs a command that does not wait for tasks.
     pub(super) async fn run_command(
         &self,
         call: &AdmittedCall,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
     ) -> Result<CommandOutput, AppError> {
         let Some(run) = call.spec.run else {
             return Err(AppError::new(ErrorCode::Internal, "A command without a handler was accepted."));
         };
         let input = call.input.clone();
-        report_while(listener, call.spec.about, self.with_context(move |context| run(context, input))).await
+        report_while(progress, call.spec.about, self.with_context(move |context| run(context, input))).await
     }
 
     async fn finish_wait(
         &self,
         call: &AdmittedCall,
-        how: BlockingCommand,
+        command: BlockingCommand,
         waiting: &TaskWait,
-        watched: Result<GroupWaitOutcome, AppError>,
+        outcome: Result<GroupWaitOutcome, AppError>,
     ) -> Result<CommandOutput, AppError> {
-        let watched = watched?;
+        let outcome = outcome?;
         let input = call.input.clone();
-        let mut answer = self.with_context(move |context| (how.end)(context, &input, watched)).await?;
-        answer.facts.extend(waiting.facts.clone());
-        Ok(answer)
+        let mut output = self.with_context(move |context| (command.end)(context, &input, outcome)).await?;
+        output.facts.extend(waiting.facts.clone());
+        Ok(output)
     }
 
-    /// Until what is awaited has happened, and somebody listens to hear it.
+    /// Returns when the wait is over and a client is connected to receive the response.
     pub(super) async fn wait_for_tasks(
         &self,
         waiting: &TaskWait,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> Result<GroupWaitOutcome, AppError> {
         let engine = self.with_context(engine).await?;
         outside_backlog(context, async {
-            let watched = wait_for_tasks(&self.resident, engine, waiting, listener).await?;
+            let outcome = wait_for_tasks(&self.wait_thread, engine, waiting, progress).await?;
             wait_for_listener(context).await;
-            Ok(watched)
+            Ok(outcome)
         })
         .await
     }
 
-    /// The user's word, where it is missing and the host can ask for it.
+    /// Asks the user for a missing confirmation, if the client can ask. Otherwise returns the refusal.
     async fn ask_confirmation(
         &self,
         refused: RefusedCall,
         mut object: Map<String, Value>,
         request: &CallToolRequestParams,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> Result<AdmittedCall, CallToolResponse> {
         let (spec, current_dir) = (refused.call.spec, &self.state.process.current_dir);
@@ -192,9 +193,9 @@ impl Server {
         if !refused.lacks_only_confirmation() || !confirmation::can_ask(context) {
             return Err(refuse(refused));
         }
-        let said = if confirmation::uses_input_required(context) {
+        let decision = if confirmation::uses_input_required(context) {
             match confirmation::decision_from_responses(request.input_responses.as_ref()) {
-                Some(said) => Some(said),
+                Some(decision) => Some(decision),
                 None => {
                     return Err(match confirmation::input_required(&object, current_dir) {
                         Some(question) => question.into(),
@@ -203,17 +204,17 @@ impl Server {
                 }
             }
         } else {
-            let asking = report_while(
-                listener,
+            let answer = report_while(
+                progress,
                 "Waiting for the user",
                 confirmation::ask(context, &object, current_dir),
             );
-            outside_backlog(context, asking).await
+            outside_backlog(context, answer).await
         };
-        match said {
+        match decision {
             Some(UserDecision::Yes) => confirmation::set_confirmed(&mut object),
-            Some(said) => {
-                return Err(refuse(RefusedCall { error: confirmation::refusal(said).into(), ..refused }));
+            Some(decision) => {
+                return Err(refuse(RefusedCall { error: confirmation::refusal(decision).into(), ..refused }));
             }
             None => return Err(refuse(refused)),
         }
@@ -221,7 +222,7 @@ impl Server {
     }
 }
 
-/// A panic on the way is an error like any other.
+/// Awaits a future; a panic in it becomes an error.
 pub(super) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AppError> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|waker| match catch_panics(|| Ok(work.as_mut().poll(waker))) {
@@ -231,19 +232,19 @@ pub(super) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, A
     .await
 }
 
-/// A cancelled request ends the call; what the call has begun goes on, and what it has not begun is not.
+/// Drops the call when the client cancels its request. Tasks that the call has started continue.
 async fn unless_cancelled(
     context: &RequestContext<RoleServer>,
-    answer: impl Future<Output = CallToolResponse>,
+    call: impl Future<Output = CallToolResponse>,
 ) -> Result<CallToolResponse, ErrorData> {
     tokio::select! {
         biased;
         () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
-        response = answer => Ok(response),
+        response = call => Ok(response),
     }
 }
 
-/// Only a request that says so itself can be given a handle.
+/// The request itself must declare support for tasks to get a handle.
 fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
     context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }

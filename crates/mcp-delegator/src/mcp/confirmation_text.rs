@@ -1,8 +1,8 @@
-//! The text of a confirmation: what the user decides about, line by line.
+//! The text of a confirmation: the inputs the user decides about, one per line.
 //!
-//! The lines are ours; every value in them is the caller's and may try to look like more of our lines. A value is
-//! therefore shown on one line, as a Markdown code span with a fence longer than any it contains, with line breaks,
-//! control and formatting characters escaped. What is left out is marked, with its full length.
+//! Values come from the caller and may try to look like further lines. So each value is shown on one line, as a Markdown
+//! code span with a fence longer than any it contains, with line breaks, control and formatting characters escaped.
+//! A truncated value is marked, with its full length.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 
 use crate::requests::{OPTIONS, snake_case};
 
-/// Characters of the task's text that are shown.
+/// Maximum characters of the task text.
 const TASK_CHARS: usize = 600;
-/// Characters of any other value.
+/// Maximum characters of any other value.
 const VALUE_CHARS: usize = 300;
-/// Entries of a list.
+/// Maximum entries of a list.
 const LIST_ITEMS: usize = 12;
 
-/// Inputs that are shown only when they are given, with the words in front of them.
+/// Inputs that are shown only if they are set, with their labels.
 const LABELLED_INPUTS: [(&str, &str); 9] = [
     ("thread_id", "Continues thread"),
-    ("add_dirs", "Also writable"),
-    ("images", "Images it reads"),
-    ("verify", "Command run afterwards to check the work"),
-    ("env_allow_list", "Variables its commands see"),
+    ("add_dirs", "Additional writable directories"),
+    ("images", "Images"),
+    ("verify", "Verify command, run afterwards"),
+    ("env_allow_list", "Variables passed to its commands"),
     ("model", "Model"),
     ("profile", "Profile"),
     ("agent", "Agent"),
@@ -32,46 +32,48 @@ const LABELLED_INPUTS: [(&str, &str); 9] = [
 
 /// Switches that are shown when they are on.
 const SWITCHES: [(&str, &str); 3] = [
-    ("allow_destructive_git", "It may rewrite git history."),
-    ("allow_parallel_writes", "It may write beside another writing task."),
-    ("skip_git_repo_check", "It runs outside a git repository too."),
+    ("allow_destructive_git", "The agent may rewrite git history."),
+    ("allow_parallel_writes", "The agent may write while another task writes in the same work tree."),
+    ("skip_git_repo_check", "The agent may run outside a git repository."),
 ];
 
-/// What to show the user of a call that lacks their word.
 pub(super) fn message(object: &Map<String, Value>, current_dir: &Path) -> String {
     let inputs = Inputs(object);
     let mode = inputs.get("mode").and_then(Value::as_str).unwrap_or("read-only");
-    let place = match inputs.get("working_dir").and_then(Value::as_str) {
+    let directory = match inputs.get("working_dir").and_then(Value::as_str) {
         Some(given) => code_span(given, VALUE_CHARS),
-        None => format!("{} (the server's own)", code_span(&current_dir.display().to_string(), VALUE_CHARS)),
+        None => format!(
+            "{} (the server's working directory)",
+            code_span(&current_dir.display().to_string(), VALUE_CHARS)
+        ),
     };
     let policy = inputs.get("env_policy").and_then(Value::as_str).unwrap_or("inherit-none");
     let mut lines = vec![
-        "Start a coding agent that may write?".to_owned(),
+        "Start a coding agent with write access?".to_owned(),
         format!("Mode: {}", code_span(mode, VALUE_CHARS)),
-        format!("Directory: {place}"),
-        format!("Environment of its commands: {}", code_span(policy, VALUE_CHARS)),
+        format!("Directory: {directory}"),
+        format!("Environment policy of its commands: {}", code_span(policy, VALUE_CHARS)),
     ];
-    for (name, words) in LABELLED_INPUTS {
+    for (name, label) in LABELLED_INPUTS {
         match inputs.get(name) {
             Some(Value::Array(items)) if items.is_empty() => {}
-            Some(value) => lines.push(format!("{words}: {}", render_value(value))),
+            Some(value) => lines.push(format!("{label}: {}", render_value(value))),
             None => {}
         }
     }
-    for (name, words) in SWITCHES {
+    for (name, sentence) in SWITCHES {
         if inputs.get(name) == Some(&Value::Bool(true)) {
-            lines.push(words.to_owned());
+            lines.push(sentence.to_owned());
         }
     }
     let task = inputs.get("task").and_then(Value::as_str).unwrap_or_default();
     let length = task.chars().count();
     lines.push(format!("Task, {length} characters: {}", code_span(task, TASK_CHARS)));
-    // Markdown joins lines that follow each other; a blank line keeps them apart.
+    // Markdown joins adjacent lines; a blank line separates them.
     lines.join("\n\n")
 }
 
-/// The inputs of a call. One may stand at the top or among the options, in either spelling.
+/// The inputs of a call: at the top level or in `options`, in snake_case or camelCase.
 struct Inputs<'a>(&'a Map<String, Value>);
 
 impl<'a> Inputs<'a> {
@@ -88,12 +90,12 @@ fn render_value(value: &Value) -> String {
     let shown = items.iter().take(LIST_ITEMS).map(|item| code_span(&text(item), VALUE_CHARS));
     let mut shown: Vec<String> = shown.collect();
     if items.len() > LIST_ITEMS {
-        shown.push(format!("… and {} more, {} in all", items.len() - LIST_ITEMS, items.len()));
+        shown.push(format!("… and {} more, {} in total", items.len() - LIST_ITEMS, items.len()));
     }
     shown.join(" ")
 }
 
-/// One value as a code span on one line, with a mark where it was truncated.
+/// A value as a code span on one line, with a mark if it was truncated.
 fn code_span(text: &str, max_chars: usize) -> String {
     let shown: String = text.chars().take(max_chars).flat_map(escape_invisible).collect();
     let length = text.chars().count();
@@ -104,11 +106,11 @@ fn code_span(text: &str, max_chars: usize) -> String {
     };
     let longest = shown.split(|char| char != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
-    // Markdown takes one blank off each end, so that a value may begin or end with a backtick.
+    // Markdown strips one space from each end, so a value may begin or end with a backtick.
     format!("{fence} {shown} {fence}{mark}")
 }
 
-/// A character as it is shown: nothing that breaks a line, moves a cursor or reorders text stays as it is.
+/// Escapes characters that break a line, move a cursor or reorder text.
 fn escape_invisible(char: char) -> Vec<char> {
     let hides = char.is_control()
         || matches!(char, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -156,8 +158,8 @@ mod tests {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
         let text = message_for(json!({"task": "x", "mode": "workspace-write"}));
-        assert!(text.contains("` /srv/here ` (the server's own)"), "{text}");
-        assert!(text.contains("Environment of its commands: ` inherit-none `"), "{text}");
+        assert!(text.contains("` /srv/here ` (the server's working directory)"), "{text}");
+        assert!(text.contains("Environment policy of its commands: ` inherit-none `"), "{text}");
     }
 
     #[test]
@@ -169,7 +171,7 @@ mod tests {
         assert!(!whole.contains('…'), "{whole}");
         let many: Vec<String> = (0..40).map(|number| format!("/d/{number}")).collect();
         let text = message_for(json!({"task": "x", "mode": "workspace-write", "add_dirs": many}));
-        assert!(text.contains("… and 28 more, 40 in all"), "{text}");
+        assert!(text.contains("… and 28 more, 40 in total"), "{text}");
     }
 
     #[test]

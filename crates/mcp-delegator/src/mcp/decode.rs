@@ -1,8 +1,8 @@
-//! What a line on standard input means, or the body of a request.
+//! Decodes a line of standard input, or the body of an HTTP request, into a message or an error response.
 //!
-//! Whoever asks is answered, even where the question cannot be understood: the host would wait for ever. Two things are
-//! not answered: notifications, which nobody waits for, and what looks like an answer itself, or two programs that
-//! misunderstand each other would never stop telling each other so.
+//! Every request gets a response, even if it is invalid, or the client would wait for ever. Two kinds of invalid messages
+//! get none: notifications, because no client waits for a response, and responses, because two programs that reject each
+//! other's error responses would never stop.
 
 use std::borrow::Cow;
 
@@ -15,45 +15,45 @@ use serde_json::error::Category;
 
 use super::recover;
 
-/// Far more than any input of ours has. JSON grows when it is read, a number of one digit to a hundred times its length.
+/// Far more values than any valid input has. Parsed JSON is larger than its text: a one-digit number takes a hundred bytes.
 const MAX_VALUES: usize = 50_000;
 
 #[derive(Debug)]
 pub enum DecodedMessage {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// It is no message; this is the answer to it.
+    /// Not a valid message; the error response to send.
     Invalid(Box<TxJsonRpcMessage<RoleServer>>),
 }
 
-/// `None`: nothing that wants to be heard.
+/// `None`: an empty line, or an invalid message that gets no response.
 pub fn decode_line(line: &Line<'_>) -> Option<DecodedMessage> {
     let text = match line.body {
         LineBody::Whole(text) => text.trim_ascii(),
         LineBody::Truncated { head, tail, .. } => {
-            let words = format!("Parse error: a message of {} bytes is too long.", line.length);
+            let problem = format!("Parse error: the message of {} bytes is too long.", line.length);
             let id = recover::find_id(head).or_else(|| recover::find_id_at_end(tail));
-            return Some(error_response(ErrorData::parse_error(words, None), id));
+            return Some(error_response(ErrorData::parse_error(problem, None), id));
         }
     };
     decode_text(text)
 }
 
-/// The same, of a whole line without its end.
+/// Decodes a whole line without its line break.
 pub fn decode_text(text: &[u8]) -> Option<DecodedMessage> {
     if has_too_many_values(text) {
-        let words = format!("Invalid request: it has more than {MAX_VALUES} values.");
-        return Some(error_response(ErrorData::invalid_request(words, None), recover::find_id(text)));
+        let problem = format!("Invalid request: the message has more than {MAX_VALUES} JSON values.");
+        return Some(error_response(ErrorData::invalid_request(problem, None), recover::find_id(text)));
     }
     if text.is_empty() { None } else { decode_body(text) }
 }
 
-/// The same, of what came in one piece.
+/// Decodes a body whose values have been counted already.
 pub fn decode_body(text: &[u8]) -> Option<DecodedMessage> {
     match serde_json::from_slice(text) {
         Ok(message) => Some(DecodedMessage::Message(Box::new(message))),
         Err(error) if error.classify() == Category::Data => reject_invalid_message(text),
         Err(error) => match recover::replace_lone_surrogates(text) {
-            Some(mended) => decode_body(&mended),
+            Some(repaired) => decode_body(&repaired),
             None => {
                 let error = ErrorData::parse_error(format!("Parse error: {error}."), None);
                 Some(error_response(error, recover::find_id(text)))
@@ -62,32 +62,32 @@ pub fn decode_body(text: &[u8]) -> Option<DecodedMessage> {
     }
 }
 
-/// JSON, but no message.
+/// The error response to valid JSON that is not a message.
 fn reject_invalid_message(text: &[u8]) -> Option<DecodedMessage> {
-    // What is nested deeper than anybody reads is not looked into.
+    // JSON nested too deeply for the parser becomes null here, which has neither id nor method.
     let value: Value = serde_json::from_slice(text).unwrap_or_default();
     let id = value.get("id").cloned().and_then(|id| serde_json::from_value::<RequestId>(id).ok());
-    let is_answer = value.get("result").is_some() || value.get("error").is_some();
+    let is_response = value.get("result").is_some() || value.get("error").is_some();
     let is_notification = value.get("method").is_some() && value.get("id").is_none();
-    if is_answer || is_notification {
+    if is_response || is_notification {
         return None;
     }
     let why: Cow<'static, str> = match &value {
-        Value::Array(_) => "Invalid request: batches are not part of this protocol.".into(),
+        Value::Array(_) => "Invalid request: this protocol has no batches.".into(),
         Value::Object(object) if object.get("jsonrpc").is_none_or(|version| version != "2.0") => {
             "Invalid request: jsonrpc must be \"2.0\".".into()
         }
         Value::Object(object) if object.get("method").is_none_or(|method| !method.is_string()) => {
             "Invalid request: method must be a string.".into()
         }
-        Value::Object(_) if id.is_none() => "Invalid request: id must be a string or a whole number.".into(),
+        Value::Object(_) if id.is_none() => "Invalid request: id must be a string or an integer.".into(),
         _ => "Invalid request.".into(),
     };
     Some(error_response(ErrorData::invalid_request(why, None), id))
 }
 
-/// Counts what stands between values: every value but the first comes after one of these. Text counts nothing, whatever it
-/// holds. What is no JSON is counted somehow; the protocol finds out.
+/// Counts separators outside of strings: each of them precedes one value. The count is meaningless for invalid JSON, which
+/// the parser refuses later.
 pub fn has_too_many_values(json: &[u8]) -> bool {
     let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in json {
@@ -119,7 +119,7 @@ mod tests {
         Framer::new(limits).push(bytes, |line| {
             messages.push(decode_line(&line).map(|decoded| match decoded {
                 DecodedMessage::Message(message) => json!(message),
-                DecodedMessage::Invalid(answer) => json!(answer),
+                DecodedMessage::Invalid(response) => json!(response),
             }));
         });
         messages
@@ -130,8 +130,8 @@ mod tests {
     }
 
     fn error_of(bytes: &str) -> (i64, Value) {
-        let answer = decode_one(bytes).unwrap_or_else(|| panic!("{bytes} was not answered"));
-        (answer["error"]["code"].as_i64().unwrap(), answer["id"].clone())
+        let response = decode_one(bytes).unwrap_or_else(|| panic!("{bytes} got no response"));
+        (response["error"]["code"].as_i64().unwrap(), response["id"].clone())
     }
 
     #[test]
@@ -161,8 +161,8 @@ mod tests {
         assert_eq!(error_of(&"x".repeat(2 << 20)), (-32700, json!(null)));
         assert_eq!(error_of(&format!("[{}]", vec!["1"; 60_000].join(","))), (-32600, json!(null)));
         let bad = decode_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}\n");
-        let answer = bad[0].as_ref().unwrap();
-        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &json!(1)));
+        let response = bad[0].as_ref().unwrap();
+        assert_eq!((&response["error"]["code"], &response["id"]), (&json!(-32700), &json!(1)));
         let long =
             format!(r#"{{"method":"ping","params":"{}","jsonrpc":"2.0","id":8}}"#, "x".repeat(2 << 20));
         assert_eq!(error_of(&long), (-32700, json!(8)));

@@ -1,4 +1,4 @@
-//! Handles: given instead of an answer, looked at, and cancelled.
+//! The requests of the tasks extension: create a handle instead of a response, get its state, cancel it.
 
 use std::sync::Arc;
 
@@ -15,52 +15,51 @@ use crate::error::{AppError, ErrorCode};
 use crate::spec::waiting::TaskWait;
 
 impl Server {
-    /// A handle instead of an answer.
-    pub(super) async fn create_handle(&self, call: &AdmittedCall, staying: &TaskWait) -> CallToolResponse {
+    pub(super) async fn create_handle(&self, call: &AdmittedCall, wait: &TaskWait) -> CallToolResponse {
         let is_run = call.spec.path == commands::local::run::SPEC.path;
-        let handle = match staying.ids.as_slice() {
+        let handle = match wait.ids.as_slice() {
             [id] if is_run => Handle::Run(id.clone()),
-            _ => Handle::Wait(WaitHandle::new(staying, call)),
+            _ => Handle::Wait(WaitHandle::new(wait, call)),
         };
-        let (surroundings, format) = (Arc::clone(&self.state), call.format);
-        let given = self.with_context(move |context| {
+        let (state, format) = (Arc::clone(&self.state), call.format);
+        let status = self.with_context(move |context| {
             if is_run {
                 handles::store_format(&engine(context)?, &handle, format)?;
             }
-            handle_status(&surroundings, context, &handle)
+            handle_status(&state, context, &handle)
         });
-        match given.await {
+        match status.await {
             Ok(detailed) => CallToolResponse::Task(CreateTaskResult::new(detailed.task)),
             Err(error) => self.state.render(call, Err(error)).into(),
         }
     }
 
-    /// A handle as the registry has it now.
     pub(super) async fn get_handle(&self, text: &str) -> Result<DetailedTask, ErrorData> {
         let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
-        let surroundings = Arc::clone(&self.state);
-        let looked_at =
-            self.with_context(move |context| handle_status(&surroundings, context, &handle)).await;
-        looked_at.map_err(|error| handle_error(text, &error))
+        let state = Arc::clone(&self.state);
+        let status = self.with_context(move |context| handle_status(&state, context, &handle)).await;
+        status.map_err(|error| handle_error(text, &error))
     }
 
-    /// Ends the task of a run, and of a wait only the wait.
+    /// Cancels the task of a run. Of a wait, only the wait ends.
     pub(super) async fn cancel_handle(&self, text: &str) -> Result<(), ErrorData> {
         let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
         let cancelled = match handle {
-            // A server without the tool has no other way to do what it does.
+            // A server that does not serve the cancel tool must not cancel tasks through handles either.
             Handle::Run(_) if !self.state.toolbox.serves(&commands::local::cancel::SPEC.snake_name()) => {
-                return Err(invalid_params("This server cancels no tasks.".to_owned()));
+                return Err(invalid_params(
+                    "This server cannot cancel tasks: it does not serve the cancel tool.".to_owned(),
+                ));
             }
             Handle::Run(id) => {
                 self.with_context(move |context| Ok(engine(context)?.request_cancel(&id, None)?)).await
             }
-            wait @ Handle::Wait(_) => {
-                self.with_context(move |context| handles::cancel_wait(&engine(context)?, &wait)).await
+            handle @ Handle::Wait(_) => {
+                self.with_context(move |context| handles::cancel_wait(&engine(context)?, &handle)).await
             }
         };
         match cancelled {
-            // One that has ended stays as it is; the handle says how.
+            // A task that has ended is left as it is; its handle shows the result.
             Err(error) if error.code == ErrorCode::WrongState => Ok(()),
             other => other.map_err(|error| handle_error(text, &error)),
         }

@@ -1,8 +1,8 @@
 //! The tasks extension: handles for `run` and `wait` that outlive the server.
 //!
-//! The handle of a run is the task itself; the handle of a wait spells out what is awaited, how it is told and until when.
-//! Whatever server is asked about it reads the same registry and says the same. What neither can hold is kept with the
-//! task: in which form the answer to a run was asked for, and which waits were let go.
+//! The handle of a run is the task id. The handle of a wait encodes the task ids, the response options and the deadline, so
+//! any server with the same registry can serve it. Two facts do not fit into a handle and are stored with the task: the
+//! format requested for a run, and which waits were cancelled.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use crate::cli::globals::Format;
 use crate::error::AppError;
 use crate::spec::waiting::TaskWait;
 
-/// What a handle stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handle {
     Run(TaskId),
@@ -30,11 +29,10 @@ pub struct WaitHandle {
     pub ids: Vec<TaskId>,
     pub kind: WaitKind,
     pub options: ResponseOptions,
-    /// Milliseconds since 1970; `None`: as long as it takes.
+    /// Milliseconds since 1970; `None`: no deadline.
     pub until_ms: Option<u64>,
 }
 
-/// Which of the three questions a wait can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
     /// `task_id`
@@ -45,7 +43,7 @@ pub enum WaitKind {
     All,
 }
 
-/// How the answer to a wait is told.
+/// The inputs of a wait that shape its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseOptions {
     pub format: Format,
@@ -59,11 +57,11 @@ impl WaitKind {
         [(WaitKind::One, "one"), (WaitKind::Any, "any"), (WaitKind::All, "all")];
 
     fn name(self) -> &'static str {
-        WaitKind::ALL.iter().find(|(asked, _)| *asked == self).map_or("", |(_, name)| name)
+        WaitKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
     fn from_name(name: &str) -> Option<WaitKind> {
-        WaitKind::ALL.iter().find(|(_, known)| *known == name).map(|(asked, _)| *asked)
+        WaitKind::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 }
 
@@ -106,48 +104,48 @@ impl ResponseOptions {
     fn from_text(text: &str) -> Option<ResponseOptions> {
         let mut words = text.split('+');
         let format = tool_format(words.next()?)?;
-        let mut telling =
+        let mut options =
             ResponseOptions { format, include_output: false, exit_status: false, max_output_bytes: None };
         for word in words {
             match word {
-                "output" => telling.include_output = true,
-                "exit" => telling.exit_status = true,
-                bytes => telling.max_output_bytes = Some(bytes.parse().ok()?),
+                "output" => options.include_output = true,
+                "exit" => options.exit_status = true,
+                bytes => options.max_output_bytes = Some(bytes.parse().ok()?),
             }
         }
-        Some(telling)
+        Some(options)
     }
 }
 
-/// The two a tool can answer in.
+/// The format of that name, if a tool can respond in it.
 fn tool_format(name: &str) -> Option<Format> {
     Format::named(name).filter(|format| matches!(format, Format::Json | Format::Markdown))
 }
 
 impl WaitHandle {
-    pub fn new(staying: &TaskWait, call: &AdmittedCall) -> WaitHandle {
-        let until = |within: Duration| now_ms().saturating_add(milliseconds(within));
-        let asked = match staying.goal {
+    pub fn new(wait: &TaskWait, call: &AdmittedCall) -> WaitHandle {
+        let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
+        let kind = match wait.goal {
             _ if !call.input["task_id"].is_null() => WaitKind::One,
             WaitGoal::Any => WaitKind::Any,
             WaitGoal::All => WaitKind::All,
         };
-        let (ids, telling) = (staying.ids.clone(), ResponseOptions::from_call(call));
-        WaitHandle { ids, kind: asked, options: telling, until_ms: staying.timeout.map(until) }
+        let (ids, options) = (wait.ids.clone(), ResponseOptions::from_call(call));
+        WaitHandle { ids, kind, options, until_ms: wait.timeout.map(deadline) }
     }
 
     pub fn is_expired(&self) -> bool {
         self.until_ms.is_some_and(|until| now_ms() >= until)
     }
 
-    /// The inputs of the wait it was.
+    /// The inputs of the original wait.
     pub fn inputs(&self) -> Value {
         let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
         let mut inputs = self.options.inputs();
         match self.kind {
             WaitKind::One => inputs.insert("task_id".to_owned(), json!(ids.first())),
-            asked => {
-                inputs.insert("until".to_owned(), asked.name().into());
+            kind => {
+                inputs.insert("until".to_owned(), kind.name().into());
                 inputs.insert("task_ids".to_owned(), json!(ids))
             }
         };
@@ -159,10 +157,10 @@ impl Handle {
     pub fn to_text(&self) -> String {
         match self {
             Handle::Run(id) => id.to_string(),
-            Handle::Wait(WaitHandle { ids, kind: asked, options: telling, until_ms }) => {
+            Handle::Wait(WaitHandle { ids, kind, options, until_ms }) => {
                 let until = until_ms.map(|until| until.to_string()).unwrap_or_default();
                 let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-                format!("wait.{}.{}.{until}.{}", asked.name(), telling.to_text(), ids.join("+"))
+                format!("wait.{}.{}.{until}.{}", kind.name(), options.to_text(), ids.join("+"))
             }
         }
     }
@@ -172,19 +170,19 @@ impl Handle {
             return Some(Handle::Run(id));
         }
         let parts: Vec<&str> = text.split('.').collect();
-        let ["wait", asked, telling, until, ids] = parts.as_slice() else { return None };
-        let asked = WaitKind::from_name(asked)?;
+        let ["wait", kind, options, until, ids] = parts.as_slice() else { return None };
+        let kind = WaitKind::from_name(kind)?;
         let until_ms = match *until {
             "" => None,
             until => Some(until.parse().ok()?),
         };
-        let telling = ResponseOptions::from_text(telling)?;
+        let options = ResponseOptions::from_text(options)?;
         let ids = ids.split('+').map(|id| id.parse().ok()).collect::<Option<Vec<TaskId>>>()?;
-        (asked != WaitKind::One || ids.len() == 1).then_some(())?;
-        Some(Handle::Wait(WaitHandle { ids, kind: asked, options: telling, until_ms }))
+        (kind != WaitKind::One || ids.len() == 1).then_some(())?;
+        Some(Handle::Wait(WaitHandle { ids, kind, options, until_ms }))
     }
 
-    /// The task it is kept with.
+    /// The task whose directory holds the notes of this handle.
     fn owning_task(&self) -> Option<&TaskId> {
         match self {
             Handle::Run(id) => Some(id),
@@ -193,20 +191,21 @@ impl Handle {
     }
 }
 
-/// A line of what is kept with a task.
+/// A line of the handle file of a task.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Note {
-    /// The answer to the run was asked for in this format.
+    /// The requested response format of the run.
     Format(String),
-    /// This wait was cancelled.
-    LetGo(String),
+    /// The wait with this handle was cancelled.
+    #[serde(rename = "let_go")]
+    WaitCancelled(String),
 }
 
 fn read_notes(engine: &Engine, handle: &Handle) -> Result<Vec<Note>, AppError> {
     let Some(id) = handle.owning_task() else { return Ok(Vec::new()) };
     let stored = engine.read_stored(id, TaskFile::Handles)?;
-    // A line that cannot be read was not written to its end.
+    // An unparsable line was not written completely.
     Ok(stored.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
@@ -221,22 +220,22 @@ pub fn store_format(engine: &Engine, handle: &Handle, format: Format) -> Result<
     append_note(engine, handle, &Note::Format(format.name().to_owned()))
 }
 
-/// The one that was asked for last.
+/// The format that was requested last.
 pub fn stored_format(engine: &Engine, handle: &Handle) -> Result<Option<Format>, AppError> {
     let mut formats = read_notes(engine, handle)?.into_iter().rev().filter_map(|note| match note {
         Note::Format(name) => tool_format(&name),
-        Note::LetGo(_) => None,
+        Note::WaitCancelled(_) => None,
     });
     Ok(formats.next())
 }
 
 pub fn cancel_wait(engine: &Engine, handle: &Handle) -> Result<(), AppError> {
-    append_note(engine, handle, &Note::LetGo(handle.to_text()))
+    append_note(engine, handle, &Note::WaitCancelled(handle.to_text()))
 }
 
 pub fn is_wait_cancelled(engine: &Engine, handle: &Handle) -> Result<bool, AppError> {
     let (text, notes) = (handle.to_text(), read_notes(engine, handle)?);
-    Ok(notes.iter().any(|note| matches!(note, Note::LetGo(wait) if *wait == text)))
+    Ok(notes.iter().any(|note| matches!(note, Note::WaitCancelled(wait) if *wait == text)))
 }
 
 fn now_ms() -> u64 {
@@ -256,15 +255,15 @@ mod tests {
     #[test]
     fn handles_round_trip_through_text() {
         let id = |byte| TaskId::from_random(TaskLocation::Local, [byte; 16]);
-        let telling = |text: &str| ResponseOptions::from_text(text).unwrap();
+        let options = |text: &str| ResponseOptions::from_text(text).unwrap();
         let waits = [
             (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)]),
             (WaitKind::All, "markdown+output+exit+4096", None, vec![id(1), id(2)]),
             (WaitKind::All, "markdown+exit", None, vec![id(1)]),
             (WaitKind::One, "json+output", Some(0), vec![id(1)]),
         ];
-        let waits = waits.map(|(asked, told, until_ms, ids)| {
-            Handle::Wait(WaitHandle { ids, kind: asked, options: telling(told), until_ms })
+        let waits = waits.map(|(kind, text, until_ms, ids)| {
+            Handle::Wait(WaitHandle { ids, kind, options: options(text), until_ms })
         });
         for handle in [Handle::Run(id(3))].into_iter().chain(waits) {
             assert_eq!(Handle::from_text(&handle.to_text()), Some(handle));

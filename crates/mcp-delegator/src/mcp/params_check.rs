@@ -1,7 +1,7 @@
-//! Requests with a method we know and parameters nobody could mean.
+//! The error for a known method with invalid parameters.
 //!
-//! To the library they are requests of an unknown kind, and it would say that there is no such method. What is wrong is
-//! found out by reading the parameters once more as what they should have been.
+//! rmcp treats such a request as one with an unknown method and would respond "method not found". Parsing the parameters
+//! again as the type of that method gives the real error.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -11,7 +11,7 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// `None`: the method is really unknown, or nothing is wrong with the parameters.
+/// `None`: the method is unknown, or its parameters are valid.
 pub fn params_error(method: &str, params: Option<&Value>) -> Option<ErrorData> {
     let why = match method {
         "initialize" => parse_error::<InitializeRequestParams>(params),
@@ -23,7 +23,7 @@ pub fn params_error(method: &str, params: Option<&Value>) -> Option<ErrorData> {
         "tasks/cancel" => parse_error::<CancelTaskParams>(params),
         _ => None,
     }?;
-    Some(ErrorData::invalid_params(format!("The parameters of {method} cannot be read: {why}."), None))
+    Some(ErrorData::invalid_params(format!("The parameters of {method} are invalid: {why}."), None))
 }
 
 fn parse_error<T: DeserializeOwned>(params: Option<&Value>) -> Option<String> {

@@ -1,12 +1,12 @@
-//! What can still be read of a message that is no JSON.
+//! Recovers what is possible from a message that is not valid JSON.
 //!
-//! A host waits for the answer to its own request: an error that does not say to which one leaves it waiting for ever. So
-//! the id is looked for even where the rest cannot be read: bytes that are no text, nesting without end, a line that is
-//! too long. And what JavaScript writes of half an emoji is mended, because whoever sent it cannot know better.
+//! A client waits for the response with the id of its request; an error response without an id leaves it waiting for ever.
+//! So the id is searched even if the rest cannot be parsed: invalid UTF-8, excessive nesting, a line that is too long.
+//! JavaScript serialises half a surrogate pair as a lone escape, which is not valid JSON text; it is replaced by U+FFFD.
 
 use rmcp::model::RequestId;
 
-/// The id of a message of which this is the beginning.
+/// Finds the top-level id in the beginning of a message.
 pub(super) fn find_id(text: &[u8]) -> Option<RequestId> {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(byte) = text.get(at) {
@@ -29,7 +29,7 @@ pub(super) fn find_id(text: &[u8]) -> Option<RequestId> {
     None
 }
 
-/// The id of a message of which this is the end, where it stands there: many write it last.
+/// Finds the id in the end of a message. Many clients write it last.
 pub(super) fn find_id_at_end(text: &[u8]) -> Option<RequestId> {
     let body = text.trim_ascii_end().strip_suffix(b"}")?;
     let at = memchr::memmem::rfind(body, b"\"id\":")?;
@@ -39,7 +39,7 @@ pub(super) fn find_id_at_end(text: &[u8]) -> Option<RequestId> {
     (is_key && ends).then_some(id)
 }
 
-/// An id, and what follows it: something has to, or it may not be all of it.
+/// Parses an id and returns the rest. A separator must follow, or the id may be incomplete.
 fn parse_leading_id(text: &[u8]) -> Option<(RequestId, &[u8])> {
     let length = match text.first()? {
         b'"' => string_length(text)?,
@@ -51,7 +51,7 @@ fn parse_leading_id(text: &[u8]) -> Option<(RequestId, &[u8])> {
     Some((id, rest))
 }
 
-/// The length of the string that begins here, its quotes included.
+/// The length of the JSON string that begins here, including its quotes.
 fn string_length(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -63,28 +63,28 @@ fn string_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The same with U+FFFD for every half of a character outside the basic plane; `None` where there is none.
+/// Replaces every lone surrogate escape by U+FFFD; `None` if there is none.
 pub(super) fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
-    let mut mended = Vec::with_capacity(text.len());
+    let mut repaired = Vec::with_capacity(text.len());
     let (mut at, mut found) = (0, false);
     while let Some(byte) = text.get(at) {
         let length = match (byte, utf16_unit(text, at)) {
             (b'\\', Some(0xd800..=0xdbff)) if matches!(utf16_unit(text, at + 6), Some(0xdc00..=0xdfff)) => 12,
             (b'\\', Some(0xd800..=0xdfff)) => {
-                mended.extend_from_slice(b"\\ufffd");
+                repaired.extend_from_slice(b"\\ufffd");
                 (at, found) = (at + 6, true);
                 continue;
             }
             (b'\\', _) => 2.min(text.len() - at),
             _ => 1,
         };
-        mended.extend_from_slice(&text[at..at + length]);
+        repaired.extend_from_slice(&text[at..at + length]);
         at += length;
     }
-    found.then_some(mended)
+    found.then_some(repaired)
 }
 
-/// The code of an escape `\uXXXX` at this place.
+/// The code unit of a `\uXXXX` escape at this position.
 fn utf16_unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -132,13 +132,13 @@ mod tests {
 
     #[test]
     fn lone_surrogates_are_replaced() {
-        let mended = |text: &str| {
+        let repaired = |text: &str| {
             replace_lone_surrogates(text.as_bytes()).map(|text| String::from_utf8(text).unwrap())
         };
-        assert_eq!(mended(r#""a\ud83d b""#).unwrap(), r#""a\ufffd b""#);
-        assert_eq!(mended(r#""\ude00\ud83d\ud83d\ude00""#).unwrap(), r#""\ufffd\ufffd\ud83d\ude00""#);
+        assert_eq!(repaired(r#""a\ud83d b""#).unwrap(), r#""a\ufffd b""#);
+        assert_eq!(repaired(r#""\ude00\ud83d\ud83d\ude00""#).unwrap(), r#""\ufffd\ufffd\ud83d\ude00""#);
         for whole in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\u00e9\"#, "é"] {
-            assert_eq!(mended(whole), None, "{whole}");
+            assert_eq!(repaired(whole), None, "{whole}");
         }
     }
 }

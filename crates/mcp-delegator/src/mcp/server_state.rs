@@ -1,7 +1,7 @@
-//! One tool call: from its arguments to its answer.
+//! The state that all calls of a server share, and the two ends of a call: validation and rendering.
 //!
-//! The way is the command line's own: the same validation, the same handlers, the same outcome, the same renderers. Only
-//! the last step differs: the text goes to the host, cleaned of secrets, and no longer than hosts take.
+//! A tool call uses the same validation, handlers, outcome and renderers as the command line. Only the last step differs:
+//! the text goes to the client, redacted and truncated to the size clients accept.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,14 +29,13 @@ use crate::stdout::Printer;
 use crate::truncate::{SizeLimit, truncate_to_fit};
 use crate::views::task as view;
 
-/// How a tool can answer.
+/// Formats a tool can respond in.
 const FORMATS: [Format; 2] = [Format::Markdown, Format::Json];
-/// Hosts cut or divert texts beyond about 50,000 characters.
+/// Clients truncate or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
-/// What else an answer may take where more output was asked for.
+/// Characters for everything but the output, when the caller sets `max_output_bytes`.
 const MAX_TEXT_AROUND_OUTPUT: usize = 16_000;
 
-/// Everything a call needs, shared by all of a server.
 #[derive(Debug)]
 pub struct ServerState {
     pub process: Process,
@@ -44,36 +43,36 @@ pub struct ServerState {
     pub state_dir: Option<PathBuf>,
     pub printer: Arc<Printer>,
     pub toolbox: Toolbox,
-    pub shelf: ConnectionPool,
+    pub connections: ConnectionPool,
 }
 
-/// A call that was let in.
+/// A validated call.
 #[derive(Debug, Clone)]
 pub struct AdmittedCall {
     pub spec: &'static CommandSpec,
     pub input: Value,
     pub format: Format,
     call: CallClock,
-    /// Characters the host takes.
+    /// Maximum characters of its response.
     max_text: usize,
 }
 
 impl ServerState {
-    /// Validates. The refusal is an answer, too, in the format that was asked for.
+    /// Validates a call. A refusal also carries the requested format, so that it can be rendered.
     pub fn admit(
         &self,
         spec: &'static CommandSpec,
         object: Map<String, Value>,
     ) -> Result<AdmittedCall, RefusedCall> {
-        let around = PreflightContext {
+        let preflight = PreflightContext {
             config: &self.config,
             current_dir: &self.process.current_dir,
             state_dir: self.state_dir.as_deref(),
         };
-        self.validate(spec, object, Some(&around))
+        self.validate(spec, object, Some(&preflight))
     }
 
-    /// A call that could not even be judged.
+    /// The refusal of a call whose validation failed with an internal error.
     pub fn refuse_unvalidated(&self, spec: &'static CommandSpec, error: AppError) -> RefusedCall {
         let (call, format) = (CallClock::begin(), self.toolbox.default_format());
         let call = AdmittedCall { spec, input: Value::Null, format, call, max_text: MAX_TEXT };
@@ -84,22 +83,22 @@ impl ServerState {
         &self,
         spec: &'static CommandSpec,
         mut object: Map<String, Value>,
-        around: Option<&PreflightContext<'_>>,
+        preflight: Option<&PreflightContext<'_>>,
     ) -> Result<AdmittedCall, RefusedCall> {
         let call = CallClock::begin();
         let mut problems: Vec<Problem> = Vec::new();
-        let asked = payload::take_format(&mut object, &FORMATS, &mut problems);
-        let format = asked.unwrap_or(self.toolbox.default_format());
-        // Output that was asked for is escaped on its way, and the agent's last message comes besides.
-        let asked_for_more = ["max_output_bytes", "maxOutputBytes"]
+        let requested = payload::take_format(&mut object, &FORMATS, &mut problems);
+        let format = requested.unwrap_or(self.toolbox.default_format());
+        // JSON escapes may double the requested output, and the agent's final message is added to it.
+        let requested_bytes = ["max_output_bytes", "maxOutputBytes"]
             .iter()
             .find_map(|key| object.get(*key).or_else(|| object.get("options")?.get(key))?.as_u64());
         let max_text =
-            asked_for_more.and_then(|bytes| usize::try_from(bytes).ok()).map_or(MAX_TEXT, |bytes| {
+            requested_bytes.and_then(|bytes| usize::try_from(bytes).ok()).map_or(MAX_TEXT, |bytes| {
                 MAX_TEXT.max(bytes.saturating_mul(2).saturating_add(MAX_TEXT_AROUND_OUTPUT))
             });
         let admitted = |input: Value| AdmittedCall { spec, input, format, call, max_text };
-        let request = requests::validate(spec, object, problems, around).and_then(|request| {
+        let request = requests::validate(spec, object, problems, preflight).and_then(|request| {
             requests::refuse_command_line_only_inputs(spec, &request.input)?;
             Ok(request)
         });
@@ -109,7 +108,7 @@ impl ServerState {
         }
     }
 
-    /// A call of our own making: it says how to answer, and starts nothing that surroundings could have something against.
+    /// A call that the server itself makes to render a handle. It starts nothing, so it needs no preflight check.
     pub fn admit_internal(
         &self,
         spec: &'static CommandSpec,
@@ -120,7 +119,6 @@ impl ServerState {
         self.validate(spec, object, None).map(|call| AdmittedCall { format, ..call })
     }
 
-    /// A resource as the host gets it.
     pub fn redact_resource(&self, contents: ResourceContents) -> ResourceContents {
         match contents {
             ResourceContents::TextResourceContents { uri, mime_type, text, meta } => {
@@ -131,12 +129,12 @@ impl ServerState {
         }
     }
 
-    /// An agent's own words, and nothing else, as the host gets them.
-    pub fn redact_text(&self, words: &str) -> String {
-        self.printer.redact(&view::truncate_chars(words, MAX_TEXT))
+    /// The agent's own text, truncated and redacted.
+    pub fn redact_text(&self, text: &str) -> String {
+        self.printer.redact(&view::truncate_chars(text, MAX_TEXT))
     }
 
-    /// Does a piece of work of a call; a panic is an error like any other.
+    /// Runs `act` with the context of a call; a panic becomes an error.
     pub fn with_context<T>(
         &self,
         act: impl FnOnce(&Context<'_>) -> Result<T, AppError>,
@@ -152,29 +150,29 @@ impl ServerState {
             screen,
             surface: Surface::Server,
             call_budget: Some(budget),
-            connections: self.shelf.clone(),
+            connections: self.connections.clone(),
         };
         catch_panics(|| act(&context))
     }
 
-    /// The answer as the host gets it.
-    pub fn render(&self, call: &AdmittedCall, answer: Result<CommandOutput, AppError>) -> CallToolResult {
-        let mut answer = answer.unwrap_or_else(CommandOutput::from);
-        let told = self.config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message));
-        answer.warnings.extend(told);
-        advice::rewrite_for_tools(&mut answer, self.toolbox.names());
+    /// The response of a call, truncated and redacted.
+    pub fn render(&self, call: &AdmittedCall, output: Result<CommandOutput, AppError>) -> CallToolResult {
+        let mut output = output.unwrap_or_else(CommandOutput::from);
+        let warnings = self.config.warnings.iter();
+        output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
+        advice::rewrite_for_tools(&mut output, self.toolbox.names());
         let presentation = self.presentation(call.format);
-        let room =
+        let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
-        let (outcome, texts) = truncate_to_fit(call.call.end(call.spec, answer), &presentation, room());
-        let text = self.printer.redact(&texts.body);
+        let (outcome, rendered) = truncate_to_fit(call.call.end(call.spec, output), &presentation, limit());
+        let text = self.printer.redact(&rendered.body);
         let is_error = outcome.tool_error().is_some();
         let structured = match call.format {
             Format::Json => Some(text.clone()),
-            // Whoever was told what answers look like expects them to look so in every format.
+            // MCP requires structured content from a tool that declares an output schema, in every format.
             _ if self.toolbox.declares_output_schemas() => {
-                let (_, texts) = truncate_to_fit(outcome, &self.presentation(Format::Json), room());
-                Some(self.printer.redact(&texts.body))
+                let (_, rendered) = truncate_to_fit(outcome, &self.presentation(Format::Json), limit());
+                Some(self.printer.redact(&rendered.body))
             }
             _ => None,
         };
@@ -191,13 +189,13 @@ impl ServerState {
 }
 
 impl AdmittedCall {
-    /// Whether its response may be longer than usual.
+    /// Whether its response may exceed `MAX_TEXT`.
     pub fn may_be_long(&self) -> bool {
         self.max_text > MAX_TEXT
     }
 }
 
-/// A call that was not let in, and why.
+/// A call that failed validation, and why.
 #[derive(Debug)]
 pub struct RefusedCall {
     pub call: Box<AdmittedCall>,
@@ -205,7 +203,7 @@ pub struct RefusedCall {
 }
 
 impl RefusedCall {
-    /// Whether all that is missing is a person's word.
+    /// Whether the user's confirmation is all that is missing.
     pub fn lacks_only_confirmation(&self) -> bool {
         let mut problems = self.error.problems.iter();
         self.error.problems.len() == 1

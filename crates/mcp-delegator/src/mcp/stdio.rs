@@ -1,13 +1,12 @@
-//! The server on standard input and output.
+//! The server on standard input and output: one message per line.
 //!
-//! A line is a message. One that is too long is dropped without being held, one that is no message is answered with an
-//! error, and the next one is read as if nothing had been. The end of the input is the end of the server, and so is an
-//! output nobody reads any more; tasks go on. While a client does not read its responses, no further request is
-//! dispatched (see [`super::backlog`]).
+//! A line that is too long is discarded while it is read, and a line that is not a message gets an error response; neither
+//! affects the next line. The server ends when its input ends or when the client closes the output; tasks continue. While
+//! a client does not read its responses, no further request is dispatched (see [`super::backlog`]).
 //!
-//! Where the host gave us pipes, as most do, they are waited for together with everything else the server waits for.
-//! They are opened anew for that, because whether reading waits is a property of what is open, not of our end of it, and
-//! the host's other children may have inherited the same. Anything else is read and written by threads of its own.
+//! Pipes, the usual case, are polled by the runtime. They are reopened through `/proc` for that, because `O_NONBLOCK`
+//! belongs to the open file description, which the client's other children may have inherited. Anything else is read and
+//! written by separate threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,41 +27,41 @@ use super::backlog::{Backlog, BacklogEntry};
 use super::decode::{DecodedMessage, decode_line, decode_text};
 use crate::error::{AppError, ErrorCode};
 
-/// The longest message that is taken: a task of 100,000 characters fits many times over. Of a longer one enough is kept to
-/// find its id.
+/// The longest message that is accepted: a task of 100,000 characters fits many times over. Head and tail of a longer one
+/// are retained to find its id.
 const LINES: LineLimits = LineLimits { whole: 16 << 20, head: 256, tail: 256 };
 const READ_BYTES: usize = 16 << 10;
-/// Bytes of messages that are read before they can be dispatched: a client may write this much before it reads.
+/// Bytes of messages that are read before they can be dispatched. A client may write this much before it reads.
 const READ_AHEAD: usize = 1 << 20;
-/// How long calls that are still at work may hold up the end.
+/// How long active calls may delay the shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 
-/// Where messages go, one whole line after the other.
+/// The output, shared by all writers; each writes one whole line at a time.
 #[derive(Clone)]
 struct Output {
     sink: Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>,
-    /// Told when nobody reads any more.
+    /// Notified when the client has closed the output.
     reader_gone: Arc<Notify>,
     backlog: Arc<Backlog>,
 }
 
-/// Until the input ends, or nobody reads the output.
+/// Serves until the input ends or the client closes the output.
 pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
     let runtime = super::runtime()?;
     let served = runtime.block_on(async {
-        let (hung_up, reader_gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (input_closed, reader_gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let output = Output {
             sink: Arc::new(Mutex::new(output())),
             reader_gone: Arc::clone(&reader_gone),
             backlog: Arc::default(),
         };
-        let transport = StdioTransport::new(input(), output, Arc::clone(&hung_up));
+        let transport = StdioTransport::new(input(), output, Arc::clone(&input_closed));
         let serving = async {
             match server.serve(transport).await {
                 Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
-                // Whoever connects and says nothing has not failed.
+                // A client that disconnects before it initializes is not an error.
                 Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
                 Err(error) => Err(error.to_string()),
             }
@@ -70,12 +69,12 @@ pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
         tokio::select! {
             served = serving => served,
             () = reader_gone.notified() => Ok(()),
-            () = async { hung_up.notified().await; tokio::time::sleep(SHUTDOWN_GRACE).await } => Ok(()),
+            () = async { input_closed.notified().await; tokio::time::sleep(SHUTDOWN_GRACE).await } => Ok(()),
         }
     });
-    // What is stuck by now, a write to somebody who does not read for one, is not waited for.
+    // Do not wait for blocked operations, such as a write to a client that does not read.
     runtime.shutdown_background();
-    served.map_err(|error| AppError::new(ErrorCode::IoError, format!("Serving ended: {error}.")))
+    served.map_err(|error| AppError::new(ErrorCode::IoError, format!("The server stopped: {error}.")))
 }
 
 fn input() -> Input {
@@ -92,27 +91,25 @@ fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
     }
 }
 
-/// Messages in lines. What the library asks for may be dropped half-way and asked for again, so everything that has
-/// begun is kept here.
+/// Messages as lines. rmcp may drop the future of `receive` half-way and call it again, so all partial state is stored here.
 struct StdioTransport {
     input: Input,
     buffer: Vec<u8>,
     framer: Framer,
-    /// What was read and not yet handed on.
+    /// Lines that were read and not yet dispatched.
     pending: VecDeque<PendingLine>,
-    /// Bytes of it.
     pending_bytes: usize,
     is_input_closed: bool,
     output: Output,
-    /// The answer to the last line that was no message, while it is written. One at a time: somebody who talks nonsense
-    /// and does not listen is not read on.
+    /// The write of the last error response. At most one at a time: while a client that sends invalid lines does not read,
+    /// no further line is read from it.
     error_write: Option<JoinHandle<io::Result<()>>>,
     has_first_request: bool,
-    /// Told at the end of the input, because the library then waits for calls that may take long.
+    /// Notified at the end of the input, because rmcp then waits for calls that may take long.
     input_closed: Arc<Notify>,
 }
 
-/// A line that was read. It is parsed when it is handed on: parsed JSON may take a hundred times its length.
+/// A line that was read. It is parsed only when it is dispatched: parsed JSON may take a hundred times its length.
 enum PendingLine {
     Whole(Vec<u8>),
     TooLong(DecodedMessage),
@@ -138,7 +135,7 @@ impl PendingLine {
 }
 
 impl StdioTransport {
-    fn new(input: Input, output: Output, hung_up: Arc<Notify>) -> StdioTransport {
+    fn new(input: Input, output: Output, input_closed: Arc<Notify>) -> StdioTransport {
         StdioTransport {
             input,
             buffer: vec![0; READ_BYTES],
@@ -149,16 +146,16 @@ impl StdioTransport {
             output,
             error_write: None,
             has_first_request: false,
-            input_closed: hung_up,
+            input_closed,
         }
     }
 
-    /// Reads until there is something to hear, or nothing will come any more.
+    /// Reads until there is a message, or the input has ended.
     async fn next_message(&mut self) -> Option<DecodedMessage> {
         loop {
-            if let Some(unread) = self.pending.pop_front() {
-                self.pending_bytes -= unread.bytes();
-                let decoded = match unread {
+            if let Some(line) = self.pending.pop_front() {
+                self.pending_bytes -= line.bytes();
+                let decoded = match line {
                     PendingLine::Whole(text) => decode_text(&text),
                     PendingLine::TooLong(message) => Some(message),
                 };
@@ -176,49 +173,49 @@ impl StdioTransport {
 
     async fn read(&mut self) {
         let read = self.input.read(&mut self.buffer).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "standard input cannot be read");
+            tracing::error!(%error, "could not read standard input");
             0
         });
-        let note = |line: Line<'_>| {
-            let unread = PendingLine::from_line(&line);
-            self.pending_bytes += unread.as_ref().map_or(0, PendingLine::bytes);
-            self.pending.extend(unread);
+        let queue = |framed: Line<'_>| {
+            let line = PendingLine::from_line(&framed);
+            self.pending_bytes += line.as_ref().map_or(0, PendingLine::bytes);
+            self.pending.extend(line);
         };
         match read {
             0 => {
                 self.is_input_closed = true;
-                self.framer.finish(note);
+                self.framer.finish(queue);
             }
-            read => self.framer.push(&self.buffer[..read], note),
+            read => self.framer.push(&self.buffer[..read], queue),
         }
     }
 
-    /// Waits until another message may be dispatched, and reads ahead meanwhile. False if that does not happen: the
-    /// client has closed its end and does not read either.
+    /// Waits until another message may be dispatched, and reads ahead meanwhile. Returns false if that cannot happen: the
+    /// client has closed the input and does not read the output.
     async fn wait_for_capacity(&mut self) -> bool {
         let backlog = Arc::clone(&self.output.backlog);
         loop {
             let may_read = !self.is_input_closed && self.pending_bytes < READ_AHEAD;
-            let is_over = self.is_input_closed;
+            let is_input_closed = self.is_input_closed;
             tokio::select! {
                 biased;
                 () = backlog.wait_for_capacity() => return true,
                 () = self.read(), if may_read => {}
-                () = tokio::time::sleep(SHUTDOWN_GRACE), if is_over => return false,
+                () = tokio::time::sleep(SHUTDOWN_GRACE), if is_input_closed => return false,
             }
         }
     }
 
-    /// Counts a request, and tells it where it stands in the backlog.
+    /// Adds a request to the backlog, and its backlog entry to the request.
     fn dispatch(&self, message: &mut RxJsonRpcMessage<RoleServer>) {
         let backlog = &self.output.backlog;
         match message {
             JsonRpcMessage::Request(request) => {
                 backlog.dispatch(&request.id);
-                let place = BacklogEntry { backlog: Arc::clone(backlog), id: request.id.clone() };
-                request.request.extensions_mut().insert(place);
+                let entry = BacklogEntry { backlog: Arc::clone(backlog), id: request.id.clone() };
+                request.request.extensions_mut().insert(entry);
             }
-            // The library drops the response of a cancelled request.
+            // rmcp drops the response of a cancelled request.
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
                     cancelled.params.request_id.iter().for_each(|id| backlog.leave(id));
@@ -229,7 +226,7 @@ impl StdioTransport {
     }
 }
 
-/// Serialises a message at once, so that what waits for the client is its bytes alone, and are counted.
+/// Serialises a message at once, so that only its bytes wait for the client, and the backlog can count them.
 fn write(
     output: Output,
     message: TxJsonRpcMessage<RoleServer>,
@@ -248,7 +245,7 @@ fn write(
     }
 }
 
-/// The request a message responds to.
+/// The id of the request a message responds to.
 fn response_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
@@ -266,7 +263,7 @@ async fn write_line(output: &Output, line: Vec<u8>) -> io::Result<()> {
         }
     };
     match written {
-        // Not a failure, and nobody is left to tell of one: the server ends meanwhile.
+        // The client has closed the output. That is not an error; the server ends while this future waits.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             output.reader_gone.notify_one();
             std::future::pending().await
@@ -287,8 +284,8 @@ impl Transport<RoleServer> for StdioTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            if let Some(refusing) = &mut self.error_write {
-                let _ = refusing.await;
+            if let Some(write) = &mut self.error_write {
+                let _ = write.await;
                 self.error_write = None;
             }
             let decoded = if self.wait_for_capacity().await { self.next_message().await } else { None };
@@ -297,11 +294,11 @@ impl Transport<RoleServer> for StdioTransport {
                     self.input_closed.notify_one();
                     return None;
                 }
-                Some(DecodedMessage::Invalid(answer)) => {
-                    self.error_write = Some(tokio::spawn(write(self.output.clone(), *answer)));
+                Some(DecodedMessage::Invalid(response)) => {
+                    self.error_write = Some(tokio::spawn(write(self.output.clone(), *response)));
                 }
                 Some(DecodedMessage::Message(mut message)) => {
-                    // The library gives up when the first message is no request.
+                    // rmcp ends the server if the first message is not a request, so drop everything before that.
                     self.has_first_request |= matches!(*message, JsonRpcMessage::Request(_));
                     if self.has_first_request {
                         self.dispatch(&mut message);
@@ -312,7 +309,7 @@ impl Transport<RoleServer> for StdioTransport {
         }
     }
 
-    /// There is nothing to close: output that was begun is written to its end or to the end of the process.
+    /// Nothing to close: started writes continue until they finish or the process ends.
     async fn close(&mut self) -> Result<(), io::Error> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The bearer token of the HTTP face: made on first use, kept in a file of its own, compared in constant time.
+//! The bearer token of the HTTP server: created on first use, stored in a file, compared in constant time.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,7 +9,6 @@ use delegator_registry::make_private_path;
 
 use crate::error::{AppError, ErrorCode};
 
-/// What a caller has to know.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -19,11 +18,11 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Shorter ones could be guessed.
+/// A shorter token could be guessed.
 const MIN_LENGTH: usize = 16;
 
 impl Token {
-    /// The token in the file; a new one where there is none yet.
+    /// The token in the file. If there is no file, it is created with a new token.
     pub fn load_or_create(path: &Path) -> Result<Token, AppError> {
         match Token::load(path)? {
             Some(token) => Ok(token),
@@ -41,23 +40,26 @@ impl Token {
 
     fn parse(path: &Path, text: &str) -> Result<Token, AppError> {
         let mode = fs::metadata(path)
-            .map(|found| found.mode())
+            .map(|metadata| metadata.mode())
             .map_err(|error| token_file_error(path, &error.to_string()))?;
         if mode & 0o077 != 0 {
-            return Err(token_file_error(path, "others may read it; chmod 600 it"));
+            return Err(token_file_error(path, "others may read it; run chmod 600 on it"));
         }
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         if text.len() < MIN_LENGTH || !is_plain {
-            return Err(token_file_error(path, "it does not hold a token of at least 16 plain characters"));
+            return Err(token_file_error(
+                path,
+                "it does not contain a token of at least 16 printable ASCII characters",
+            ));
         }
         Ok(Token(text.to_owned()))
     }
 
     fn create(path: &Path) -> Result<Token, AppError> {
-        let made = || -> io::Result<String> {
+        let write_new = || -> io::Result<String> {
             let text = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
             if let Some(parent) = path.parent() {
-                // With its final mode from the first moment: this may be the state directory itself.
+                // Created with its final mode: this may be the state directory itself.
                 make_private_path(parent)?;
             }
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -65,23 +67,24 @@ impl Token {
             file.sync_all()?;
             Ok(text)
         };
-        match made() {
+        match write_new() {
             Ok(text) => Ok(Token(text)),
-            // Two servers that start at once: the first one's holds.
+            // Another server has just created the file: use its token.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // The name is taken and yet there is no file behind it.
-                Token::load(path)?.ok_or_else(|| token_file_error(path, "it is a link that leads nowhere"))
+                // If the file still does not exist, the path is a dangling symlink.
+                Token::load(path)?
+                    .ok_or_else(|| token_file_error(path, "it is a symlink to a file that does not exist"))
             }
             Err(error) => Err(token_file_error(path, &error.to_string())),
         }
     }
 
-    /// Whether an `Authorization` header holds it. Takes as long for a wrong one as for the right one.
+    /// Whether an `Authorization` header contains the token. Compares in constant time.
     pub fn admits(&self, header: Option<&[u8]>) -> bool {
         let Some(given) = header.and_then(bearer) else { return false };
         let ours = self.0.as_bytes();
         let differs = ours.iter().zip(given.iter().chain(std::iter::repeat(&0)));
-        let difference = differs.fold(0, |sum, (one, other)| sum | (one ^ other));
+        let difference = differs.fold(0, |sum, (a, b)| sum | (a ^ b));
         difference == 0 && given.len() == ours.len()
     }
 }
@@ -105,8 +108,8 @@ mod tests {
 
     #[test]
     fn token_is_created_once_with_private_mode() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep/token");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/token");
         let token = Token::load_or_create(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let directory = fs::metadata(path.parent().unwrap()).unwrap();
@@ -128,8 +131,8 @@ mod tests {
 
     #[test]
     fn readable_or_short_tokens_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
         fs::write(&path, "0123456789abcdef0123").unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
         assert!(Token::load_or_create(&path).unwrap_err().message.contains("others"));
@@ -141,11 +144,11 @@ mod tests {
 
     #[test]
     fn dangling_symlink_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        std::os::unix::fs::symlink(folder.path().join("nowhere"), &path).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        std::os::unix::fs::symlink(dir.path().join("nowhere"), &path).unwrap();
         let refused = Token::load_or_create(&path).unwrap_err();
         assert_eq!(refused.code, ErrorCode::ConfigInvalid);
-        assert!(refused.message.contains("nowhere"), "{}", refused.message);
+        assert!(refused.message.contains("symlink"), "{}", refused.message);
     }
 }

@@ -1,4 +1,6 @@
-//! Which tools are served, and under which names.
+//! The tools that a server offers, and their names.
+//!
+//! The user selects them by toolset and by name. An unknown name is an error, never ignored.
 
 use std::sync::Arc;
 
@@ -11,17 +13,17 @@ use crate::error::{AppError, ErrorCode, Problem, suggest_nearest};
 use crate::spec::{self, CommandSpec, ServedTools, Toolset, mcp_tool};
 use crate::views::envelope_schema;
 
-/// What the user chose.
+/// The user's selection of tools.
 #[derive(Debug, Clone)]
 pub struct ToolSelection {
     pub prefix: String,
     pub toolsets: Vec<String>,
-    /// Only these, if any are named.
+    /// If not empty, only these.
     pub tools: Vec<String>,
     pub exclude_tools: Vec<String>,
     pub read_only: bool,
     pub output_schemas: bool,
-    /// How calls are answered that do not say.
+    /// The format of responses to calls without `format`.
     pub default_format: Format,
 }
 
@@ -39,21 +41,21 @@ const TOOLSETS: [&str; 5] = ["local", "cloud", "registry", "extra", codex_compat
 const DEFAULT_TOOLSETS: [&str; 3] = ["local", "cloud", "registry"];
 
 impl Toolbox {
-    /// Every name that is not known is refused, all of them at once.
-    pub fn select(choice: &ToolSelection) -> Result<Toolbox, AppError> {
+    /// Refuses unknown names; all of them are reported together.
+    pub fn select(selection: &ToolSelection) -> Result<Toolbox, AppError> {
         let all: Vec<&'static CommandSpec> =
             spec::all().iter().copied().filter(|spec| can_be_tool(spec)).collect();
         let mut problems = Vec::new();
-        for toolset in &choice.toolsets {
+        for toolset in &selection.toolsets {
             if !TOOLSETS.contains(&toolset.as_str()) {
                 problems.push(unknown_name("toolsets", toolset, TOOLSETS.into_iter()));
             }
         }
         let compat = CompatTool::ALL.map(|tool| tool.name().to_owned());
         let names: Vec<String> = all.iter().map(|spec| spec.snake_name()).chain(compat).collect();
-        for (field, given) in [("tools", &choice.tools), ("exclude_tools", &choice.exclude_tools)] {
+        for (field, given) in [("tools", &selection.tools), ("exclude_tools", &selection.exclude_tools)] {
             for name in given {
-                if !names.iter().any(|known| matches_name(name, known, &choice.prefix)) {
+                if !names.iter().any(|known| matches_name(name, known, &selection.prefix)) {
                     problems.push(unknown_name(field, name, names.iter().map(String::as_str)));
                 }
             }
@@ -61,20 +63,20 @@ impl Toolbox {
         if !problems.is_empty() {
             return Err(AppError::from_problems(problems));
         }
-        let served: Vec<_> = all.into_iter().filter(|spec| is_served(spec, choice)).collect();
+        let served: Vec<_> = all.into_iter().filter(|spec| is_served(spec, selection)).collect();
         let compat: Vec<_> =
-            CompatTool::ALL.into_iter().filter(|tool| is_compat_tool_served(*tool, choice)).collect();
+            CompatTool::ALL.into_iter().filter(|tool| is_compat_tool_served(*tool, selection)).collect();
         if served.is_empty() && compat.is_empty() {
-            return Err(AppError::new(ErrorCode::InvalidValue, "No tool is left to serve.")
-                .suggest("Serve more toolsets, or exclude fewer tools."));
+            return Err(AppError::new(ErrorCode::InvalidValue, "The selection contains no tool to serve.")
+                .suggest("Select more toolsets, or exclude fewer tools."));
         }
         let names = served.iter().map(|spec| spec.snake_name()).collect();
         Ok(Toolbox {
             served,
-            names: Arc::new(ServedTools { prefix: choice.prefix.clone(), names }),
+            names: Arc::new(ServedTools { prefix: selection.prefix.clone(), names }),
             compat,
-            output_schemas: choice.output_schemas,
-            default_format: choice.default_format,
+            output_schemas: selection.output_schemas,
+            default_format: selection.default_format,
         })
     }
 
@@ -90,7 +92,7 @@ impl Toolbox {
         self.default_format
     }
 
-    /// Whether the list declares what answers look like.
+    /// Whether the tool list contains output schemas.
     pub fn declares_output_schemas(&self) -> bool {
         self.output_schemas
     }
@@ -100,29 +102,29 @@ impl Toolbox {
         self.served.iter().copied().find(|spec| spec.tool_name(self.prefix()) == name)
     }
 
-    /// Whether none of our own tools is served.
+    /// Whether only the tools of Codex's former server are served.
     pub fn serves_only_compat(&self) -> bool {
         self.served.is_empty()
     }
 
-    /// One of the tools of Codex's former server; their names have no prefix.
+    /// Finds a tool of Codex's former server; their names have no prefix.
     pub fn find_compat(&self, name: &str) -> Option<CompatTool> {
         self.compat.iter().copied().find(|tool| tool.name() == name)
     }
 
-    /// By the name without its prefix.
+    /// Whether a tool is served, by its name without the prefix.
     pub fn serves(&self, name: &str) -> bool {
         self.names.prefixed_name(name).is_some()
     }
 
-    /// The name nearest to one that is not served.
+    /// The served name nearest to an unknown one.
     pub fn nearest(&self, name: &str) -> Option<String> {
         let ours = self.served.iter().map(|spec| spec.tool_name(self.prefix()));
         let names: Vec<String> = ours.chain(self.compat.iter().map(|tool| tool.name().to_owned())).collect();
         similar_names::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// What `tools/list` says.
+    /// The tools of `tools/list`.
     pub fn list(&self) -> Vec<Tool> {
         let ours = self.served.iter().filter_map(|spec| self.tool(spec));
         ours.chain(self.compat.iter().map(|tool| tool.definition())).collect()
@@ -138,41 +140,41 @@ impl Toolbox {
     }
 }
 
-/// Everything a program can call without a person or a terminal.
+/// Whether a program can call the command without a person or a terminal.
 fn can_be_tool(spec: &CommandSpec) -> bool {
-    let beyond_the_fifteen = spec.toolset == Toolset::Extra;
+    let is_extra = spec.toolset == Toolset::Extra;
     spec.toolset.name().is_some()
         && !spec.requires_person
         && !spec.streams
-        && (spec.is_available() || !beyond_the_fifteen)
+        && (spec.is_available() || !is_extra)
 }
 
-fn is_served(spec: &CommandSpec, choice: &ToolSelection) -> bool {
+fn is_served(spec: &CommandSpec, selection: &ToolSelection) -> bool {
     let toolset = spec.toolset.name().unwrap_or_default();
-    is_selected(toolset, &spec.snake_name(), choice) && (!choice.read_only || spec.is_safe())
+    is_selected(toolset, &spec.snake_name(), selection) && (!selection.read_only || spec.is_safe())
 }
 
-/// Both start tasks.
-fn is_compat_tool_served(tool: CompatTool, choice: &ToolSelection) -> bool {
-    is_selected(codex_compat::TOOLSET, tool.name(), choice) && !choice.read_only
+/// Both tools start tasks, so a read-only server has neither.
+fn is_compat_tool_served(tool: CompatTool, selection: &ToolSelection) -> bool {
+    is_selected(codex_compat::TOOLSET, tool.name(), selection) && !selection.read_only
 }
 
-fn is_selected(toolset: &str, name: &str, choice: &ToolSelection) -> bool {
-    let in_toolset = match choice.toolsets.as_slice() {
+fn is_selected(toolset: &str, name: &str, selection: &ToolSelection) -> bool {
+    let in_toolset = match selection.toolsets.as_slice() {
         [] => DEFAULT_TOOLSETS.contains(&toolset),
         chosen => chosen.iter().any(|name| name == toolset),
     };
-    let is_named = |names: &[String]| names.iter().any(|given| matches_name(given, name, &choice.prefix));
-    let chosen = if choice.tools.is_empty() { in_toolset } else { is_named(&choice.tools) };
-    chosen && !is_named(&choice.exclude_tools)
+    let is_named = |names: &[String]| names.iter().any(|given| matches_name(given, name, &selection.prefix));
+    let chosen = if selection.tools.is_empty() { in_toolset } else { is_named(&selection.tools) };
+    chosen && !is_named(&selection.exclude_tools)
 }
 
-/// A tool may be named with its prefix or without.
+/// Whether the given name, with or without the prefix, is this tool.
 fn matches_name(given: &str, name: &str, prefix: &str) -> bool {
     given == name || given.strip_prefix(prefix) == Some(name)
 }
 
 fn unknown_name<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
-    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is not known"))
+    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is unknown"))
         .suggest(Some(suggest_nearest(given, known)))
 }

@@ -1,9 +1,8 @@
-//! Bodies: read to their end before the protocol sees them, in bounded time and memory.
+//! Reads request bodies completely before the protocol handles them, in bounded time and memory.
 //!
-//! A body is short and its sender has it ready, so whoever takes long is not worth waiting for. What all bodies together
-//! may hold is bounded, too: one that finds no room is refused at once, and its sender may try again. JSON grows when it is
-//! read (a number of one digit takes a hundred times its length), so bodies of very many values are refused, however
-//! short; the long ones that are meant are long texts.
+//! Each body has a time limit and a size limit, and all bodies together have a memory budget: a body that exceeds the budget
+//! is refused at once, and the client may retry. Parsed JSON is much larger than its text (a one-digit number takes a
+//! hundred bytes), so bodies with very many values are refused, however short; legitimate long bodies contain long texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +20,11 @@ use crate::mcp::decode::has_too_many_values;
 pub(super) struct BodyReader {
     max_bytes: usize,
     timeout: Duration,
-    /// One permit, one byte.
+    /// One permit per byte.
     memory_budget: Arc<Semaphore>,
 }
 
-/// Why a body was not taken.
+/// Why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyError {
     TooLong,
@@ -48,8 +47,8 @@ impl BodyError {
     pub(super) fn message(self) -> &'static str {
         match self {
             BodyError::TooLong => "The body is too long.\n",
-            BodyError::TooManyValues => "The body has too many values.\n",
-            BodyError::TooSlow => "The body did not come in time.\n",
+            BodyError::TooManyValues => "The body has too many JSON values.\n",
+            BodyError::TooSlow => "The body did not arrive in time.\n",
             BodyError::OutOfMemoryBudget => "Too many bodies are being read; try again.\n",
             BodyError::Broken => "The body could not be read.\n",
         }
@@ -58,43 +57,43 @@ impl BodyError {
 
 impl BodyReader {
     pub(super) fn new(bounds: &Bounds) -> BodyReader {
-        let room = Arc::new(Semaphore::new(bounds.buffered_body_bytes));
-        BodyReader { max_bytes: bounds.body_bytes, timeout: bounds.body_timeout, memory_budget: room }
+        let memory_budget = Arc::new(Semaphore::new(bounds.buffered_body_bytes));
+        BodyReader { max_bytes: bounds.body_bytes, timeout: bounds.body_timeout, memory_budget }
     }
 
-    /// The whole body. Its room is given back when whoever gets it drops it.
+    /// Reads the whole body. Dropping the bytes returns their memory budget.
     pub(super) async fn read(&self, body: impl Body<Data = Bytes> + Unpin) -> Result<Bytes, BodyError> {
         let collected = tokio::time::timeout(self.timeout, self.collect(body)).await;
-        let held = collected.unwrap_or(Err(BodyError::TooSlow))?;
-        if has_too_many_values(&held.bytes) {
+        let buffered = collected.unwrap_or(Err(BodyError::TooSlow))?;
+        if has_too_many_values(&buffered.bytes) {
             return Err(BodyError::TooManyValues);
         }
-        Ok(Bytes::from_owner(held))
+        Ok(Bytes::from_owner(buffered))
     }
 
     async fn collect(&self, mut body: impl Body<Data = Bytes> + Unpin) -> Result<BufferedBody, BodyError> {
         if body.size_hint().lower() > self.max_bytes as u64 {
             return Err(BodyError::TooLong);
         }
-        let nothing = Arc::clone(&self.memory_budget)
+        let no_bytes = Arc::clone(&self.memory_budget)
             .try_acquire_many_owned(0)
             .map_err(|_| BodyError::OutOfMemoryBudget)?;
-        let mut held = BufferedBody { bytes: Vec::new(), permit: nothing };
+        let mut buffered = BufferedBody { bytes: Vec::new(), permit: no_bytes };
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-            if data.len() > self.max_bytes - held.bytes.len() {
+            if data.len() > self.max_bytes - buffered.bytes.len() {
                 return Err(BodyError::TooLong);
             }
             let size = u32::try_from(data.len()).map_err(|_| BodyError::TooLong)?;
-            let room = Arc::clone(&self.memory_budget).try_acquire_many_owned(size);
-            held.permit.merge(room.map_err(|_| BodyError::OutOfMemoryBudget)?);
-            held.bytes.extend_from_slice(&data);
+            let permit = Arc::clone(&self.memory_budget).try_acquire_many_owned(size);
+            buffered.permit.merge(permit.map_err(|_| BodyError::OutOfMemoryBudget)?);
+            buffered.bytes.extend_from_slice(&data);
         }
-        Ok(held)
+        Ok(buffered)
     }
 }
 
-/// Bytes, and the room they take.
+/// Bytes with their share of the memory budget.
 struct BufferedBody {
     bytes: Vec<u8>,
     permit: OwnedSemaphorePermit,

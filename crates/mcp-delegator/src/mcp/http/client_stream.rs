@@ -1,4 +1,4 @@
-//! A stream somebody listens to, while its connection lives.
+//! An event stream to a client, for as long as its connection lives. Creating and dropping it updates the session table.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ pub(super) struct ClientStream {
 
 #[derive(Debug)]
 enum Source {
-    /// What belongs to a request.
+    /// The events of one request.
     Request { key: RequestKey, log: Arc<EventLog>, subscription: Subscription },
-    /// What belongs to none.
+    /// Messages that belong to no request.
     Standalone { priming: Option<ServerSseMessage>, messages: Receiver<ServerSseMessage> },
 }
 
@@ -35,44 +35,44 @@ pub(super) fn is_response(event: &ServerSseMessage) -> bool {
 
 impl ClientStream {
     pub(super) fn request(
-        kept: &Arc<SessionStore>,
-        asked: RequestKey,
-        told: Arc<EventLog>,
-        listening: Subscription,
+        store: &Arc<SessionStore>,
+        key: RequestKey,
+        log: Arc<EventLog>,
+        subscription: Subscription,
     ) -> ClientStream {
-        let session = asked.session.clone();
-        ClientStream::new(kept, session, Source::Request { key: asked, log: told, subscription: listening })
+        let session = key.session.clone();
+        ClientStream::new(store, session, Source::Request { key, log, subscription })
     }
 
     pub(super) fn standalone(
-        kept: &Arc<SessionStore>,
+        store: &Arc<SessionStore>,
         session: &SessionId,
         messages: Receiver<ServerSseMessage>,
         priming: Option<Duration>,
     ) -> ClientStream {
         let priming = priming.map(|retry| ServerSseMessage::priming("0", retry));
-        ClientStream::new(kept, session.clone(), Source::Standalone { priming, messages })
+        ClientStream::new(store, session.clone(), Source::Standalone { priming, messages })
     }
 
-    fn new(kept: &Arc<SessionStore>, session: SessionId, source: Source) -> ClientStream {
-        kept.with_table(|ledger| ledger.add_stream(&session, source.request_key()));
-        if let Source::Request { log: told, .. } = &source {
-            told.add_listener();
+    fn new(store: &Arc<SessionStore>, session: SessionId, source: Source) -> ClientStream {
+        store.with_table(|table| table.add_stream(&session, source.request_key()));
+        if let Source::Request { log, .. } = &source {
+            log.add_listener();
         }
-        ClientStream { store: Arc::clone(kept), session, source }
+        ClientStream { store: Arc::clone(store), session, source }
     }
 }
 
 impl Source {
     fn request_key(&self) -> Option<&RequestKey> {
         match self {
-            Source::Request { key: asked, .. } => Some(asked),
+            Source::Request { key, .. } => Some(key),
             Source::Standalone { .. } => None,
         }
     }
 }
 
-/// The library counts from 0, which is what a host has heard that has heard nothing.
+/// rmcp numbers from 0, but a client that has received nothing resumes with 0, so ours start at 1.
 fn increment_event_id(event: ServerSseMessage) -> ServerSseMessage {
     let number = event.event_id.as_deref().and_then(|id| id.parse::<u64>().ok());
     let mut event = event;
@@ -84,12 +84,12 @@ impl Stream for ClientStream {
     type Item = ServerSseMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
-        let ClientStream { store: kept, source, .. } = &mut *self;
+        let ClientStream { store, source, .. } = &mut *self;
         match source {
-            Source::Request { key: asked, log: told, subscription: listening } => {
-                let event = ready!(told.poll_next(listening, context));
+            Source::Request { key, log, subscription } => {
+                let event = ready!(log.poll_next(subscription, context));
                 if event.as_ref().is_some_and(is_response) {
-                    kept.with_table(|ledger| ledger.mark_delivered(asked));
+                    store.with_table(|table| table.mark_delivered(key));
                 }
                 Poll::Ready(event)
             }
@@ -103,17 +103,17 @@ impl Stream for ClientStream {
 
 impl Drop for ClientStream {
     fn drop(&mut self) {
-        if let Source::Request { log: told, .. } = &self.source {
-            told.remove_listener();
+        if let Source::Request { log, .. } = &self.source {
+            log.remove_listener();
         }
-        let asked = self.source.request_key();
-        let left = self.store.with_table(|ledger| ledger.remove_stream(&self.session, asked));
-        // Without a runtime there is no server any more.
-        if let (Some(listeners), Some(asked), Ok(runtime)) =
-            (left, asked.cloned(), tokio::runtime::Handle::try_current())
+        let key = self.source.request_key();
+        let abandoned = self.store.with_table(|table| table.remove_stream(&self.session, key));
+        // Without a runtime the server has ended.
+        if let (Some(streams_opened), Some(key), Ok(runtime)) =
+            (abandoned, key.cloned(), tokio::runtime::Handle::try_current())
         {
-            let kept = Arc::clone(&self.store);
-            runtime.spawn(async move { kept.abandon_after_window(&asked, listeners).await });
+            let store = Arc::clone(&self.store);
+            runtime.spawn(async move { store.abandon_after_window(&key, streams_opened).await });
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What was told on the stream of one request, kept so that a host whose connection broke hears the rest when it comes back.
+//! The events of one request, retained so that a client that reconnects gets those it has missed.
 //!
-//! The library forgets a stream with its answer. So everything it says there is taken from it at once, and whoever listens
-//! is told from here. Events are numbered; the id of one names its number and its stream, and a host that comes back with
-//! it is told what came after it.
+//! rmcp drops a stream together with its response. So all its events are moved here at once, and clients read from here.
+//! Events are numbered; an event id consists of the number and the stream. A client that resumes with an id gets the events
+//! after it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::mcp::listeners::ListenerCount;
 
-/// More than are told while somebody is away. The answer is the last one, so it is never the one that is forgotten.
+/// More than occur while a client reconnects. The response is the last event, so it is never the one that is dropped.
 const MAX_EVENTS: usize = 64;
 
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub(super) struct EventLog {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The latest, each numbered one higher than the one before it.
+    /// The latest events, with consecutive numbers.
     events: VecDeque<ServerSseMessage>,
-    /// The number of the next one.
+    /// The number of the next event.
     next: u64,
     is_over: bool,
-    /// Who came last. Nothing is told twice, so a connection that is broken and not yet known to be hears no more.
+    /// The latest subscription. Only it gets events, so that a broken connection that is not yet detected takes none.
     current_listener: u64,
     waker: Option<Waker>,
 }
 
-/// One who listens, and what it wants to hear next.
+/// A reader of the log, and its position.
 #[derive(Debug)]
 pub(super) struct Subscription {
     listener: u64,
@@ -44,14 +44,14 @@ pub(super) struct Subscription {
 }
 
 impl EventLog {
-    /// The event of the number 0 only says what to come back with, and after how long.
+    /// With `priming`, event 0 carries only an id to resume with and the retry delay.
     pub(super) fn new(stream: u64, priming: Option<Duration>) -> EventLog {
-        let told = EventLog { stream, inner: Mutex::default(), listeners: watch::Sender::default() };
+        let log = EventLog { stream, inner: Mutex::default(), listeners: watch::Sender::default() };
         match priming {
-            Some(retry) => told.push(ServerSseMessage::retry(retry)),
-            None => told.with(|inner| inner.next = 1),
+            Some(retry) => log.push(ServerSseMessage::retry(retry)),
+            None => log.with(|inner| inner.next = 1),
         }
-        told
+        log
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
@@ -62,7 +62,7 @@ impl EventLog {
         ListenerCount(self.listeners.subscribe())
     }
 
-    /// One more connection lives on which this is heard.
+    /// A connection that reads this log was opened.
     pub(super) fn add_listener(&self) {
         self.listeners.send_modify(|listeners| *listeners += 1);
     }
@@ -83,7 +83,7 @@ impl EventLog {
         });
     }
 
-    /// Nothing else will be told.
+    /// There will be no further events.
     pub(super) fn end(&self) {
         self.with(|inner| {
             inner.is_over = true;
@@ -91,30 +91,30 @@ impl EventLog {
         });
     }
 
-    /// From the beginning.
+    /// Reads from the beginning.
     pub(super) fn subscribe(&self) -> Subscription {
         self.with(|inner| inner.subscribe_from(0))
     }
 
-    /// From what came after the event of this number. `None`: there was no such event.
+    /// Reads from the event after this number. `None`: there is no such event.
     pub(super) fn resume(&self, event: u64) -> Option<Subscription> {
         self.with(|inner| (event < inner.next).then(|| inner.subscribe_from(event + 1)))
     }
 
     pub(super) fn poll_next(
         &self,
-        listening: &mut Subscription,
+        subscription: &mut Subscription,
         context: &Context<'_>,
     ) -> Poll<Option<ServerSseMessage>> {
         self.with(|inner| {
-            if listening.listener != inner.current_listener {
+            if subscription.listener != inner.current_listener {
                 return Poll::Ready(None);
             }
             let first = inner.next - inner.events.len() as u64;
-            let place = listening.next_event.saturating_sub(first);
-            match usize::try_from(place).ok().and_then(|place| inner.events.get(place)) {
+            let index = subscription.next_event.saturating_sub(first);
+            match usize::try_from(index).ok().and_then(|index| inner.events.get(index)) {
                 Some(event) => {
-                    listening.next_event = first + place + 1;
+                    subscription.next_event = first + index + 1;
                     Poll::Ready(Some(event.clone()))
                 }
                 None if inner.is_over => Poll::Ready(None),
@@ -128,15 +128,15 @@ impl EventLog {
 }
 
 impl Inner {
-    fn subscribe_from(&mut self, wants: u64) -> Subscription {
+    fn subscribe_from(&mut self, next_event: u64) -> Subscription {
         self.current_listener += 1;
         self.wake();
-        Subscription { listener: self.current_listener, next_event: wants }
+        Subscription { listener: self.current_listener, next_event }
     }
 
     fn wake(&mut self) {
-        if let Some(waiting) = self.waker.take() {
-            waiting.wake();
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
         }
     }
 }
@@ -147,11 +147,11 @@ mod tests {
 
     const RETRY: Duration = Duration::from_secs(3);
 
-    fn drain(told: &EventLog, listening: &mut Subscription) -> (Vec<String>, bool) {
+    fn drain(log: &EventLog, subscription: &mut Subscription) -> (Vec<String>, bool) {
         let context = Context::from_waker(Waker::noop());
         let mut ids = Vec::new();
         loop {
-            match told.poll_next(listening, &context) {
+            match log.poll_next(subscription, &context) {
                 Poll::Ready(Some(event)) => ids.push(event.event_id.unwrap()),
                 Poll::Ready(None) => return (ids, true),
                 Poll::Pending => return (ids, false),
@@ -161,32 +161,32 @@ mod tests {
 
     #[test]
     fn resuming_client_gets_the_events_after_its_last_one() {
-        let told = EventLog::new(7, Some(RETRY));
-        let mut first = told.subscribe();
-        told.push(ServerSseMessage::default());
-        assert_eq!(drain(&told, &mut first), (vec!["0/7".to_owned(), "1/7".to_owned()], false));
-        told.push(ServerSseMessage::default());
-        told.end();
-        let mut second = told.resume(1).unwrap();
-        assert_eq!(drain(&told, &mut first), (vec![], true), "nothing is told twice");
-        assert_eq!(drain(&told, &mut second), (vec!["2/7".to_owned()], true));
-        assert!(told.resume(3).is_none(), "there was no such event");
+        let log = EventLog::new(7, Some(RETRY));
+        let mut first = log.subscribe();
+        log.push(ServerSseMessage::default());
+        assert_eq!(drain(&log, &mut first), (vec!["0/7".to_owned(), "1/7".to_owned()], false));
+        log.push(ServerSseMessage::default());
+        log.end();
+        let mut second = log.resume(1).unwrap();
+        assert_eq!(drain(&log, &mut first), (vec![], true), "no event is sent twice");
+        assert_eq!(drain(&log, &mut second), (vec!["2/7".to_owned()], true));
+        assert!(log.resume(3).is_none(), "there was no such event");
     }
 
     #[test]
     fn without_priming_the_first_message_has_number_1() {
-        let told = EventLog::new(7, None);
-        let mut listening = told.subscribe();
-        told.push(ServerSseMessage::default());
-        assert_eq!(drain(&told, &mut listening), (vec!["1/7".to_owned()], false));
+        let log = EventLog::new(7, None);
+        let mut subscription = log.subscribe();
+        log.push(ServerSseMessage::default());
+        assert_eq!(drain(&log, &mut subscription), (vec!["1/7".to_owned()], false));
     }
 
     #[test]
     fn oldest_events_are_dropped() {
-        let told = EventLog::new(7, Some(RETRY));
-        (0..100).for_each(|_| told.push(ServerSseMessage::default()));
-        let mut listening = told.resume(3).unwrap();
-        let (ids, _) = drain(&told, &mut listening);
+        let log = EventLog::new(7, Some(RETRY));
+        (0..100).for_each(|_| log.push(ServerSseMessage::default()));
+        let mut subscription = log.resume(3).unwrap();
+        let (ids, _) = drain(&log, &mut subscription);
         assert_eq!((ids.len(), ids.last().unwrap().as_str()), (MAX_EVENTS, "100/7"));
     }
 }

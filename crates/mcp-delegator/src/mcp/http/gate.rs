@@ -1,6 +1,8 @@
-//! The gate every request has to pass before the protocol sees it: a host that is ours, in `Host` and in the target (or a
-//! page elsewhere could reach us through a name that leads here), no `Origin` but our own (pages elsewhere send theirs, hosts
-//! send none), the token, and media types we speak. The head is enough to judge; nobody's body is read for it.
+//! The access check of every request, before its body is read: host, origin, token, media types.
+//!
+//! `Host` and the request target must name this server, or a web page could reach it through a DNS name that resolves here
+//! (DNS rebinding). `Origin` must be absent, as in MCP clients, or our own; web pages send theirs. Then the token and the
+//! media types are checked.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,21 +18,18 @@ use super::media_types::check_media_types;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::token::Token;
 
-/// Where the protocol is spoken, and where somebody may ask whether we are there.
 pub(super) const ENDPOINT: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
-/// What every request is held to.
 #[derive(Debug)]
 pub(super) struct Gate {
     hosts: Vec<String>,
-    /// A server on all addresses of its machine is meant by each of them. A page elsewhere can make a name lead here, but
-    /// not an address.
+    /// A server that listens on all addresses accepts each of them as host. DNS rebinding needs a name, not an address.
     allows_any_address: bool,
     token: Token,
 }
 
-/// The names under which a server at this address is meant.
+/// The host names of a server that listens on this address.
 fn allowed_hosts(address: IpAddr) -> Vec<String> {
     let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !address.is_unspecified() {
@@ -46,10 +45,10 @@ impl Gate {
 
     pub(super) fn check(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Verdict {
         if !self.is_host_allowed(target, headers) {
-            return Verdict::Respond(StatusCode::FORBIDDEN, "This is not the host that was asked for.\n");
+            return Verdict::Respond(StatusCode::FORBIDDEN, "The Host header does not name this server.\n");
         }
         if !is_origin_allowed(headers) {
-            return Verdict::Respond(StatusCode::FORBIDDEN, "Pages are not served.\n");
+            return Verdict::Respond(StatusCode::FORBIDDEN, "Requests from web pages are refused.\n");
         }
         match target.path() {
             HEALTH if method == Method::GET || method == Method::HEAD => {
@@ -60,20 +59,20 @@ impl Gate {
             }
             ENDPOINT => match check_media_types(method, headers) {
                 Ok(()) => Verdict::Forward,
-                Err((status, words)) => Verdict::Respond(status, words),
+                Err((status, text)) => Verdict::Respond(status, text),
             },
-            _ => Verdict::Respond(StatusCode::NOT_FOUND, "There is nothing here.\n"),
+            _ => Verdict::Respond(StatusCode::NOT_FOUND, "Not found. The endpoint is /mcp.\n"),
         }
     }
 
-    /// One token; of several nobody can say which one counts.
+    /// Exactly one token: with several it is undefined which one counts.
     fn has_valid_token(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(one), None) = (given.next(), given.next()) else { return false };
-        self.token.admits(Some(one.as_bytes()))
+        let (Some(value), None) = (given.next(), given.next()) else { return false };
+        self.token.admits(Some(value.as_bytes()))
     }
 
-    /// A target may name a host, too. Then it is the one that counts for everybody between a host and us.
+    /// The request target may also name a host; proxies use that one instead of `Host`.
     fn is_host_allowed(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (given.next(), given.next()) else { return false };
@@ -90,14 +89,13 @@ impl Gate {
     }
 }
 
-/// Whether a page that asks is one this very server would have sent. The gate is strict so that the library need not be.
+/// Whether every `Origin` is this server's own. Strict, so that rmcp's own check is not needed.
 fn is_origin_allowed(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
     let mut origins = headers.get_all(header::ORIGIN).iter();
     origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
 }
 
-/// Who answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Forward,
@@ -108,7 +106,7 @@ pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
 }
 
-/// A refusal in the protocol's own words.
+/// A refusal as a JSON-RPC error.
 pub(super) fn protocol_error(error: &impl Serialize) -> Response<Body> {
     response(
         StatusCode::BAD_REQUEST,
@@ -123,7 +121,7 @@ fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bod
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     if !status.is_success() {
-        // Whoever is refused does not keep a place.
+        // A refused client must not occupy a connection.
         headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
     }
     if status == StatusCode::UNAUTHORIZED {
@@ -132,19 +130,19 @@ fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bod
     response
 }
 
-/// Where to listen, refused where anybody could knock.
+/// The address to listen on. A non-loopback address is refused without a token file.
 pub fn parse_address(given: &str, has_token_file: bool) -> Result<SocketAddr, AppError> {
     let address: SocketAddr = given.replace("localhost", "127.0.0.1").parse().map_err(|_| {
         AppError::new(ErrorCode::InvalidValue, format!("{given} is not an address with a port."))
             .context("field", "http")
-            .suggest("Give it as in 127.0.0.1:7777.")
+            .suggest("Use the form 127.0.0.1:7777.")
     })?;
     if !address.ip().is_loopback() && !has_token_file {
         return Err(AppError::new(
             ErrorCode::PolicyBlocked,
             format!("{address} can be reached from other machines."),
         )
-        .suggest("Serve on 127.0.0.1, or say with --token-file which token others have to know."));
+        .suggest("Serve on 127.0.0.1, or pass --token-file with the token that clients must send."));
     }
     Ok(address)
 }

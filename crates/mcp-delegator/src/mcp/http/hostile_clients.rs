@@ -1,6 +1,7 @@
-//! The face before peers that are slow, silent, or gone, with little patience, so that nobody has to wait for its end: real
-//! connections to a server with a tool that stays until it is let go, one that tells much, and one that waits until nobody
-//! listens and tells when somebody does.
+//! Slow, silent and disconnected clients over real connections, with short timeouts so that the tests are quick.
+//!
+//! The server has three tools: `block` waits until the test releases it, `long` returns a long response, and
+//! `wait_for_reconnect` waits until its client has disconnected and another connection resumes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,13 +22,13 @@ use super::*;
 use crate::mcp::listeners::{ListenerCount, wait_for_listener};
 
 const SHORT: Duration = Duration::from_millis(50);
-/// Nothing waits for it to pass.
+/// Longer than any test runs.
 const LONG: Duration = Duration::from_secs(60);
 
-/// More than fits between a server and a peer that does not read.
+/// More than the socket buffers hold.
 const LONG_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Bounds no test comes near, but for those it sets.
+/// Timeouts that no test reaches; a test overrides the one it checks.
 fn generous_bounds() -> Bounds {
     Bounds {
         header_timeout: LONG,
@@ -65,21 +66,21 @@ impl ServerHandler for BlockingHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if request.name == "tell much" {
+        if request.name == "long" {
             return Ok(
                 CallToolResult::success(vec![ContentBlock::text("x".repeat(LONG_RESPONSE_BYTES))]).into()
             );
         }
-        let mut let_go = self.release.clone();
+        let mut release = self.release.clone();
         self.blocked_calls.fetch_add(1, Ordering::SeqCst);
-        let is_let_go = tokio::select! {
-            () = self.wait_for_new_listener(&context), if request.name == "tell somebody" => true,
-            _ = let_go.wait_for(|let_go| *let_go) => true,
+        let is_released = tokio::select! {
+            () = self.wait_for_new_listener(&context), if request.name == "wait_for_reconnect" => true,
+            _ = release.wait_for(|is_released| *is_released) => true,
             () = context.ct.cancelled() => false,
         };
         self.blocked_calls.fetch_sub(1, Ordering::SeqCst);
-        match is_let_go {
-            true => Ok(CallToolResult::success(vec![ContentBlock::text("let go")]).into()),
+        match is_released {
+            true => Ok(CallToolResult::success(vec![ContentBlock::text("released")]).into()),
             false => Err(ErrorData::internal_error("cancelled", None)),
         }
     }
@@ -89,27 +90,27 @@ struct Server {
     port: u16,
     token: String,
     blocked_calls: Arc<AtomicUsize>,
-    /// Calls that have nobody to tell it, or had nobody when they were cancelled.
+    /// Calls without a connected client, including those that were cancelled in that state.
     calls_without_listener: Arc<AtomicUsize>,
     release: watch::Sender<bool>,
 }
 
 impl Server {
-    /// On a thread of its own, until the test is over.
+    /// Serves on a separate thread until the test ends.
     fn start(bounds: Bounds) -> Server {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
         let token = Token::load_or_create(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap().trim().to_owned();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let (let_go, receiver) = watch::channel(false);
-        let staying = Arc::new(AtomicUsize::new(0));
-        let left = Arc::new(AtomicUsize::new(0));
+        let (release, receiver) = watch::channel(false);
+        let blocked_calls = Arc::new(AtomicUsize::new(0));
+        let calls_without_listener = Arc::new(AtomicUsize::new(0));
         let handler = BlockingHandler {
-            blocked_calls: Arc::clone(&staying),
-            calls_without_listener: Arc::clone(&left),
+            blocked_calls: Arc::clone(&blocked_calls),
+            calls_without_listener: Arc::clone(&calls_without_listener),
             release: receiver,
         };
         std::thread::spawn(move || {
@@ -119,13 +120,7 @@ impl Server {
                 accept(listener, HttpServer::new(handler, Gate::new(address.ip(), token), bounds)).await
             })
         });
-        Server {
-            port: address.port(),
-            token: text,
-            blocked_calls: staying,
-            calls_without_listener: left,
-            release: let_go,
-        }
+        Server { port: address.port(), token: text, blocked_calls, calls_without_listener, release }
     }
 
     fn connect(&self) -> TcpStream {
@@ -146,7 +141,7 @@ impl Server {
     fn send(&self, method: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = self.connect();
         let more = format!("{headers}Connection: close\r\nContent-Length: {}\r\n", body.len());
-        // The answer shows what became of it.
+        // The test checks the response, so a failed write needs no check.
         let _ = stream.write_all((self.head(method, &more) + body).as_bytes());
         stream
     }
@@ -171,21 +166,21 @@ impl Server {
     }
 
     fn open_session_with(&self, version: &str) -> Result<String, String> {
-        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
         }});
-        let greeting = self.request("", &hello);
-        let id = greeting.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
-        let id = id.ok_or(greeting.clone())?;
+        let response = self.request("", &initialize);
+        let id = response.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let id = id.ok_or(response.clone())?;
         let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {version}\r\n");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let taken = self.request(&headers, &initialized);
-        if taken.starts_with("HTTP/1.1 202 ") { Ok(headers) } else { Err(taken) }
+        let accepted = self.request(&headers, &initialized);
+        if accepted.starts_with("HTTP/1.1 202 ") { Ok(headers) } else { Err(accepted) }
     }
 
-    /// Begins a call that stays; gives its stream when it does, nothing if the server would not have it.
+    /// Starts a blocking call. Returns its stream when it blocks, `None` if the server refused it.
     fn try_blocking_call(&self, session: &str) -> Option<TcpStream> {
-        self.try_call(session, "stay")
+        self.try_call(session, "block")
     }
 
     fn try_call(&self, session: &str, tool: &str) -> Option<TcpStream> {
@@ -195,7 +190,7 @@ impl Server {
         stream.set_nonblocking(true).unwrap();
         let is_over =
             || stream.peek(&mut [0; 1]).map_or_else(|e| e.kind() != ErrorKind::WouldBlock, |n| n == 0);
-        wait_until("the call stays", || self.blocked_call_count() > before || is_over());
+        wait_until("the call blocks", || self.blocked_call_count() > before || is_over());
         stream.set_nonblocking(false).unwrap();
         (self.blocked_call_count() > before).then_some(stream)
     }
@@ -213,7 +208,7 @@ fn ping() -> Value {
     json!({"jsonrpc": "2.0", "id": 8, "method": "ping"})
 }
 
-/// Until the server ends it; a reset is an end, too.
+/// Reads until the server closes the connection, by a reset too.
 fn read_to_end(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     let ended = stream.read_to_end(&mut bytes);
@@ -221,8 +216,8 @@ fn read_to_end(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn assert_status(answer: &str, status: u16) {
-    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status} was expected: {answer}");
+fn assert_status(response: &str, status: u16) {
+    assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{status} was expected: {response}");
 }
 
 #[test]
@@ -239,10 +234,10 @@ fn slow_bodies_time_out_and_long_calls_do_not() {
         stream.write_all(b"1\r\n{\r\n").unwrap();
         assert_status(&read_to_end(stream), 408);
     }
-    // The call has stayed for longer than any of these.
+    // The call has been blocked for longer than any of these.
     assert_eq!(server.blocked_call_count(), 1);
     server.release.send(true).unwrap();
-    assert!(read_to_end(call).contains("let go"));
+    assert!(read_to_end(call).contains("released"));
 }
 
 #[test]
@@ -254,7 +249,7 @@ fn body_is_not_read_without_a_valid_token() {
     assert_status(&read_to_end(stream), 401);
 }
 
-/// On a busy machine this test is itself too slow for so little patience at times; then it tries again.
+/// On a busy machine the test itself may exceed the short timeouts; then it retries.
 fn retry_until_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut result = None;
     wait_until(what, || {
@@ -270,47 +265,51 @@ fn idle_connections_are_closed_and_waiting_calls_are_not() {
     let session = retry_until_some("a session", || server.open_session().ok());
     let call = retry_until_some("a call", || server.try_blocking_call(&session));
     assert_eq!(read_to_end(server.connect()), "");
-    let answered = retry_until_some("an answer", || {
+    let response = retry_until_some("a response", || {
         let mut idle = server.connect();
         let _ = idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        Some(read_to_end(idle)).filter(|answer| answer.starts_with("HTTP/1.1 200 "))
+        Some(read_to_end(idle)).filter(|response| response.starts_with("HTTP/1.1 200 "))
     });
-    assert!(answered.ends_with("ok\n"), "no word about the end of what is idle: {answered}");
-    let told = retry_until_some("a word", || {
+    assert!(response.ends_with("ok\n"), "an idle connection is closed without a response: {response}");
+    let timed_out = retry_until_some("a 408 response", || {
         let mut slow = server.connect();
         let _ = slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: loc");
-        Some(read_to_end(slow)).filter(|answer| !answer.is_empty())
+        Some(read_to_end(slow)).filter(|response| !response.is_empty())
     });
-    assert_status(&told, 408);
-    wait_until("there is room", || server.health().starts_with("HTTP/1.1 200 "));
+    assert_status(&timed_out, 408);
+    wait_until("a connection is free", || server.health().starts_with("HTTP/1.1 200 "));
     server.release.send(true).unwrap();
-    assert!(read_to_end(call).contains("let go"));
+    assert!(read_to_end(call).contains("released"));
 }
 
 #[test]
 fn client_that_does_not_read_is_disconnected() {
     let server = Server::start(Bounds { write_timeout: SHORT, connections: 1, ..generous_bounds() });
     let mut stream = server.connect();
-    let questions = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    let requests = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     let ended = loop {
-        if let Err(error) = stream.write_all(questions.as_bytes()) {
+        if let Err(error) = stream.write_all(requests.as_bytes()) {
             break error;
         }
     };
     assert!(!matches!(ended.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{ended}");
-    wait_until("its place is free", || server.health().starts_with("HTTP/1.1 200 "));
+    wait_until("its connection is free", || server.health().starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
 fn client_that_reads_late_gets_the_whole_response() {
     let server = Server::start(generous_bounds());
     let session = server.open_session().unwrap();
-    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "tell much"}});
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "long"}});
     let stream = server.send("POST", &session, &call.to_string());
-    // Answered meanwhile, so the other answer lies there by now, as far as it fits.
+    // This response proves that the other one is in the socket buffers by now, as far as it fits.
     assert_status(&server.request(&session, &ping()), 200);
-    let answer = read_to_end(stream);
-    assert!(answer.len() > LONG_RESPONSE_BYTES && answer.ends_with("0\r\n\r\n"), "{} bytes", answer.len());
+    let response = read_to_end(stream);
+    assert!(
+        response.len() > LONG_RESPONSE_BYTES && response.ends_with("0\r\n\r\n"),
+        "{} bytes",
+        response.len()
+    );
 }
 
 #[test]
@@ -323,15 +322,15 @@ fn bodies_over_the_memory_budget_are_refused() {
         stream
     };
     let holding = begin(799);
-    // It may not have been read yet; then the other one holds its place.
-    wait_until("there is no room", || {
+    // The first body may not have been read yet; then the other one takes the budget.
+    wait_until("the budget is exhausted", || {
         let other = begin(800);
-        let answer = read_to_end(other);
-        assert!(answer.starts_with("HTTP/1.1 503 ") || answer.starts_with("HTTP/1.1 400 "), "{answer}");
-        answer.starts_with("HTTP/1.1 503 ")
+        let response = read_to_end(other);
+        assert!(response.starts_with("HTTP/1.1 503 ") || response.starts_with("HTTP/1.1 400 "), "{response}");
+        response.starts_with("HTTP/1.1 503 ")
     });
     drop(holding);
-    wait_until("there is room again", || read_to_end(begin(800)).starts_with("HTTP/1.1 400 "));
+    wait_until("the budget is free again", || read_to_end(begin(800)).starts_with("HTTP/1.1 400 "));
 }
 
 #[test]
@@ -342,7 +341,7 @@ fn least_recently_used_sessions_are_evicted() {
         let status = if number < 16 { 404 } else { 200 };
         assert_status(&server.request(session, &ping()), status);
     }
-    // A session somebody listens in is not ended for another.
+    // A session with an open stream is not evicted.
     let mut listening: Vec<TcpStream> =
         sessions[16..].iter().map(|session| server.send("GET", session, "")).collect();
     for stream in &mut listening {
@@ -351,7 +350,7 @@ fn least_recently_used_sessions_are_evicted() {
     assert_status(&server.open_session().unwrap_err(), 503);
     assert_status(&server.request(&sessions[16], &ping()), 200);
     listening.pop();
-    wait_until("there is room for a session", || server.open_session().is_ok());
+    wait_until("a session can be opened", || server.open_session().is_ok());
     assert_status(&server.request(&sessions[19], &ping()), 404);
 }
 
@@ -360,8 +359,8 @@ fn idle_sessions_end() {
     let server = Server::start(Bounds { session_idle_timeout: SHORT, ..generous_bounds() });
     let session = retry_until_some("a session", || server.open_session().ok());
     read_to_end(server.send("GET", &session, ""));
-    wait_until("it is forgotten", || server.request(&session, &ping()).starts_with("HTTP/1.1 404 "));
-    retry_until_some("another one", || server.open_session().ok());
+    wait_until("it is dropped", || server.request(&session, &ping()).starts_with("HTTP/1.1 404 "));
+    retry_until_some("another session", || server.open_session().ok());
 }
 
 #[test]
@@ -381,11 +380,11 @@ fn reconnecting_client_gets_its_response() {
     let last_event = next_event_id(&mut stream);
     drop(stream);
     let mut resumed = server.resume(&session, &last_event);
-    // The first words come when the stream is in place.
+    // The response head is sent when the stream is registered.
     resumed.read_exact(&mut [0; 15]).unwrap();
     assert_eq!(server.blocked_call_count(), 1);
     server.release.send(true).unwrap();
-    assert!(read_to_end(resumed).contains("let go"));
+    assert!(read_to_end(resumed).contains("released"));
 }
 
 #[test]
@@ -397,25 +396,23 @@ fn response_is_stored_until_the_client_reconnects() {
     drop(stream);
     server.release.send(true).unwrap();
     wait_until("the call is over", || server.blocked_call_count() == 0);
-    let came_back = read_to_end(server.resume(&session, &last_event));
-    assert!(came_back.contains("let go"), "{came_back}");
-    assert!(!came_back.contains(&last_event), "only what came after the event that is named: {came_back}");
-    // It may have been lost on the way again.
-    assert!(read_to_end(server.resume(&session, &last_event)).contains("let go"));
+    let resumed = read_to_end(server.resume(&session, &last_event));
+    assert!(resumed.contains("released"), "{resumed}");
+    assert!(!resumed.contains(&last_event), "only events after the named one: {resumed}");
+    // A client may resume again, because the response may have been lost.
+    assert!(read_to_end(server.resume(&session, &last_event)).contains("released"));
 }
 
 #[test]
 fn response_that_needs_a_listener_is_sent_after_a_reconnect() {
     let server = Server::start(generous_bounds());
     let session = server.open_session().unwrap();
-    let mut stream = server.try_call(&session, "tell somebody").unwrap();
+    let mut stream = server.try_call(&session, "wait_for_reconnect").unwrap();
     let last_event = next_event_id(&mut stream);
     assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), 0);
     drop(stream);
-    wait_until("it is known that nobody listens", || {
-        server.calls_without_listener.load(Ordering::SeqCst) == 1
-    });
-    assert!(read_to_end(server.resume(&session, &last_event)).contains("let go"));
+    wait_until("the disconnect is detected", || server.calls_without_listener.load(Ordering::SeqCst) == 1);
+    assert!(read_to_end(server.resume(&session, &last_event)).contains("released"));
     assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), 0);
 }
 
@@ -424,21 +421,21 @@ fn response_that_needs_a_listener_is_not_produced_without_a_reconnect() {
     let server = Server::start(Bounds { reconnect_window: SHORT, ..generous_bounds() });
     for calls in 1..=20 {
         let session = server.open_session().unwrap();
-        drop(server.try_call(&session, "tell somebody").unwrap());
+        drop(server.try_call(&session, "wait_for_reconnect").unwrap());
         wait_until("the call is cancelled", || server.blocked_call_count() == 0);
-        assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), calls, "nobody was told");
+        assert_eq!(server.calls_without_listener.load(Ordering::SeqCst), calls, "no response was produced");
     }
 }
 
 #[test]
 fn stored_response_is_dropped_without_a_reconnect() {
-    // To look for it is to come back for it.
+    // No window at all, because every check reconnects and would prolong it.
     let server = Server::start(Bounds { reconnect_window: Duration::ZERO, ..generous_bounds() });
     let session = server.open_session().unwrap();
-    let answer = server.request(&session, &ping());
-    let id = answer.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
-    assert!(id.starts_with("0/"), "{answer}");
-    wait_until("it is forgotten", || !read_to_end(server.resume(&session, &id)).contains("result"));
+    let response = server.request(&session, &ping());
+    let id = response.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    assert!(id.starts_with("0/"), "{response}");
+    wait_until("it is dropped", || !read_to_end(server.resume(&session, &id)).contains("result"));
 }
 
 #[test]
@@ -446,10 +443,10 @@ fn priming_event_is_sent_only_from_protocol_2025_11_25() {
     let server = Server::start(generous_bounds());
     for (version, is_primed) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
         let session = server.open_session_with(version).unwrap();
-        let answer = server.request(&session, &ping());
-        let data: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+        let response = server.request(&session, &ping());
+        let data: Vec<&str> = response.lines().filter_map(|line| line.strip_prefix("data:")).collect();
         let (empty, messages): (Vec<&str>, Vec<&str>) = data.iter().partition(|data| data.trim().is_empty());
-        assert_eq!((empty.len(), messages.len()), (usize::from(is_primed), 1), "{version}: {answer}");
+        assert_eq!((empty.len(), messages.len()), (usize::from(is_primed), 1), "{version}: {response}");
         let mut listening = server.send("GET", &session, "");
         assert_eq!(server.resume(&session, "0").read(&mut [0; 15]).unwrap(), 15);
         listening.read_exact(&mut [0; 15]).unwrap();
@@ -461,14 +458,14 @@ fn priming_event_is_sent_only_from_protocol_2025_11_25() {
 
 /// The id of the next event.
 fn next_event_id(stream: &mut TcpStream) -> String {
-    let mut seen = String::new();
+    let mut received = String::new();
     loop {
         let mut bytes = [0; 64];
         let count = stream.read(&mut bytes).unwrap();
-        assert!(count > 0, "the stream ended: {seen}");
-        seen.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-        let id = seen.lines().find_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:")));
-        if let (Some(id), true) = (id, seen.ends_with("\n\n\r\n")) {
+        assert!(count > 0, "the stream ended: {received}");
+        received.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        let id = received.lines().find_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:")));
+        if let (Some(id), true) = (id, received.ends_with("\n\n\r\n")) {
             return id.to_owned();
         }
     }

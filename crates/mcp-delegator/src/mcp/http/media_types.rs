@@ -1,11 +1,11 @@
-//! Media types: which of them a host has to send and to take, read as HTTP wants them read.
+//! Checks the media types that a client sends and accepts, parsed as HTTP defines them.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// Or what to tell a host that does not.
+/// The error is the status and text of the refusal.
 pub(super) fn check_media_types(
     method: &Method,
     headers: &HeaderMap,
@@ -18,8 +18,8 @@ pub(super) fn check_media_types(
         return Ok(());
     }
     if !takes_events || !accepts(headers, JSON) {
-        let words = "Accept must name application/json and text/event-stream.\n";
-        return Err((StatusCode::NOT_ACCEPTABLE, words));
+        let text = "Accept must name application/json and text/event-stream.\n";
+        return Err((StatusCode::NOT_ACCEPTABLE, text));
     }
     if !sends_json(headers) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.\n"));
@@ -27,7 +27,7 @@ pub(super) fn check_media_types(
     Ok(())
 }
 
-/// The library looks for these very letters.
+/// Replaces the headers by the exact spelling that rmcp compares with.
 pub(super) fn normalize_media_types(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
@@ -41,8 +41,8 @@ pub(super) fn normalize_media_types(headers: &mut HeaderMap) {
 
 fn sends_json(headers: &HeaderMap) -> bool {
     let mut given = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(one), None) = (given.next(), given.next()) else { return false };
-    one.to_str().is_ok_and(|one| essence(one).eq_ignore_ascii_case(JSON))
+    let (Some(value), None) = (given.next(), given.next()) else { return false };
+    value.to_str().is_ok_and(|value| essence(value).eq_ignore_ascii_case(JSON))
 }
 
 fn accepts(headers: &HeaderMap, kind: &str) -> bool {
@@ -59,7 +59,7 @@ fn covers(range: &str, kind: &str) -> bool {
     range == "*/*" || range.strip_suffix("/*").is_some_and(is_family) || range.eq_ignore_ascii_case(kind)
 }
 
-/// A weight of nothing.
+/// Whether the range has `q=0`, which excludes it.
 fn has_zero_weight(range: &str) -> bool {
     let mut weights = range.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     weights.any(|(name, weight)| {
@@ -68,7 +68,7 @@ fn has_zero_weight(range: &str) -> bool {
     })
 }
 
-/// Without its parameters.
+/// The media type without its parameters.
 fn essence(kind: &str) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }

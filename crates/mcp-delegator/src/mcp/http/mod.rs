@@ -1,13 +1,12 @@
-//! The server over streamable HTTP, for hosts on the same machine.
+//! The server over streamable HTTP, for clients on the same machine.
 //!
 //! ```text
-//! accept ▸ connection ▸ gate ▸ intake ▸ era ▸ the protocol (rmcp) ▸ sessions
+//! accept ▸ serve_connection ▸ gate ▸ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
 //! ```
 //!
-//! Whoever connects may be slow, greedy or rude, and everybody shares one process. So everything a peer can hold is
-//! bounded: how many connections there are, how long headers and a body may take, how long an answer may lie unread, how
-//! much of bodies is in memory, how many sessions there are. What takes long because the work does, a `wait` for one, has
-//! no bound here: its request has been read, and its answer is being waited for by us, not by the peer.
+//! All clients share one process, and any of them may be slow, greedy or hostile. So every resource that a client can
+//! occupy is bounded: connections, the time for headers and body, the time a response stays unread, the memory of bodies,
+//! sessions. The duration of a call has no bound, because the server waits then, not the client.
 
 mod body_reader;
 mod client_stream;
@@ -53,34 +52,34 @@ use write_timeout::WriteTimeout;
 
 const SESSION: &str = "mcp-session-id";
 const HEADER_BYTES: usize = 64 << 10;
-/// How long somebody who is not served may take to hear so.
+/// Time limit for writing the status line of a rejected connection.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// After an accept that failed, and would at once again.
+/// Pause after a failed accept, which would otherwise fail again at once.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 type Body = BoxBody<Bytes, Infallible>;
 type Service<S> = StreamableHttpService<S, Sessions>;
 
-/// What peers may have.
+/// The resources a client may use.
 #[derive(Debug, Clone)]
 struct Bounds {
     connections: usize,
-    /// From one request's end, or the connection's beginning, until the next one's headers are there: a connection nobody
-    /// uses is closed, too.
+    /// From the end of a request, or the start of the connection, to the end of the next headers. It also closes idle
+    /// connections.
     header_timeout: Duration,
-    /// From its headers' end to its own.
+    /// From the end of the headers to the end of the body.
     body_timeout: Duration,
-    /// Without a byte of it being taken.
+    /// Without the client reading a byte of the response.
     write_timeout: Duration,
     body_bytes: usize,
-    /// Of all bodies that are being read.
+    /// Total of all bodies being read.
     buffered_body_bytes: usize,
     sessions: usize,
-    /// A session nobody has said anything in. Longer than the longest wait.
+    /// Without a message in the session. Longer than the longest wait.
     session_idle_timeout: Duration,
-    /// An answer of a session that nobody listens to any more. A connection that broke is resumed in this time.
+    /// How long a request and its response are retained after the connection broke.
     reconnect_window: Duration,
-    /// Of all answers somebody may come back for.
+    /// Total of all responses retained for clients that may reconnect.
     stored_response_bytes: usize,
 }
 
@@ -102,14 +101,14 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// At most half of the files that may be open: calls need some, too.
+    /// Connections use at most half of the file descriptors; calls need the others.
     fn limited_by_open_files(self, max_files: Option<u64>) -> Bounds {
         let half = max_files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX));
         Bounds { connections: self.connections.min(half).max(1), ..self }
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct HttpServer<S> {
     gate: Gate,
     body_reader: BodyReader,
@@ -118,7 +117,7 @@ struct HttpServer<S> {
     bounds: Bounds,
 }
 
-/// Until the process is ended.
+/// Serves until the process is terminated.
 pub fn serve(
     server: impl ServerHandler + Clone,
     address: SocketAddr,
@@ -135,25 +134,25 @@ pub fn serve(
     })
 }
 
-async fn accept<S: ServerHandler>(listener: TcpListener, face: HttpServer<S>) -> Result<(), AppError> {
-    let room = Arc::new(Semaphore::new(face.bounds.connections));
-    let face = Arc::new(face);
+async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) -> Result<(), AppError> {
+    let connections = Arc::new(Semaphore::new(server.bounds.connections));
+    let server = Arc::new(server);
     loop {
         let (stream, _) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // Out of descriptors, or the peer is gone again: the next one may have more luck.
+            // Out of file descriptors, or the client has disconnected already.
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "could not accept a connection");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        match Arc::clone(&room).try_acquire_owned() {
-            Ok(place) => {
-                let face = Arc::clone(&face);
+        match Arc::clone(&connections).try_acquire_owned() {
+            Ok(permit) => {
+                let server = Arc::clone(&server);
                 tokio::spawn(async move {
-                    face.serve_connection(stream).await;
-                    drop(place);
+                    server.serve_connection(stream).await;
+                    drop(permit);
                 });
             }
             Err(_) => drop(tokio::spawn(write_status(stream, "503 Service Unavailable"))),
@@ -161,10 +160,10 @@ async fn accept<S: ServerHandler>(listener: TcpListener, face: HttpServer<S>) ->
     }
 }
 
-/// The last words to a peer whose request is not read, or not read to its end.
+/// Responds to a client whose request is not read, or not read completely.
 async fn write_status(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
-    let words = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
-    let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(words.as_bytes())).await;
+    let response = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(response.as_bytes())).await;
 }
 
 impl<S: ServerHandler> HttpServer<S> {
@@ -173,12 +172,12 @@ impl<S: ServerHandler> HttpServer<S> {
         S: Clone,
     {
         let config = StreamableHttpServerConfig::default()
-            // The gate has looked at it.
+            // The gate has checked the host.
             .disable_allowed_hosts()
             .with_max_request_body_bytes(bounds.body_bytes)
-            // An answer nothing was said before is told in one piece.
+            // A response without preceding notifications is sent as plain JSON, not as an event stream.
             .with_json_response(true)
-            // The sessions know which host can take it.
+            // `sessions` decides which client gets the retry event.
             .with_sse_retry(None);
         let sessions = Arc::new(Sessions::new(&bounds));
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
@@ -186,30 +185,30 @@ impl<S: ServerHandler> HttpServer<S> {
     }
 
     async fn serve_connection(self: Arc<Self>, stream: TcpStream) {
-        // What is written is complete; waiting for more of it to send at once would only delay it.
+        // Messages are written completely at once; Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
-        let face = Arc::clone(&self);
-        let answer = service_fn(move |request| {
-            let face = Arc::clone(&face);
-            Box::pin(async move { Ok::<_, Infallible>(face.respond(request).await) })
+        let server = Arc::clone(&self);
+        let respond = service_fn(move |request| {
+            let server = Arc::clone(&server);
+            Box::pin(async move { Ok::<_, Infallible>(server.respond(request).await) })
         });
         let stream = WriteTimeout::new(stream, self.bounds.write_timeout);
         let mut connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.bounds.header_timeout)
             .max_buf_size(HEADER_BYTES)
-            .serve_connection(TokioIo::new(stream), answer);
+            .serve_connection(TokioIo::new(stream), respond);
         let Err(error) = (&mut connection).await else { return };
         tracing::debug!(%error, "a connection ended");
-        let left = connection.into_parts();
-        // A peer that began to ask is told; one that was only silent has nothing to be told.
-        if error.is_timeout() && !left.read_buf.is_empty() {
-            write_status(left.io.into_inner(), "408 Request Timeout").await;
+        let parts = connection.into_parts();
+        // A client that sent part of a request gets 408; one that sent nothing is just disconnected.
+        if error.is_timeout() && !parts.read_buf.is_empty() {
+            write_status(parts.io.into_inner(), "408 Request Timeout").await;
         }
     }
 
     async fn respond(&self, request: http::Request<Incoming>) -> http::Response<Body> {
-        // Nobody's body is waited for who does not get through.
+        // The body of a refused request is not read.
         let verdict = self.gate.check(request.method(), request.uri(), request.headers());
         if let Verdict::Respond(status, text) = verdict {
             return plain(status, text);
@@ -218,10 +217,12 @@ impl<S: ServerHandler> HttpServer<S> {
         media_types::normalize_media_types(&mut head.headers);
         match self.body_reader.read(body).await {
             Ok(body) if head.method == Method::POST => match decode_body(&body) {
-                Some(DecodedMessage::Invalid(answer)) => gate::protocol_error(&answer),
-                heard => {
-                    let body = heard
-                        .and_then(|heard| protocol_version::without_self_description(&head.headers, heard))
+                Some(DecodedMessage::Invalid(response)) => gate::protocol_error(&response),
+                decoded => {
+                    let body = decoded
+                        .and_then(|decoded| {
+                            protocol_version::without_self_description(&head.headers, decoded)
+                        })
                         .unwrap_or(body);
                     self.forward(head, body).await
                 }
@@ -237,14 +238,14 @@ impl<S: ServerHandler> HttpServer<S> {
         self.sessions.map_full_error(self.service.handle(request).await)
     }
 
-    /// The library says goodbye to whoever never was there, too.
+    /// rmcp responds with success even if the session does not exist.
     async fn delete_session(&self, head: Parts, body: Bytes) -> http::Response<Body> {
         let id = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let is_known = self.sessions.contains(id).await;
-        let answer = self.forward(head, body).await;
-        match answer.status() {
-            StatusCode::ACCEPTED if !is_known => plain(StatusCode::NOT_FOUND, "There is no such session.\n"),
-            _ => answer,
+        let response = self.forward(head, body).await;
+        match response.status() {
+            StatusCode::ACCEPTED if !is_known => plain(StatusCode::NOT_FOUND, "Unknown session.\n"),
+            _ => response,
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Which era a request belongs to: before 2026-07-28 there are sessions, since then every request says all about itself.
+//! Removes per-request protocol metadata from requests of protocols that use sessions.
 //!
-//! The library takes a request that says all about itself for one of the later era, whatever version it names. One that
-//! names an earlier version has to be in a session; what it says about itself means nothing there, and is left out.
+//! Before 2026-07-28 clients use sessions; since then every request describes its client in `_meta`. rmcp treats any request
+//! with such a description as one without a session, whatever version it names. A request that names an earlier version
+//! must be in a session, where the description has no meaning, so it is removed.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -11,21 +12,21 @@ use crate::mcp::decode::DecodedMessage;
 
 const VERSION: &str = "mcp-protocol-version";
 
-/// The body the library shall see instead, if it would take the request for one of the later era.
-pub(super) fn without_self_description(headers: &HeaderMap, heard: DecodedMessage) -> Option<Bytes> {
-    let DecodedMessage::Message(message) = heard else { return None };
+/// The body without the description, if the request names a protocol that uses sessions.
+pub(super) fn without_self_description(headers: &HeaderMap, decoded: DecodedMessage) -> Option<Bytes> {
+    let DecodedMessage::Message(message) = decoded else { return None };
     let JsonRpcMessage::Request(mut request) = *message else { return None };
-    // Whoever asks what is spoken here cannot know it yet.
+    // A client that discovers the versions cannot know the right one yet.
     if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
         return None;
     }
     let meta = request.request.get_meta_mut();
     let named = meta.protocol_version()?;
     let is_earlier = ProtocolVersion::KNOWN_VERSIONS.contains(&named) && named.has_initialize();
-    // Two versions that differ are refused by the library.
-    let is_meant =
+    // rmcp refuses a request whose header names another version.
+    let is_consistent =
         headers.get(VERSION).is_some_and(|version| version.as_bytes() == named.as_str().as_bytes());
-    if !is_earlier || !is_meant {
+    if !is_earlier || !is_consistent {
         return None;
     }
     meta.retain(|key, _| !RequestMetaObject::DRAFT_REQUIRED_KEYS.contains(&key.as_str()));
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
     use crate::mcp::decode::decode_body;
 
-    /// What is left of what a request says about itself; `None` if the library sees it as it is.
+    /// The `_meta` that remains; `None` if the request is forwarded unchanged.
     fn remaining_meta(method: &str, header: &'static str, version: &str) -> Option<Value> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "a", "_meta": {
             "io.modelcontextprotocol/protocolVersion": version,
@@ -50,9 +51,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(VERSION, HeaderValue::from_static(header));
         let body = without_self_description(&headers, decode_body(body.to_string().as_bytes()).unwrap())?;
-        let seen: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!((&seen["id"], &seen["params"]["name"]), (&json!(1), &json!("a")));
-        Some(seen["params"]["_meta"].clone())
+        let forwarded: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&forwarded["id"], &forwarded["params"]["name"]), (&json!(1), &json!("a")));
+        Some(forwarded["params"]["_meta"].clone())
     }
 
     #[test]
@@ -61,8 +62,8 @@ mod tests {
         assert_eq!(remaining_meta("tools/call", "2025-11-25", "2025-11-25"), only_the_token);
         assert_eq!(remaining_meta("tools/call", "2025-06-18", "2025-06-18"), only_the_token);
         assert_eq!(remaining_meta("tools/call", "2026-07-28", "2026-07-28"), None);
-        assert_eq!(remaining_meta("tools/call", "2026-07-28", "2025-11-25"), None, "the library refuses it");
-        assert_eq!(remaining_meta("tools/call", "1999-01-01", "1999-01-01"), None, "the library refuses it");
+        assert_eq!(remaining_meta("tools/call", "2026-07-28", "2025-11-25"), None, "rmcp refuses it");
+        assert_eq!(remaining_meta("tools/call", "1999-01-01", "1999-01-01"), None, "rmcp refuses it");
         assert_eq!(remaining_meta("server/discover", "2025-11-25", "2025-11-25"), None);
     }
 }

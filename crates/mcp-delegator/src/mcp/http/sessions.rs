@@ -1,12 +1,12 @@
-//! Sessions of the older era: few enough, and nothing goes on in them for nobody.
+//! Sessions of protocols before 2026-07-28: bounded in number, and no request runs on without a client.
 //!
-//! The library keeps a session for every `initialize` until it is deleted or has rested for long, and a session takes as
-//! much memory as many tasks. Here is a most: one more ends the session that was used least recently, and its host, told
-//! 404, greets anew as the protocol wants it. One with an open stream is never ended for another.
+//! rmcp holds a session for every `initialize` until it is deleted or idle for long, and a session takes as much memory as
+//! many tasks. So their number is limited: one more session evicts the least recently used one. Its client gets 404 and
+//! initializes again, as the protocol demands. A session with an open stream is never evicted.
 //!
-//! In this era a connection that breaks does not cancel its request: the host may come back for the answer with the id of
-//! the last event it saw, and an answer that is ready before it does is kept for it. If it does not come back in time, the
-//! request is cancelled as if the host had said so. A wait is over then, and its result stays unread; tasks go on.
+//! In these protocols a broken connection does not cancel its request: the client may reconnect with the id of the last
+//! event it received, and a response that is ready meanwhile is stored for it. If the client does not reconnect in time, the
+//! request is cancelled as if the client had cancelled it. A wait ends then, and its result stays unread; tasks continue.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,18 +30,18 @@ use super::gate::plain;
 use super::session_table::{RequestKey, SessionCapacity, SessionTable};
 use super::{Body, Bounds};
 
-/// After how long a host whose connection broke is to come back.
+/// The retry delay sent to clients: how long to wait before they reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Sessions {
     store: Arc<SessionStore>,
     max_sessions: usize,
-    /// One is opened at a time, so that there is never one too many.
+    /// Sessions are opened one at a time, so that their number never exceeds the limit.
     opening: tokio::sync::Mutex<()>,
 }
 
-/// The library's sessions, and what we know of them.
+/// The sessions of rmcp, and our own table of them.
 #[derive(Debug)]
 pub(super) struct SessionStore {
     library: LocalSessionManager,
@@ -53,7 +53,7 @@ pub(super) struct SessionStore {
 pub(super) enum SessionsError {
     #[error("all sessions are in use")]
     Full,
-    #[error("there is no such stream, or no such event in it")]
+    #[error("unknown stream or event id")]
     NoStream,
     #[error(transparent)]
     Library(#[from] LocalSessionManagerError),
@@ -63,13 +63,13 @@ impl Sessions {
     pub(super) fn new(bounds: &Bounds) -> Sessions {
         let mut library = LocalSessionManager::default();
         library.session_config.keep_alive = Some(bounds.session_idle_timeout);
-        // Whether a host can take such an event depends on the protocol it speaks.
+        // Whether a client understands the retry event depends on its protocol version.
         library.session_config.sse_retry = None;
-        let come_back_within = bounds.reconnect_window;
-        let ledger = Mutex::new(SessionTable::new(bounds.stored_response_bytes));
-        let kept = SessionStore { library, table: ledger, reconnect_window: come_back_within };
+        let reconnect_window = bounds.reconnect_window;
+        let table = Mutex::new(SessionTable::new(bounds.stored_response_bytes));
+        let store = SessionStore { library, table, reconnect_window };
         Sessions {
-            store: Arc::new(kept),
+            store: Arc::new(store),
             max_sessions: bounds.sessions,
             opening: tokio::sync::Mutex::default(),
         }
@@ -79,11 +79,11 @@ impl Sessions {
         self.store.library.sessions.read().await.contains_key(id)
     }
 
-    /// The library calls it an error of its own when there is no room for a session.
+    /// rmcp responds 500 when `create_session` fails; if the reason is the session limit, it becomes 503.
     pub(super) fn map_full_error(&self, response: Response<Body>) -> Response<Body> {
-        let is_refused = response.status() == StatusCode::INTERNAL_SERVER_ERROR
-            && self.store.with_table(|ledger| ledger.capacity(self.max_sessions)) == SessionCapacity::Full;
-        match is_refused {
+        let is_full = response.status() == StatusCode::INTERNAL_SERVER_ERROR
+            && self.store.with_table(|table| table.capacity(self.max_sessions)) == SessionCapacity::Full;
+        match is_full {
             true => plain(StatusCode::SERVICE_UNAVAILABLE, "All sessions are in use; try again.\n"),
             false => response,
         }
@@ -101,36 +101,36 @@ impl SessionStore {
     }
 
     fn priming(&self, session: &SessionId) -> Option<Duration> {
-        self.with_table(|ledger| ledger.takes_priming(session)).then_some(RECONNECT_DELAY)
+        self.with_table(|table| table.takes_priming(session)).then_some(RECONNECT_DELAY)
     }
 
-    /// Takes what the library says to a request, whether or not anybody listens.
+    /// Moves the events of a request from rmcp into its event log, whether or not a client is connected.
     async fn collect_events(
         self: Arc<Self>,
-        asked: RequestKey,
-        told: Arc<EventLog>,
+        key: RequestKey,
+        log: Arc<EventLog>,
         mut messages: Receiver<ServerSseMessage>,
     ) {
-        let mut is_answered = false;
+        let mut has_response = false;
         while let Some(event) = messages.recv().await {
             if is_response(&event) {
-                is_answered = true;
+                has_response = true;
                 let bytes = event.message.as_ref().and_then(|message| serde_json::to_vec(message).ok());
-                self.with_table(|ledger| ledger.store_response(&asked, bytes.map_or(0, |bytes| bytes.len())));
+                self.with_table(|table| table.store_response(&key, bytes.map_or(0, |bytes| bytes.len())));
             }
-            told.push(event);
+            log.push(event);
         }
-        if !is_answered {
-            self.with_table(|ledger| ledger.remove_request(&asked));
+        if !has_response {
+            self.with_table(|table| table.remove_request(&key));
         }
-        told.end();
+        log.end();
     }
 
-    /// Forgets what was asked, and cancels it if it is not answered, unless somebody has come back for it.
-    pub(super) async fn abandon_after_window(&self, asked: &RequestKey, listeners: u64) {
+    /// After the reconnect window, drops a request without a connected client. If it has no response yet, cancels it.
+    pub(super) async fn abandon_after_window(&self, key: &RequestKey, streams_opened: u64) {
         tokio::time::sleep(self.reconnect_window).await;
-        let Some(request) = self.with_table(|ledger| ledger.abandon(asked, listeners)) else { return };
-        self.cancel(&asked.session, vec![request], "nobody listens").await;
+        let Some(request) = self.with_table(|table| table.abandon(key, streams_opened)) else { return };
+        self.cancel(&key.session, vec![request], "the client did not reconnect").await;
     }
 
     async fn cancel(&self, session: &SessionId, requests: Vec<RequestId>, reason: &str) {
@@ -138,7 +138,7 @@ impl SessionStore {
         for request in requests {
             let params = CancelledNotificationParam::new(Some(request), Some(reason.to_owned()));
             let cancelled = ClientJsonRpcMessage::notification(CancelledNotification::new(params).into());
-            // A session that ended meanwhile has ended its requests.
+            // If the session has ended meanwhile, so have its requests.
             let _ = handle.push_message(cancelled, None).await;
         }
     }
@@ -149,14 +149,14 @@ impl SessionManager for Sessions {
     type Transport = WorkerTransport<LocalSessionWorker>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
-        let _alone = self.opening.lock().await;
-        match self.store.with_table(|ledger| ledger.capacity(self.max_sessions)) {
+        let _guard = self.opening.lock().await;
+        match self.store.with_table(|table| table.capacity(self.max_sessions)) {
             SessionCapacity::Free => {}
             SessionCapacity::Evict(session) => self.close_session(&session).await?,
             SessionCapacity::Full => return Err(SessionsError::Full),
         }
         let (id, transport) = self.store.library.create_session().await?;
-        self.store.with_table(|ledger| ledger.insert_or_touch(&id));
+        self.store.with_table(|table| table.insert_or_touch(&id));
         Ok((id, transport))
     }
 
@@ -165,9 +165,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionsError> {
-        let answer = self.store.library.initialize_session(id, message).await?;
-        self.store.with_table(|ledger| ledger.set_takes_priming(id, takes_priming(&answer)));
-        Ok(answer)
+        let response = self.store.library.initialize_session(id, message).await?;
+        self.store.with_table(|table| table.set_takes_priming(id, takes_priming(&response)));
+        Ok(response)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
@@ -175,9 +175,9 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionsError> {
-        // The library would let requests go on for a while, in the hope that they end by themselves.
-        let unanswered = self.store.with_table(|ledger| ledger.close(id));
-        self.store.cancel(id, unanswered, "the session is over").await;
+        // Without this, rmcp would let the requests run on for a while.
+        let unanswered = self.store.with_table(|table| table.close(id));
+        self.store.cancel(id, unanswered, "the session ended").await;
         Ok(self.store.library.close_session(id).await?)
     }
 
@@ -191,15 +191,15 @@ impl SessionManager for Sessions {
         let (Some(number), JsonRpcMessage::Request(request)) = (stream.http_request_id, &mut message) else {
             return Err(SessionsError::NoStream);
         };
-        let asked = RequestKey { session: id.clone(), number };
-        let told = Arc::new(EventLog::new(number, self.store.priming(id)));
-        self.store
-            .with_table(|ledger| ledger.open_request(asked.clone(), request.id.clone(), Arc::clone(&told)));
-        request.request.extensions_mut().insert(told.listener_count());
-        let attended = ClientStream::request(&self.store, asked.clone(), Arc::clone(&told), told.subscribe());
-        tokio::spawn(Arc::clone(&self.store).collect_events(asked, told, stream.inner));
+        let key = RequestKey { session: id.clone(), number };
+        let log = Arc::new(EventLog::new(number, self.store.priming(id)));
+        self.store.with_table(|table| table.open_request(key.clone(), request.id.clone(), Arc::clone(&log)));
+        request.request.extensions_mut().insert(log.listener_count());
+        let client_stream =
+            ClientStream::request(&self.store, key.clone(), Arc::clone(&log), log.subscribe());
+        tokio::spawn(Arc::clone(&self.store).collect_events(key, log, stream.inner));
         handle.push_message(message, Some(number)).await.map_err(LocalSessionManagerError::from)?;
-        Ok(attended)
+        Ok(client_stream)
     }
 
     async fn accept_message(
@@ -208,7 +208,7 @@ impl SessionManager for Sessions {
         message: ClientJsonRpcMessage,
     ) -> Result<(), SessionsError> {
         self.store.library.accept_message(id, message).await?;
-        self.store.with_table(|ledger| ledger.touch(id));
+        self.store.with_table(|table| table.touch(id));
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let Some((event, number)) = last_event_id.split_once('/') else {
             let handle = self.store.handle(id).await?;
-            // The library would begin with the event that is named, and counts one less than we do.
+            // rmcp resumes with the named event itself, and its ids are one lower than ours, so the id needs no conversion.
             let last = last_event_id.parse().map_err(LocalSessionManagerError::from)?;
             let stream = handle.resume(last).await.map_err(LocalSessionManagerError::from)?;
             return Ok(ClientStream::standalone(&self.store, id, stream.inner, None));
@@ -236,16 +236,16 @@ impl SessionManager for Sessions {
         let (Ok(event), Ok(number)) = (event.parse(), number.parse()) else {
             return Err(SessionsError::NoStream);
         };
-        let asked = RequestKey { session: id.clone(), number };
-        let told = self.store.with_table(|ledger| ledger.event_log(&asked)).ok_or(SessionsError::NoStream)?;
-        let listening = told.resume(event).ok_or(SessionsError::NoStream)?;
-        Ok(ClientStream::request(&self.store, asked, told, listening))
+        let key = RequestKey { session: id.clone(), number };
+        let log = self.store.with_table(|table| table.event_log(&key)).ok_or(SessionsError::NoStream)?;
+        let subscription = log.resume(event).ok_or(SessionsError::NoStream)?;
+        Ok(ClientStream::request(&self.store, key, log, subscription))
     }
 }
 
-/// Hosts of older protocols take every event for a message.
-fn takes_priming(greeting: &ServerJsonRpcMessage) -> bool {
-    let JsonRpcMessage::Response(response) = greeting else { return false };
-    let ServerResult::InitializeResult(agreed) = &response.result else { return false };
-    agreed.protocol_version >= ProtocolVersion::V_2025_11_25
+/// Clients of older protocols parse every event as a message, and would fail on an empty one.
+fn takes_priming(response: &ServerJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Response(response) = response else { return false };
+    let ServerResult::InitializeResult(result) = &response.result else { return false };
+    result.protocol_version >= ProtocolVersion::V_2025_11_25
 }

@@ -1,7 +1,7 @@
-//! A connection whose peer has to read: what lies unread for too long ends it.
+//! A connection that ends when the client does not read for too long.
 //!
-//! Only what was written and cannot be passed on counts. A connection on which nothing is written, because an answer is
-//! still being waited for, is left alone however long that takes.
+//! The timeout runs only while a write is blocked. A connection on which nothing is written, because a call is still
+//! executing, has no timeout.
 
 use std::io;
 use std::pin::Pin;
@@ -15,13 +15,13 @@ use tokio::time::{Instant, Sleep};
 pub(super) struct WriteTimeout<T> {
     inner: T,
     timeout: Duration,
-    /// Runs while the peer takes nothing.
+    /// Set while a write is blocked.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> WriteTimeout<T> {
-    pub(super) fn new(inner: T, may_lie: Duration) -> WriteTimeout<T> {
-        WriteTimeout { inner, timeout: may_lie, deadline: None }
+    pub(super) fn new(inner: T, timeout: Duration) -> WriteTimeout<T> {
+        WriteTimeout { inner, timeout, deadline: None }
     }
 
     fn check_timeout<R>(
@@ -34,9 +34,9 @@ impl<T> WriteTimeout<T> {
             return written;
         }
         let until = Instant::now() + self.timeout;
-        let stuck = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
-        ready!(stuck.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        ready!(deadline.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 }
 
