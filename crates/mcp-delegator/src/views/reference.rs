@@ -1,4 +1,4 @@
-//! Reference pages generated from the tables in code. They are committed under `docs/` and held to the code by tests.
+//! Reference pages generated from the tables in code. They are committed in `docs/`, and tests compare them with the code.
 
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::{self, CommandSpec, Property};
@@ -13,15 +13,15 @@ pub fn errors() -> String {
         page.push_str(&format!("| {} | {} | {} |\n", exit.number(), exit.name(), exit.meaning()));
     }
     page.push_str(
-        "\nA reader that closes the pipe early is not an error: exit 0, silently.\n\n## Error map\n\n\
-         `retry`: may the identical call be made again? *if safe* means: for commands that change nothing.\n\n\
-         | kind | exit | agent (002) | phase | retry | side effects | standard (004) | tool (000) |\n\
+        "\nIf the reader closes the pipe early, the program exits silently with 0.\n\n## Error map\n\n\
+         `retry`: whether the identical call may be repeated. *if safe*: for commands that change nothing.\n\n\
+         | kind | exit | CLI envelope | phase | retry | side effects | standard envelope | tool envelope |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for code in ErrorCode::ALL {
         let facts = code.facts();
         let (kind, number) = facts.standard;
-        // In these two cases the other vocabularies have a gentler word than an error.
+        // In these two cases the other envelopes do not report an error.
         let (standard, tool) = match code {
             ErrorCode::PartialFailure => (format!("success, {number}"), "ok, `meta.partial`".to_owned()),
             ErrorCode::Incomplete => (format!("{kind} {number}"), "ok, `meta.wait_expired`".to_owned()),
@@ -62,7 +62,7 @@ fn effects(effects: SideEffects) -> &'static str {
 /// `docs/commands.md`.
 pub fn commands() -> String {
     let mut page = String::from(
-        "# Commands\n\nGenerated from the command registry; do not edit. `mcp-delegator manifest` tells programs the same.\n\n\
+        "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\n\
          | command | tool | available | what it does |\n|---|---|---|---|\n",
     );
     for spec in spec::all() {
@@ -112,12 +112,12 @@ pub fn configuration() -> String {
          The file is `MCP_DELEGATOR_CONFIG`, else `$XDG_CONFIG_HOME/mcp-delegator/config.toml`, else\n\
          `~/.config/mcp-delegator/config.toml`. A flag wins over a variable, a variable over the project's\n\
          `.mcp-delegator.toml`, that over the user's file, that over the default. A project's file comes with a\n\
-         repository and is not trusted: it may only set what the table says. Lists in variables are comma-separated.\n\
-         What a project's file sets for tasks holds for every task in its work tree, wherever the call was made from: the\n\
-         nearest file from the task's `working_dir` up to the top of its git work tree. What it sets for calls holds for\n\
+         repository and is not trusted: it may set only the keys that the table allows. Lists in variables are comma-separated.\n\
+         Task settings of a project's file apply to every task in its work tree, wherever the call was made: the\n\
+         nearest file from the task's `working_dir` up to the top of its git work tree. Its settings for calls apply to\n\
          calls made in that tree. While the file is not valid, no task is started in the tree (`CONFIG_INVALID`); all other\n\
          commands work there and warn (`W_CONFIG_004`).\n\
-         `mcp-delegator config show` tells every value in force and who set it.\n\n{}",
+         `mcp-delegator config show` shows every effective value and its source.\n\n{}",
         delegator_config::reference()
     )
 }

@@ -41,7 +41,7 @@ fn a_failed_run_has_the_same_facts_in_markdown_and_json() {
             assert_eq!(list_value(told, name).map(str::to_owned), expected, "{name}: {told}");
         }
         assert_eq!(
-            (list_value(told, "retryable"), list_value(told, "place")),
+            (list_value(told, "retryable"), list_value(told, "location")),
             (Some("no"), Some("x.c:3:7")),
             "{told}"
         );
