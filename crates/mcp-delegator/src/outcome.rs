@@ -1,7 +1,7 @@
-//! How a command ended, before anyone decides how to say it.
+//! How a command ended, before it is rendered.
 //!
-//! Handlers return an [`Answer`] or an [`AppError`]; the door adds what it alone knows (times, request id) and has an
-//! [`Outcome`]. Every wrapper, exit code and `ok` flag is derived from it by the pure renderers in `views`.
+//! Handlers return a [`CommandOutput`] or an [`AppError`]; `run` and the MCP server add times and request id, which makes an
+//! [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure renderers in `views`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::requests::page::position_cursor;
 use crate::spec::{Category, CommandSpec, PROGRAM, Shape};
 use crate::views::shell_word;
 
-/// Something the caller should know although the command did what it was asked.
+/// Something the caller should know although the command succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warning {
     pub code: &'static str,
@@ -30,7 +30,7 @@ impl Warning {
     }
 }
 
-/// Which part of a list this answer holds.
+/// Which part of a list the output contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     pub number: usize,
@@ -40,29 +40,29 @@ pub struct Page {
     pub next_cursor: Option<String>,
 }
 
-/// What a reader counts in.
+/// The unit of a size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeUnit {
     Bytes,
     Characters,
 }
 
-/// The answer was larger than the caller takes, and was cut.
+/// The output exceeded the size limit and was truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncation {
     pub max_size: usize,
     pub unit: SizeUnit,
-    /// Of the whole text.
+    /// Size of the text before truncation.
     pub original_size: usize,
 }
 
-/// How the agent's own process ended, where a command reports on one.
+/// The exit code of the agent's process, for commands that report one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildExit {
     pub code: Option<i32>,
 }
 
-/// A task that goes on without the call, and the command that comes back to it.
+/// A task that continues without the call, and the command that waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitHint {
     pub task: TaskId,
@@ -74,38 +74,38 @@ impl WaitHint {
         WaitHint { task: task.clone(), command: format!("{PROGRAM} local wait {task}") }
     }
 
-    /// The same, where the task is kept in a place of its own.
+    /// With a command that sets the state directory, for tasks outside the default one.
     pub fn in_state_dir(task: &TaskId, state_dir: &Path) -> WaitHint {
         let command = WaitHint::for_task(task).command;
         let state_dir = shell_word(&state_dir.to_string_lossy());
         WaitHint { task: task.clone(), command: format!("MCP_DELEGATOR_HOME={state_dir} {command}") }
     }
 
-    /// An error about the task, with the way back to it.
+    /// Adds the task and the command to an error.
     pub fn attach_to(&self, error: AppError) -> AppError {
-        error.context("task_id", self.task.as_str()).suggest(format!("Come back with: {}", self.command))
+        error.context("task_id", self.task.as_str()).suggest(format!("Wait for it with: {}", self.command))
     }
 }
 
-/// How a call and its work parted.
+/// Why a call ended before its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IncompleteReason {
-    /// The call's own time ran out. Without a way back the same call goes on waiting.
+    /// The time budget of the call is over. Without a hint, repeating the same call continues the wait.
     CallExpired(Option<WaitHint>),
-    /// Whoever called let go of the task.
+    /// The caller detached from the task.
     Detached(WaitHint),
 }
 
 impl IncompleteReason {
     fn to_error(&self) -> AppError {
-        let words = "The time for this call ran out; the work goes on.";
-        let time_is_up = AppError::new(ErrorCode::Incomplete, words);
+        let message = "The time budget of this call is over; the task continues.";
+        let expired = AppError::new(ErrorCode::Incomplete, message);
         match self {
-            IncompleteReason::CallExpired(Some(way_back)) => way_back.attach_to(time_is_up),
-            IncompleteReason::CallExpired(None) => time_is_up.suggest("Call again to go on waiting."),
-            IncompleteReason::Detached(way_back) => {
-                let words = format!("Let go of task {}; it goes on.", way_back.task);
-                way_back.attach_to(AppError::new(ErrorCode::Incomplete, words))
+            IncompleteReason::CallExpired(Some(hint)) => hint.attach_to(expired),
+            IncompleteReason::CallExpired(None) => expired.suggest("Repeat the call to continue waiting."),
+            IncompleteReason::Detached(hint) => {
+                let message = format!("Detached from task {}; it continues.", hint.task);
+                hint.attach_to(AppError::new(ErrorCode::Incomplete, message))
             }
         }
     }
@@ -114,17 +114,17 @@ impl IncompleteReason {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completion {
     Done(Value),
-    /// A batch of which at least one item failed and at least one did not.
+    /// A batch in which at least one item failed and at least one succeeded.
     Partial(Value),
-    /// The call is over; the work goes on.
+    /// The call is over; the task continues.
     Incomplete(Value, IncompleteReason),
     NotModified,
-    /// The failure, and the payload a command declares for this case.
+    /// The error, and the data a command returns with it.
     Failed(Box<AppError>, Option<Value>),
 }
 
 impl Completion {
-    /// The payload, whatever became of the call, and the failure.
+    /// The data and the error, whichever exist.
     pub fn parts(&self) -> (Option<&Value>, Option<&AppError>) {
         match self {
             Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
@@ -146,40 +146,40 @@ impl Completion {
     }
 }
 
-/// How to go on after each item of a list, so that one that was cut short loses nothing.
+/// The cursors after each item of a list, so that a truncated list can be continued.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListCursors {
     /// The list's name in the data.
     pub list: &'static str,
-    /// Where each of its items stands.
+    /// The position of each item.
     pub positions: Vec<i64>,
-    /// What the cursors belong to.
+    /// The query that the cursors belong to.
     pub query: Value,
 }
 
 impl ListCursors {
-    /// The cursor that leads on, if only so many items are shown.
+    /// The cursor to the next item, if only the first `shown` items are in the output.
     pub fn cursor_after(&self, shown: usize) -> Option<String> {
         let last = shown.checked_sub(1).filter(|_| shown < self.positions.len())?;
-        self.positions.get(last).map(|place| position_cursor(*place, &self.query))
+        self.positions.get(last).map(|position| position_cursor(*position, &self.query))
     }
 }
 
-/// What a handler says.
+/// The result of a command handler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutput {
     pub completion: Completion,
-    /// The command's own format, for commands that write one.
+    /// The text in the command's own format, for commands that have one.
     pub raw: Option<String>,
-    /// Small facts about the answer: `meta` of every envelope.
+    /// Facts about the output: `meta` of every envelope.
     pub facts: Map<String, Value>,
     pub warnings: Vec<Warning>,
     pub page: Option<Page>,
     pub list_cursors: Option<ListCursors>,
     pub child: Option<ChildExit>,
-    /// One line for a person, where the data alone does not say it.
+    /// One line for a person, if the data is not self-explanatory.
     pub message: Option<String>,
-    /// Where one command answers in more than one shape.
+    /// Overrides the shape of the command, for commands with several.
     pub shape: Option<Shape>,
 }
 
@@ -219,7 +219,7 @@ impl From<AppError> for CommandOutput {
     }
 }
 
-/// The end of one call, complete.
+/// The complete result of one call.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub command: &'static CommandSpec,
@@ -241,7 +241,7 @@ impl Outcome {
         }
     }
 
-    /// The payload of a success.
+    /// The data of a success.
     pub fn data(&self) -> Option<&Value> {
         match &self.output.completion {
             Completion::Done(data) => Some(data),
@@ -252,7 +252,7 @@ impl Outcome {
         }
     }
 
-    /// The payload that comes along although the command did not simply succeed.
+    /// The data that accompanies a result other than plain success.
     pub fn failure_data(&self) -> Option<&Value> {
         match &self.output.completion {
             Completion::Partial(data)
@@ -262,8 +262,8 @@ impl Outcome {
         }
     }
 
-    /// The error as tools say it. A wait that ran out and a batch that went half well are answers there: hosts give up
-    /// after a minute, so expiry is the ordinary case. So is a run that somebody cancelled: it ended as they wished.
+    /// The error in tool responses. An expired wait and a partial batch are results there: clients give up after a minute,
+    /// so expiry is the normal case. A cancelled run is a result, too: it ended as the caller wanted.
     pub fn tool_error(&self) -> Option<AppError> {
         match &self.output.completion {
             Completion::Failed(error, Some(_))
@@ -280,15 +280,14 @@ impl Outcome {
         }
     }
 
-    /// The error as every vocabulary that has no gentler word must say it.
+    /// The error in formats that report everything but success as an error.
     pub fn error(&self) -> Option<AppError> {
         match &self.output.completion {
             Completion::Done(_) | Completion::NotModified => None,
-            Completion::Partial(_) => Some(AppError::new(
-                ErrorCode::PartialFailure,
-                "Some of the items failed; the others were done.",
-            )),
-            Completion::Incomplete(_, parting) => Some(parting.to_error()),
+            Completion::Partial(_) => {
+                Some(AppError::new(ErrorCode::PartialFailure, "Some items failed; the others succeeded."))
+            }
+            Completion::Incomplete(_, reason) => Some(reason.to_error()),
             Completion::Failed(error, _) => Some(AppError::clone(error)),
         }
     }

@@ -1,4 +1,6 @@
-//! How this call wants its answer, and the answer in that form.
+//! Selects the format, envelope and destination of a call's output, and renders it.
+//!
+//! The selection is made before the command runs, so that an error or a panic is rendered in the same way.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,26 +22,24 @@ use crate::views::{
     standard_envelope, tool_envelope,
 };
 
-/// Decided before anything runs, so that even a crash is told in the right words.
 #[derive(Debug, Clone)]
 pub struct Presentation {
     screen: Rendering,
-    /// A success goes here; a failure is told where the caller looks, and the file keeps what it had.
+    /// The destination of a success. A failure goes to stdout, and the file is left unchanged.
     file: Option<(PathBuf, Rendering)>,
     stream: bool,
     pub quiet: bool,
-    /// Only part of the data is wanted, so it cannot be described as a whole.
+    /// With `--fields` the data is incomplete, so the command's own document cannot be built.
     has_selected_fields: bool,
-    /// A host reads it, and hands it to a model that can call these.
+    /// Set for MCP responses: the tools that suggested syntax may use.
     served_tools: Option<Arc<ServedTools>>,
     tool_prefix: String,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
-    /// The form of the lines on stderr.
+    /// The format of the lines on stderr.
     log_format: LogFormat,
 }
 
-/// One way to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rendering {
     representation: Representation,
@@ -53,7 +53,7 @@ enum Representation {
     Formatted(Format),
 }
 
-/// The texts of an answer: what goes to stdout (or the file), and what goes to stderr.
+/// `body` goes to stdout or the file, `remarks` go to stderr.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RenderedOutput {
     pub body: String,
@@ -68,24 +68,26 @@ impl Presentation {
         config: &Config,
     ) -> Self {
         let raw = spec.raw.applies_to(input);
-        // A configuration that cannot be read still leaves the variable to say how its error shall look.
+        // If the configuration is invalid, the variable still selects the envelope of that error.
         let configured = config.envelope().or_else(|| process.variable("MCP_DELEGATOR_ENVELOPE"));
         let chosen = globals.envelope.or_else(|| configured.and_then(Envelope::from_name));
-        let asked_for_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
-        let shown = |default: Format| match globals.format {
+        let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
+        let representation = |default: Format| match globals.format {
             Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
             Some(format) => Representation::Formatted(format),
-            None if asked_for_json => Representation::Formatted(Format::Json),
+            None if wants_json => Representation::Formatted(Format::Json),
             None if raw => Representation::Raw,
             None => Representation::Formatted(default),
         };
         let for_programs = if spec.streams { Format::Jsonl } else { Format::Json };
         let on_screen = if process.is_unattended() { for_programs } else { Format::Human };
-        let in_file =
-            Rendering { representation: shown(Format::Json), envelope: chosen.unwrap_or(Envelope::Standard) };
+        let in_file = Rendering {
+            representation: representation(Format::Json),
+            envelope: chosen.unwrap_or(Envelope::Standard),
+        };
         Presentation {
             screen: Rendering {
-                representation: shown(on_screen),
+                representation: representation(on_screen),
                 envelope: chosen.unwrap_or(Envelope::Agent),
             },
             file: globals.output.clone().map(|path| (path, in_file)),
@@ -100,7 +102,6 @@ impl Presentation {
         }
     }
 
-    /// How a tool answers.
     pub fn for_tool(format: Format, served: &Arc<ServedTools>) -> Self {
         Presentation {
             screen: Rendering { representation: Representation::Formatted(format), envelope: Envelope::Tool },
@@ -116,14 +117,14 @@ impl Presentation {
         }
     }
 
-    /// The file a success goes to.
+    /// The destination file of a success.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// In which form items may be shown as they come.
+    /// The format in which items are written as they arrive.
     pub fn items(&self) -> ItemFormat {
-        match self.file.as_ref().map_or(self.screen, |(_, look)| *look).representation {
+        match self.file.as_ref().map_or(self.screen, |(_, rendering)| *rendering).representation {
             Representation::Raw => ItemFormat::Json,
             Representation::Formatted(Format::Jsonl) if self.stream => ItemFormat::Json,
             Representation::Formatted(Format::Human) => ItemFormat::Text,
@@ -133,23 +134,23 @@ impl Presentation {
         }
     }
 
-    /// Whether lines go straight to a terminal.
+    /// Whether stdout is a terminal and the output goes there.
     pub fn writes_to_terminal(&self) -> bool {
         self.stdout_is_terminal && self.file.is_none()
     }
 
-    /// Whether a person watches stderr and nothing else is being drawn there.
+    /// Whether stderr is a terminal that no other output uses.
     pub fn shows_progress(&self) -> bool {
-        let draws_lines = self.writes_to_terminal() && self.screen.representation == Representation::Raw;
-        self.stderr_is_terminal && !self.quiet && !draws_lines
+        let writes_lines = self.writes_to_terminal() && self.screen.representation == Representation::Raw;
+        self.stderr_is_terminal && !self.quiet && !writes_lines
     }
 
-    /// Words beside the answer of a command that goes on, among its log lines.
-    pub fn announcement(&self, words: &str) -> String {
-        logging::announcement(words, self.log_format)
+    /// A message of a command that keeps running, in the format of its log lines.
+    pub fn announcement(&self, message: &str) -> String {
+        logging::announcement(message, self.log_format)
     }
 
-    /// Where this outcome is to be written, if not to stdout.
+    /// The file for this outcome; `None` for stdout.
     pub fn file_for(&self, outcome: &Outcome) -> Option<&Path> {
         let (path, _) = self.file.as_ref()?;
         matches!(outcome.output.completion, Completion::Done(_)).then_some(path)
@@ -157,12 +158,12 @@ impl Presentation {
 
     fn rendering_for(&self, outcome: &Outcome) -> Rendering {
         match (&self.file, self.file_for(outcome)) {
-            (Some((_, look)), Some(_)) => *look,
+            (Some((_, rendering)), Some(_)) => *rendering,
             _ => self.screen,
         }
     }
 
-    /// Whether a text this long would be more than the reader takes; a command's own format is never cut.
+    /// Whether the size limit applies. Text for people and a command's own format are never truncated.
     pub fn is_size_limited(&self, outcome: &Outcome) -> bool {
         match self.rendering_for(outcome).representation {
             Representation::Formatted(Format::Json | Format::Jsonl) => true,
@@ -171,31 +172,31 @@ impl Presentation {
         }
     }
 
-    /// Where a program reads the answer, text for people stays off stdout.
+    /// Whether a program reads stdout; then text for people must not go there.
     pub fn is_for_programs(&self) -> bool {
         self.file.is_none()
             && matches!(self.screen.representation, Representation::Formatted(Format::Json | Format::Jsonl))
     }
 
-    /// What is said. An envelope is held to its contract before it leaves.
+    /// Renders an outcome and validates its envelope.
     pub fn render(&self, outcome: &Outcome) -> RenderedOutput {
         self.render_with(outcome, check_contract)
     }
 
-    /// The same, to see how long it would be.
+    /// Renders without validation, to measure the size.
     pub fn render_draft(&self, outcome: &Outcome) -> RenderedOutput {
         self.render_with(outcome, |_, _, _| {})
     }
 
     fn render_with(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
-        let look = self.rendering_for(outcome);
-        match look.representation {
+        let rendering = self.rendering_for(outcome);
+        match rendering.representation {
             Representation::Raw => self.raw(outcome),
             Representation::Formatted(Format::Human) => self.human(outcome),
             Representation::Formatted(Format::Markdown) => {
                 RenderedOutput { body: self.markdown(outcome), remarks: Vec::new() }
             }
-            Representation::Formatted(Format::Json) => self.json(outcome, look.envelope, check),
+            Representation::Formatted(Format::Json) => self.json(outcome, rendering.envelope, check),
             Representation::Formatted(Format::Jsonl) => {
                 let lines: Vec<String> = jsonl::render(outcome, self.stream).iter().map(json_text).collect();
                 RenderedOutput { body: lines.join("\n"), remarks: Vec::new() }
@@ -208,7 +209,7 @@ impl Presentation {
         let next = outcome.output.page.as_ref().and_then(|page| page.next_cursor.as_ref());
         remarks
             .extend(next.filter(|_| !self.quiet).map(|cursor| format!("There is more: --cursor {cursor}")));
-        let answer = match (&outcome.output.completion, outcome.error()) {
+        let body = match (&outcome.output.completion, outcome.error()) {
             (_, Some(error)) => {
                 remarks.push(human::error(&error));
                 outcome.failure_data().map(|data| self.document(outcome, data).to_text()).unwrap_or_default()
@@ -218,7 +219,7 @@ impl Presentation {
                 outcome.data().map(|data| self.document(outcome, data).to_text()).unwrap_or_default()
             }
         };
-        RenderedOutput { body: answer, remarks }
+        RenderedOutput { body, remarks }
     }
 
     fn document(&self, outcome: &Outcome, data: &Value) -> Document {
@@ -228,39 +229,39 @@ impl Presentation {
         }
     }
 
-    /// The same under a heading: where the data has none of its own, what the command says of itself.
+    /// The document with a title: its own, else the message of the output or the description of the command.
     fn titled_document(&self, outcome: &Outcome, data: &Value) -> Document {
         let mut document = self.document(outcome, data);
-        let said = || outcome.output.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
-        document.title.get_or_insert_with(said);
+        let title = || outcome.output.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
+        document.title.get_or_insert_with(title);
         match outcome.output.page.as_ref().and_then(|page| page.next_cursor.as_ref()) {
             Some(cursor) => document.with_facts(vec![("more".to_owned(), format!("cursor {cursor}"))]),
             None => document,
         }
     }
 
-    /// A wait that ran out is an answer here, whoever reads it, and what there is to warn of is told.
+    /// As in the tool envelope, an expired wait is a result. Warnings are appended.
     fn markdown(&self, outcome: &Outcome) -> String {
-        let calls = self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools);
+        let syntax = self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools);
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
-            (Some(error), _) => error_document::build(outcome, &error).to_markdown(calls),
-            (None, Some(data)) => self.titled_document(outcome, data).to_markdown(calls),
+            (Some(error), _) => error_document::build(outcome, &error).to_markdown(syntax),
+            (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
             (None, None) => "# Not modified".to_owned(),
         };
         for warning in human::warnings(&outcome.output.warnings) {
             let note = Document::default().block(Block::Text(warning));
-            text = format!("{text}\n\n{}", note.to_markdown(calls));
+            text = format!("{text}\n\n{}", note.to_markdown(syntax));
         }
         text
     }
 
     fn raw(&self, outcome: &Outcome) -> RenderedOutput {
         let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
-        // What a person should know beside it must not stand in it.
-        let said = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
-        remarks.extend(said.map(|words| terminal::sanitize(words).into_owned()));
+        // A message for a person must not be mixed into the command's own format.
+        let message = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
+        remarks.extend(message.map(|message| terminal::sanitize(message).into_owned()));
         if let Some(error) = outcome.error() {
-            // Stdout holds the command's own format or nothing; a program finds the envelope on stderr.
+            // Stdout contains the command's own format or nothing; a program gets the envelope on stderr.
             remarks.push(match self.stderr_is_terminal {
                 true => human::error(&error),
                 false => json_text(&cli_envelope::render(outcome)),
@@ -277,31 +278,31 @@ impl Presentation {
             Envelope::Raw => return data_only(outcome),
         };
         check(envelope, outcome, &value);
-        let answer = match envelope {
+        let body = match envelope {
             Envelope::Standard => escape_terminal_controls(&standard_envelope::to_text(&value)),
             _ => json_text(&value),
         };
-        RenderedOutput { body: answer, remarks: Vec::new() }
+        RenderedOutput { body, remarks: Vec::new() }
     }
 }
 
-/// What becomes of an envelope before it is text.
+/// Called with every envelope before it is serialised.
 type EnvelopeCheck = fn(Envelope, &Outcome, &Value);
 
-/// Without a wrapper there is no place for an error beside the data, so it goes to stderr.
+/// Without an envelope there is no field for an error, so it goes to stderr.
 fn data_only(outcome: &Outcome) -> RenderedOutput {
-    let answer = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
+    let body = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
     let remarks = outcome.error().map(|error| human::error(&error)).into_iter().collect();
-    RenderedOutput { body: answer, remarks }
+    RenderedOutput { body, remarks }
 }
 
-/// Every envelope is held to its published schema before it leaves. A violation is a bug of ours: loud while we
-/// develop, logged in the field, where the answer is worth more than its form.
+/// Validates an envelope against its published schema. A violation is a bug of this program: a debug build panics, a
+/// release build logs it and sends the envelope, because the caller needs the data more than its form.
 fn check_contract(envelope: Envelope, outcome: &Outcome, value: &Value) {
     let Some(schema) = envelope_schema::schema_of(envelope, outcome.command.category) else { return };
     let violations = envelope_schema::violations(&schema, value);
-    debug_assert!(violations.is_empty(), "an envelope breaks its contract: {violations:?}\n{value}");
+    debug_assert!(violations.is_empty(), "an envelope violates its schema: {violations:?}\n{value}");
     for violation in violations {
-        tracing::error!(command = outcome.command.name(), violation, "an envelope breaks its contract");
+        tracing::error!(command = outcome.command.name(), violation, "an envelope violates its schema");
     }
 }

@@ -1,8 +1,8 @@
-//! The way of an answer into the room its reader has.
+//! Truncates the output of a command to the size limit of its reader.
 //!
-//! Hosts count characters, pipes count bytes, and both count what really arrives: wrapped, escaped and cleaned of
-//! secrets. So an answer is measured as it will be sent, and where it is too long a plan says what gives way. Whatever
-//! was cut says so itself; that something was cut, and how to get more, is told as a warning.
+//! MCP clients count characters, pipes count bytes, and both count the final text: in its envelope, escaped and redacted. So
+//! the output is measured in its rendered form; if it is too long, a plan decides what to truncate. Truncated parts are
+//! marked, and a warning lists what was truncated and which input returns more.
 
 use crate::outcome::{CommandOutput, Outcome, SizeUnit, Truncation, Warning};
 use crate::presentation::{Presentation, RenderedOutput};
@@ -11,7 +11,6 @@ use crate::stdout::Printer;
 use crate::views::truncate_apply;
 use crate::views::truncate_plan::{Sizes, TruncationPlan, UNLIMITED, plan};
 
-/// What a reader takes.
 #[derive(Debug, Clone, Copy)]
 pub struct SizeLimit<'a> {
     pub max_size: usize,
@@ -28,82 +27,81 @@ impl SizeLimit<'_> {
     }
 }
 
-/// The outcome and its texts, cut where they must be.
+/// The outcome and its rendered text, truncated if necessary.
 pub fn truncate_to_fit(
     mut whole: Outcome,
     presentation: &Presentation,
-    room: SizeLimit<'_>,
+    limit: SizeLimit<'_>,
 ) -> (Outcome, RenderedOutput) {
-    // Over MCP a long event is always told in short; where it stands whole is `output`, and the task's own resource.
-    if room.unit == SizeUnit::Characters {
+    // Over MCP long events are always shortened; `output` and the events resource of the task contain them completely.
+    if limit.unit == SizeUnit::Characters {
         shorten_events(&mut whole.output);
     }
-    let texts = presentation.render(&whole);
+    let rendered = presentation.render(&whole);
     if !presentation.is_size_limited(&whole) {
-        return (whole, texts);
+        return (whole, rendered);
     }
-    let original_size = room.size(&texts.body);
-    if original_size <= room.max_size {
-        return (whole, texts);
+    let original_size = limit.size(&rendered.body);
+    if original_size <= limit.max_size {
+        return (whole, rendered);
     }
-    let truncation = Truncation { max_size: room.max_size, unit: room.unit, original_size };
+    let truncation = Truncation { max_size: limit.max_size, unit: limit.unit, original_size };
     let (sizes, inputs) = (truncate_apply::sizes(&whole.output), whole.command.inputs());
-    let cut_to = |cut: TruncationPlan| {
+    let truncated = |plan: TruncationPlan| {
         let mut outcome = whole.clone();
-        truncate_apply::apply(&mut outcome.output, cut);
-        let words = warning_text(&inputs, sizes, cut, truncation);
-        outcome.output.warnings.push(Warning::new("W_TRUNCATION_001", words));
+        truncate_apply::apply(&mut outcome.output, plan);
+        let warning = warning_text(&inputs, sizes, plan, truncation);
+        outcome.output.warnings.push(Warning::new("W_TRUNCATION_001", warning));
         Outcome { truncated: Some(truncation), ..outcome }
     };
-    let size = |cut: TruncationPlan| room.size(&presentation.render_draft(&cut_to(cut)).body);
-    let outcome = cut_to(plan(sizes, room.max_size, &size));
-    let texts = presentation.render(&outcome);
-    (outcome, texts)
+    let size = |plan: TruncationPlan| limit.size(&presentation.render_draft(&truncated(plan)).body);
+    let outcome = truncated(plan(sizes, limit.max_size, &size));
+    let rendered = presentation.render(&outcome);
+    (outcome, rendered)
 }
 
-fn shorten_events(answer: &mut CommandOutput) {
-    truncate_apply::apply(answer, TruncationPlan { shorten_events: true, ..TruncationPlan::NONE });
+fn shorten_events(output: &mut CommandOutput) {
+    truncate_apply::apply(output, TruncationPlan { shorten_events: true, ..TruncationPlan::NONE });
 }
 
-/// What was cut, and what its reader can do about it.
-fn warning_text(inputs: &InputSchema, sizes: Sizes, cut: TruncationPlan, truncation: Truncation) -> String {
+/// What was truncated, and which input returns more or less.
+fn warning_text(inputs: &InputSchema, sizes: Sizes, plan: TruncationPlan, truncation: Truncation) -> String {
     let unit = match truncation.unit {
         SizeUnit::Bytes => "bytes",
         SizeUnit::Characters => "characters",
     };
     let parts = [
-        ("output", cut.output_bytes < sizes.output_bytes),
-        ("events", sizes.event_count > 0 && (cut.shorten_events || cut.max_events < sizes.event_count)),
-        ("lists and texts", (cut.other_bytes, cut.priority_bytes) != (UNLIMITED, UNLIMITED)),
+        ("output", plan.output_bytes < sizes.output_bytes),
+        ("events", sizes.event_count > 0 && (plan.shorten_events || plan.max_events < sizes.event_count)),
+        ("lists and rendered", (plan.other_bytes, plan.priority_bytes) != (UNLIMITED, UNLIMITED)),
     ];
-    let given: Vec<&str> = parts.into_iter().filter(|(_, is_cut)| *is_cut).map(|(part, _)| part).collect();
-    let given = if given.is_empty() { String::new() } else { format!(" ({})", given.join(", ")) };
-    let Truncation { max_size: most, original_size, .. } = truncation;
-    let advice = truncation_hints(inputs, cut.max_events < sizes.event_count, truncation.unit);
-    format!("The answer had {original_size} {unit} and was cut to fit {most}{given}.{advice}")
+    let names: Vec<&str> =
+        parts.into_iter().filter(|(_, is_truncated)| *is_truncated).map(|(part, _)| part).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let Truncation { max_size, original_size, .. } = truncation;
+    let hints = truncation_hints(inputs, plan.max_events < sizes.event_count, truncation.unit);
+    format!("The output had {original_size} {unit} and was truncated to {max_size}{names}.{hints}")
 }
 
-/// In the words of the surface: inputs of a tool, or flags.
+/// Hints with the names the caller uses: inputs of a tool, or flags.
 fn truncation_hints(inputs: &InputSchema, fewer_events: bool, unit: SizeUnit) -> String {
     let mut hints = Vec::new();
-    let mut hint = |input: &str, words: &str| {
+    let mut hint = |input: &str, effect: &str| {
         if let Some(property) = inputs.get(input) {
             let name = match unit {
                 SizeUnit::Bytes => format!("--{}", property.flag()),
                 SizeUnit::Characters => property.name.clone(),
             };
-            hints.push(format!("{name} {words}"));
+            hints.push(format!("{name} {effect}"));
         }
     };
-    hint("limit", "asks for fewer");
+    hint("limit", "returns fewer");
     if fewer_events {
-        hint("events_cursor", "gives the events before these");
+        hint("events_cursor", "returns the events before these");
     }
     match unit {
-        SizeUnit::Characters => hint("max_output_bytes", "asks for more"),
-        SizeUnit::Bytes => {
-            hints.extend(["--fields asks for less".to_owned(), "--max-bytes for more".to_owned()])
-        }
+        SizeUnit::Characters => hint("max_output_bytes", "returns more"),
+        SizeUnit::Bytes => hints.extend(["--fields returns less".to_owned(), "--max-bytes more".to_owned()]),
     }
     match hints.is_empty() {
         true => String::new(),

@@ -162,7 +162,7 @@ fn the_progress_bar_is_erased_before_other_output() {
             assert_eq!(run.exit, Some(exit), "{run:?}");
             let lines = visible_lines(&run.stdout);
             assert!(lines.iter().any(|line| line.starts_with("error: ")), "{run:?}");
-            assert!(lines.iter().any(|line| line.starts_with("hint: Come back with: ")), "{run:?}");
+            assert!(lines.iter().any(|line| line.starts_with("hint: Wait for it with: ")), "{run:?}");
             assert!(!lines.iter().any(|line| line.contains(" %  ")), "{lines:?} in {run:?}");
         }
     }

@@ -51,7 +51,7 @@ fn rewrite_suggestions(context: &mut Value, served: &ServedTools) {
 }
 
 fn rewrite_text(advice: &str, served: &ServedTools) -> String {
-    let mut told = String::new();
+    let mut rewritten = String::new();
     let mut rest = advice;
     while let Some(at) = rest.find(PROGRAM) {
         let (before, from) = rest.split_at(at);
@@ -63,18 +63,18 @@ fn rewrite_text(advice: &str, served: &ServedTools) -> String {
             Some(_) => (before.trim_end_matches('\''), call, after.strip_prefix('\'').unwrap_or(after)),
             None => (before, call, after),
         };
-        let (before, words, after) = call.map_or((before, command.to_owned(), after), unquoted);
-        told.push_str(before);
-        told.push_str(&words);
+        let (before, text, after) = call.map_or((before, command.to_owned(), after), unquoted);
+        rewritten.push_str(before);
+        rewritten.push_str(&text);
         rest = after;
     }
-    told + rest
+    rewritten + rest
 }
 
 /// The tool call for a command; `None` if no served tool does the same.
 fn tool_call(command: &str, served: &ServedTools) -> Option<String> {
-    let words: Vec<OsString> = shell::split(command)?.into_iter().map(OsString::from).collect();
-    let invocation = argv::parse(&words).ok()?;
+    let args: Vec<OsString> = shell::split(command)?.into_iter().map(OsString::from).collect();
+    let invocation = argv::parse(&args).ok()?;
     let spec = invocation.spec?;
     let name = served.prefixed_name(&spec.snake_name()).filter(|_| invocation.problems.is_empty())?;
     Some(match invocation.object.is_empty() {

@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn lone_surrogates_are_replaced() {
-        let heard =
+        let decoded =
             decode_one(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\ud83d"}}"#)
                 .unwrap();
-        assert_eq!(heard["params"]["name"], "a\u{fffd}");
+        assert_eq!(decoded["params"]["name"], "a\u{fffd}");
     }
 
     #[test]
@@ -185,8 +185,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}"#,
             r#"{"jsonrpc":"1.0","method":"notifications/nonsense"}"#,
         ] {
-            let heard = decode_one(line);
-            assert!(heard.as_ref().is_none_or(|heard| heard["error"]["message"] == "x"), "{line}: {heard:?}");
+            let decoded = decode_one(line);
+            assert!(
+                decoded.as_ref().is_none_or(|decoded| decoded["error"]["message"] == "x"),
+                "{line}: {decoded:?}"
+            );
         }
     }
 

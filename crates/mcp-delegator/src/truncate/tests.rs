@@ -1,4 +1,4 @@
-//! Answers of any size, in the rooms of both surfaces.
+//! Output of any size, within the limits of tools and of the command line.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ fn printer() -> Printer {
     Printer::new(Redactor::builder().secret(SECRET).build())
 }
 
-fn tool_limit(printer: &Printer, most: usize) -> SizeLimit<'_> {
-    SizeLimit { max_size: most, unit: SizeUnit::Characters, printer }
+fn tool_limit(printer: &Printer, max_size: usize) -> SizeLimit<'_> {
+    SizeLimit { max_size, unit: SizeUnit::Characters, printer }
 }
 
-/// What `results` says.
+/// The data of `results`.
 fn result(message: &str, streams: (&str, &str), events: Vec<Value>, files: usize) -> Value {
     let names: Vec<String> = (0..files).map(|at| format!("src/a/rather/long/path/{at}.rs")).collect();
     let sizes = (streams.0.len() as u64, streams.1.len() as u64);
@@ -55,12 +55,12 @@ fn event(at: usize, length: usize) -> Value {
     json!({"type": "item.completed", "item": item})
 }
 
-fn truncate_output(answer: CommandOutput, format: Format, most: usize) -> (Outcome, String) {
+fn truncate_output(output: CommandOutput, format: Format, max_size: usize) -> (Outcome, String) {
     let (printer, command) = (printer(), &results::SPEC);
     let presentation = Presentation::for_tool(format, &served());
-    let outcome = CallClock::begin().end(command, answer.fact("count", 1));
-    let (outcome, texts) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, most));
-    (outcome, printer.redact(&texts.body))
+    let outcome = CallClock::begin().end(command, output.fact("count", 1));
+    let (outcome, rendered) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, max_size));
+    (outcome, printer.redact(&rendered.body))
 }
 
 fn data(outcome: &Outcome) -> &Value {
@@ -68,7 +68,14 @@ fn data(outcome: &Outcome) -> &Value {
 }
 
 fn warning(outcome: &Outcome) -> &str {
-    outcome.output.warnings.iter().find(|one| one.code == "W_TRUNCATION_001").unwrap().message.as_str()
+    outcome
+        .output
+        .warnings
+        .iter()
+        .find(|warning| warning.code == "W_TRUNCATION_001")
+        .unwrap()
+        .message
+        .as_str()
 }
 
 #[test]
@@ -78,15 +85,15 @@ fn stdout_and_stderr_share_the_budget_equally() {
         let whole = result("Done.", (&out, &err), vec![event(1, 5)], 2);
         let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, 48_000);
         assert!((47_900..=48_000).contains(&text.chars().count()), "{}", text.chars().count());
-        let told = &data(&outcome)["output"];
-        let budget = told["max_bytes"].as_u64().unwrap();
+        let output = &data(&outcome)["output"];
+        let budget = output["max_bytes"].as_u64().unwrap();
         for stream in ["stdout", "stderr"] {
-            let length = told[stream].as_str().unwrap().len() as u64;
+            let length = output[stream].as_str().unwrap().len() as u64;
             assert!(length.abs_diff(budget / 2) <= 1, "{stream}: {length} of {budget}");
         }
-        assert_eq!((&told["truncated"], &told["original_size"]), (&json!(true), &json!(200_000)));
+        assert_eq!((&output["truncated"], &output["original_size"]), (&json!(true), &json!(200_000)));
         assert_eq!(data(&outcome)["events"], whole["events"]);
-        assert!(warning(&outcome).ends_with(" max_output_bytes asks for more."), "{}", warning(&outcome));
+        assert!(warning(&outcome).ends_with(" max_output_bytes returns more."), "{}", warning(&outcome));
     }
 }
 
@@ -105,12 +112,12 @@ fn long_events_are_always_shortened_for_tools() {
     let items = &data(&outcome)["events"]["items"];
     assert_eq!((&items[0], &items[1]["truncated"]), (&event(1, 5), &json!(true)));
     assert!(outcome.truncated.is_none() && outcome.output.warnings.is_empty());
-    // A command line has room for what the agent wrote.
+    // On the command line long events are not shortened.
     let printer = printer();
-    let room = SizeLimit { max_size: 100_000, unit: SizeUnit::Bytes, printer: &printer };
-    let answer = CommandOutput::done(whole.clone()).fact("count", 1);
+    let limit = SizeLimit { max_size: 100_000, unit: SizeUnit::Bytes, printer: &printer };
+    let output = CommandOutput::done(whole.clone()).fact("count", 1);
     let presentation = Presentation::for_tool(Format::Json, &served());
-    let (outcome, _) = truncate_to_fit(CallClock::begin().end(&results::SPEC, answer), &presentation, room);
+    let (outcome, _) = truncate_to_fit(CallClock::begin().end(&results::SPEC, output), &presentation, limit);
     assert_eq!(data(&outcome)["events"], whole["events"]);
 }
 
@@ -122,25 +129,26 @@ fn newest_events_stay_and_the_cursor_leads_to_older_ones() {
         Format::Json,
         48_000,
     );
-    let told = &data(&outcome)["events"];
-    let items = told["items"].as_array().unwrap();
+    let events_data = &data(&outcome)["events"];
+    let items = events_data["items"].as_array().unwrap();
     assert!((25..35).contains(&items.len()), "{}", items.len());
     assert_eq!(items.as_slice(), &events[50 - items.len()..]);
-    let place = cursor_position(told["next_cursor"].as_str().unwrap(), &cursor_query("T-1")).unwrap();
-    assert_eq!(usize::try_from(place).unwrap(), 50 - items.len());
+    let position =
+        cursor_position(events_data["next_cursor"].as_str().unwrap(), &cursor_query("T-1")).unwrap();
+    assert_eq!(usize::try_from(position).unwrap(), 50 - items.len());
     assert_eq!(data(&outcome)["final_message"], "Done.");
-    assert!(warning(&outcome).contains("events_cursor gives the events before these"));
+    assert!(warning(&outcome).contains("events_cursor returns the events before these"));
 }
 
 #[test]
 fn errors_are_truncated_to_the_limit() {
     let printer = printer();
     let presentation = Presentation::for_tool(Format::Json, &served());
-    let fit = |error: AppError, most: usize| {
+    let fit = |error: AppError, max_size: usize| {
         let outcome = CallClock::begin().end(&run::SPEC, error.into());
-        let (outcome, texts) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, most));
-        assert!(texts.body.chars().count() <= most, "{}", texts.body.len());
-        (outcome, serde_json::from_str::<Value>(&texts.body).unwrap())
+        let (outcome, rendered) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, max_size));
+        assert!(rendered.body.chars().count() <= max_size, "{}", rendered.body.len());
+        (outcome, serde_json::from_str::<Value>(&rendered.body).unwrap())
     };
     let events: Vec<Value> = (0..50).map(|at| event(at, 3_000)).collect();
     let output = format!("{}the end", "字".repeat(20_000));
@@ -162,8 +170,8 @@ fn errors_are_truncated_to_the_limit() {
 
     let problem = |at: usize| Problem::new(ErrorCode::UnknownFlag, format!("key_{at}"), "is not an input");
     let (outcome, envelope) = fit(AppError::from_problems((0..2_000).map(problem).collect()), 10_000);
-    let told = envelope["error"]["details"]["problems"].as_array().unwrap().len();
-    assert!((50..150).contains(&told), "{told}");
+    let problem_count = envelope["error"]["details"]["problems"].as_array().unwrap().len();
+    assert!((50..150).contains(&problem_count), "{problem_count}");
     assert!(!warning(&outcome).contains("max_output_bytes"), "run has no such input");
 }
 
@@ -175,12 +183,12 @@ fn every_task_of_several_retains_its_message() {
         task["task_id"] = format!("T-{at}").into();
         task
     };
-    let told = CommandOutput::done(json!({"tasks": (0..5).map(task).collect::<Vec<_>>()}));
+    let output = CommandOutput::done(json!({"tasks": (0..5).map(task).collect::<Vec<_>>()}));
     let (printer, presentation) = (printer(), Presentation::for_tool(Format::Json, &served()));
-    let fit = |most: usize| {
-        let outcome = CallClock::begin().end(&wait::SPEC, told.clone());
-        let (outcome, texts) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, most));
-        assert!(texts.body.chars().count() <= most);
+    let fit = |max_size: usize| {
+        let outcome = CallClock::begin().end(&wait::SPEC, output.clone());
+        let (outcome, rendered) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, max_size));
+        assert!(rendered.body.chars().count() <= max_size);
         data(&outcome)["tasks"].as_array().unwrap().clone()
     };
     for task in fit(48_000) {
@@ -209,21 +217,21 @@ proptest! {
     fn any_output_fits_and_truncation_is_marked(
         (out, err, message) in (text(12_000), text(12_000), text(3_000)),
         lengths in prop::collection::vec(0usize..4_000, 0..50),
-        (files, most, is_json) in (0usize..300, 6_000usize..40_000, any::<bool>()),
+        (files, max_size, is_json) in (0usize..300, 6_000usize..40_000, any::<bool>()),
     ) {
         let events: Vec<Value> = lengths.iter().enumerate().map(|(at, length)| event(at, *length)).collect();
         let whole = result(&message, (&out, &err), events.clone(), files);
         let format = if is_json { Format::Json } else { Format::Markdown };
-        let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, most);
+        let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, max_size);
         let size = text.chars().count();
-        prop_assert!(size <= most, "{} characters of {}", size, most);
-        let told = data(&outcome);
-        let items = told["events"]["items"].as_array().unwrap();
+        prop_assert!(size <= max_size, "{} characters of {}", size, max_size);
+        let truncated = data(&outcome);
+        let items = truncated["events"]["items"].as_array().unwrap();
         if outcome.truncated.is_none() {
-            prop_assert_eq!((&told["output"], &told["metadata"]), (&whole["output"], &whole["metadata"]));
+            prop_assert_eq!((&truncated["output"], &truncated["metadata"]), (&whole["output"], &whole["metadata"]));
             prop_assert_eq!(items.len(), events.len());
         }
-        // The newest, in their order, each whole or in short.
+        // The newest events, in their order, each complete or shortened.
         for (item, event) in items.iter().zip(&events[events.len() - items.len()..]) {
             let size = event.to_string().len();
             let short = json!({
@@ -231,15 +239,15 @@ proptest! {
             });
             prop_assert_eq!(item, if size > LONG_BYTES { &short } else { event });
         }
-        let output = &told["output"];
+        let output = &truncated["output"];
         prop_assert_eq!(output["truncated"] == true, output::size(output) < out.len() + err.len());
         prop_assert!(output::size(output) as u64 <= output["max_bytes"].as_u64().unwrap());
         let dropped = events.len() - items.len();
-        prop_assert_eq!(told["events"].get("next_cursor").is_some(), dropped > 0);
-        if told["final_message"] != whole["final_message"] {
-            prop_assert!(told["final_message"].as_str().unwrap().contains(MARK));
-            let least = (0, events.len().min(1));
-            prop_assert_eq!((output::size(output), items.len()), least, "the message goes last");
+        prop_assert_eq!(truncated["events"].get("next_cursor").is_some(), dropped > 0);
+        if truncated["final_message"] != whole["final_message"] {
+            prop_assert!(truncated["final_message"].as_str().unwrap().contains(MARK));
+            let smallest = (0, events.len().min(1));
+            prop_assert_eq!((output::size(output), items.len()), smallest, "the message is truncated last");
         }
     }
 
@@ -251,9 +259,9 @@ proptest! {
             .context("partial_results", json!({"last_events": [], "last_output": output}))
             .detail(detail);
         let data = result("Done.", (&output, ""), Vec::new(), 3);
-        let answer = CommandOutput::new(Completion::Failed(Box::new(error), Some(data)));
+        let output = CommandOutput::new(Completion::Failed(Box::new(error), Some(data)));
         let presentation = Presentation::for_tool(if is_json { Format::Json } else { Format::Markdown }, &served());
-        let (_, texts) = truncate_to_fit(CallClock::begin().end(&run::SPEC, answer), &presentation, tool_limit(&printer, 8_000));
-        prop_assert!(printer.redact(&texts.body).chars().count() <= 8_000);
+        let (_, rendered) = truncate_to_fit(CallClock::begin().end(&run::SPEC, output), &presentation, tool_limit(&printer, 8_000));
+        prop_assert!(printer.redact(&rendered.body).chars().count() <= 8_000);
     }
 }

@@ -1,4 +1,4 @@
-//! The agent envelope (002): one compact line whose five keys are always there.
+//! The CLI envelope (`--envelope agent`): one compact line with five keys that are always present.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ fn with_child_exit(outcome: &Outcome, data: &Value) -> Value {
     data
 }
 
-/// The closed set of 002; whatever else is known travels in `meta`.
+/// The keys of an error are fixed; all other facts go into `meta`.
 fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
     let retryable = is_retryable(command, error);
     let mut object = Map::new();

@@ -1,6 +1,6 @@
-//! An answer for a reader: a few headings, facts and tables, shown as plain text or as Markdown.
+//! A document of facts, tables and quotes, rendered as plain text or as Markdown.
 //!
-//! A command describes its data once; both renderers say the same facts.
+//! A command describes its data once; both renderers contain the same facts. Data is escaped, so that it cannot add markup.
 
 use delegator_domain::terminal;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::spec::ServedTools;
 pub enum Block {
     /// A line of running text.
     Text(String),
-    /// Name and value, one below the other.
+    /// Names and values, one per line.
     Facts(Vec<(String, String)>),
     Table {
         columns: Vec<&'static str>,
@@ -27,12 +27,12 @@ pub enum Block {
     },
 }
 
-/// How a reader makes a call.
+/// The syntax of suggested syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallSyntax<'a> {
-    /// By typing a command.
+    /// Shell commands.
     Commands,
-    /// By calling one of these tools.
+    /// Calls of these tools.
     Tools(&'a ServedTools),
 }
 
@@ -52,7 +52,7 @@ impl Document {
         self
     }
 
-    /// More facts, beside those there are; with none, before the next call.
+    /// Adds facts to the first facts block; if there is none, as a new block before the next call.
     pub fn with_facts(mut self, facts: Vec<(String, String)>) -> Self {
         if facts.is_empty() {
             return self;
@@ -71,7 +71,7 @@ impl Document {
         self
     }
 
-    /// Any data at all, without knowing the command: scalars as facts, the rest as JSON.
+    /// A document of arbitrary data: scalars as facts, everything else as JSON.
     pub fn from_value(data: &Value) -> Document {
         let Some(object) = data.as_object() else {
             return Document::default().block(Block::Verbatim(pretty(data)));
@@ -92,30 +92,30 @@ impl Document {
     pub fn to_text(&self) -> String {
         let mut parts: Vec<String> = self.title.iter().cloned().collect();
         parts.extend(self.blocks.iter().map(text_block).filter(|text| !text.is_empty()));
-        // The data may come from anywhere; what reaches a terminal is letters, spaces and line ends.
+        // The data may come from an agent; remove everything that could control a terminal.
         terminal::sanitize(&parts.join("\n\n")).into_owned()
     }
 
-    pub fn to_markdown(&self, calls: CallSyntax<'_>) -> String {
+    pub fn to_markdown(&self, syntax: CallSyntax<'_>) -> String {
         let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
         parts.extend(
-            self.blocks.iter().map(|block| markdown_block(block, calls)).filter(|text| !text.is_empty()),
+            self.blocks.iter().map(|block| markdown_block(block, syntax)).filter(|text| !text.is_empty()),
         );
         parts.join("\n\n")
     }
 }
 
-/// A table without the columns that say nothing; nothing where there is no row.
+/// A table without its empty columns; `None` if there is no row.
 pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> {
-    let says = |at: &usize| rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"));
-    let said: Vec<usize> = (0..columns.len()).filter(says).collect();
-    let columns = said.iter().map(|at| columns[*at]).collect();
+    let has_content = |at: &usize| rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"));
+    let shown: Vec<usize> = (0..columns.len()).filter(has_content).collect();
+    let columns = shown.iter().map(|at| columns[*at]).collect();
     let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| said.iter().map(|at| row[*at].clone()).collect()).collect();
+        rows.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
     (!rows.is_empty()).then_some(Block::Table { columns, rows })
 }
 
-/// A text of at most this many bytes, counted as Markdown writes it.
+/// Truncates a text to this many bytes, including Markdown escapes.
 pub fn truncate_cell(text: &str, bytes: usize) -> String {
     const MARK: char = '…';
     let width = |letter: char| letter.len_utf8() + usize::from(MARKDOWN_SPECIAL.contains(letter));
@@ -124,9 +124,9 @@ pub fn truncate_cell(text: &str, bytes: usize) -> String {
     }
     let mut left = bytes.saturating_sub(MARK.len_utf8());
     let fits = |letter: &char| {
-        let fitting = left.checked_sub(width(*letter));
-        left = fitting.unwrap_or(left);
-        fitting.is_some()
+        let remaining = left.checked_sub(width(*letter));
+        left = remaining.unwrap_or(left);
+        remaining.is_some()
     };
     text.chars().take_while(fits).chain([MARK]).collect()
 }
@@ -135,7 +135,7 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// A scalar as a reader writes it: text without quotes, nothing as a dash.
+/// A value for a reader: text without quotes, null as a dash.
 pub fn scalar(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -161,7 +161,7 @@ fn text_block(block: &Block) -> String {
     }
 }
 
-/// A value on a line of its own. A file name with a line break must not look like a further line of ours.
+/// Escapes line breaks, so that a file name cannot look like a further line of the document.
 fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
     match value.trim_end().contains(['\n', '\r']) {
         true => value.trim_end().replace('\r', "\\r").replace('\n', "\\n").into(),
@@ -169,9 +169,9 @@ fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// The words of a call, for a shell: its first input may stand without a name, unless it is a list.
+/// The shell command of a call. Its first input is positional, unless it is a list.
 fn shell_command(path: &[&str], input: &Value) -> String {
-    let words = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
+    let args = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
         let flag = format!("--{}", name.replace('_', "-"));
         match value {
             Value::Array(items) => {
@@ -182,13 +182,13 @@ fn shell_command(path: &[&str], input: &Value) -> String {
             value => format!("{flag} {}", shell_word(&scalar(value))),
         }
     });
-    let words: Vec<String> = words.collect();
-    format!("mcp-delegator {} {}", path.join(" "), words.join(" "))
+    let args: Vec<String> = args.collect();
+    format!("mcp-delegator {} {}", path.join(" "), args.join(" "))
 }
 
-/// Nobody is told to call a tool that is not there.
-fn next_call(path: &[&str], input: &Value, calls: CallSyntax<'_>) -> Option<String> {
-    match calls {
+/// `None` if the tool is not served.
+fn next_call(path: &[&str], input: &Value, syntax: CallSyntax<'_>) -> Option<String> {
+    match syntax {
         CallSyntax::Commands => Some(shell_command(path, input)),
         CallSyntax::Tools(served) => {
             let name = served.prefixed_name(&path.join("_").replace('-', "_"))?;
@@ -214,11 +214,11 @@ fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-fn markdown_block(block: &Block, calls: CallSyntax<'_>) -> String {
+fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
     match block {
         Block::Next { path, input } => {
             let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
-            next_call(path, input, calls).map(next).unwrap_or_default()
+            next_call(path, input, syntax).map(next).unwrap_or_default()
         }
         Block::Text(text) => {
             let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();
@@ -241,7 +241,7 @@ fn markdown_block(block: &Block, calls: CallSyntax<'_>) -> String {
     }
 }
 
-/// A value of several lines is shown as it is, in a block of its own.
+/// A fact; a value of several lines goes into a fenced block.
 fn fact(name: &str, value: &str) -> String {
     match value.trim_end().contains(['\n', '\r']) {
         false => format!("- {}: {}", inline(name), inline(value)),
@@ -252,19 +252,19 @@ fn fact(name: &str, value: &str) -> String {
     }
 }
 
-// Text is cleaned before it is escaped or fenced, never after: what is taken out may have stood between two
-// backticks, or between a backslash and what it escapes.
+// Text is sanitised before it is escaped or fenced, never after: removing a character could join two backticks, or detach
+// a backslash from the character it escapes.
 
 fn fenced(text: &str) -> String {
     terminal::fenced(&terminal::sanitize(text))
 }
 
-/// Text within a line.
+/// Escapes text within a line.
 fn inline(text: &str) -> String {
     escape_markdown(&terminal::sanitize(text).replace('\n', " "))
 }
 
-/// A line of its own: what it begins with must not make it a heading, a list, a quotation or a fence.
+/// Escapes a whole line, so that its beginning does not make it a heading, list, quote or fence.
 fn escape_line(text: &str) -> String {
     let begin = text.trim_start();
     let digits = begin.len() - begin.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
@@ -278,10 +278,10 @@ fn escape_line(text: &str) -> String {
     }
 }
 
-/// What means something within a line.
+/// Characters with a meaning within a line.
 const MARKDOWN_SPECIAL: &str = "\\`|<![]*";
 
-/// Data stays data: it cannot open a table cell, a code span, an element or an image of its own.
+/// Escapes text so that it cannot open a table cell, code span, element or image.
 fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -319,17 +319,17 @@ mod tests {
         let document = Document::default().block(next);
         assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
         let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
-        let told = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
-        assert_eq!(told, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        let markdown = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
+        assert_eq!(markdown, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
         assert_eq!(document.to_markdown(CallSyntax::Tools(&tools("local_exec"))), "");
         let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
         assert_eq!(
             Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),
             "Next: mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"
         );
-        let words = json!({"task": "Go on.", "task_id": "T-1"});
+        let resume = json!({"task": "Go on.", "task_id": "T-1"});
         assert_eq!(
-            Document::default().block(Block::Next { path: &["local", "resume"], input: words }).to_text(),
+            Document::default().block(Block::Next { path: &["local", "resume"], input: resume }).to_text(),
             "Next: mcp-delegator local resume 'Go on.' --task-id T-1"
         );
     }
@@ -364,7 +364,7 @@ mod tests {
         let markdown = document.to_markdown(CallSyntax::Commands);
         assert!(markdown.contains("a\\|b"));
         assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");
-        // Taking something out must not put a fence together, or free what was escaped.
+        // Removing characters must not create a fence or detach an escape.
         let document =
             Document::from_value(&json!({"text": "``\u{7f}`\n# pwned", "word": "\u{1b}`x\u{1b}`"}));
         let markdown = document.to_markdown(CallSyntax::Commands);

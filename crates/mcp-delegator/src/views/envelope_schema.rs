@@ -1,7 +1,7 @@
-//! The published schemas of the envelopes, and the check every envelope passes before it leaves.
+//! The published schemas of the envelopes, and their validation.
 //!
-//! The schema files stand under `schemas/`: 002 verbatim as the contract has it, 004 as we wrote it down, and of 000
-//! the parts of each category, which are put together here into one flat object per category.
+//! The schema files are in `schemas/`: the CLI envelope as given by its contract, the standard envelope as written by this
+//! project, and for the tool envelope the parts of each category, which are assembled here into one object per category.
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
@@ -13,13 +13,12 @@ const STANDARD: &str = include_str!("../../schemas/standard.json");
 const TOOL_ERROR: &str = include_str!("../../schemas/tool/error.json");
 const TOOL_COMMON: &str = include_str!("../../schemas/tool/common.json");
 
-/// Which wrapper an answer leaves in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Envelope {
     Agent,
     Standard,
     Tool,
-    /// The payload alone.
+    /// The data alone, without an envelope.
     Raw,
 }
 
@@ -46,7 +45,7 @@ impl Envelope {
     }
 }
 
-/// The embedded files are checked by tests, so a broken one would be a broken build, not a broken call.
+/// Tests check the embedded files, so parsing cannot fail in a release.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -69,7 +68,7 @@ fn category_parts(category: Category) -> Value {
     })
 }
 
-/// The shape of a category's `data`, for a command that has no narrower one.
+/// The schema of a category's `data`, for commands without a more specific one.
 pub fn category_data(category: Category) -> Value {
     let mut schema = category_parts(category)["data"].take();
     if let Some(object) = schema.as_object_mut() {
@@ -78,7 +77,7 @@ pub fn category_data(category: Category) -> Value {
     schema
 }
 
-/// The whole 000 envelope of one category: success and error both validate against it.
+/// The tool envelope of one category: success and error both validate against it.
 pub fn tool(category: Category) -> Value {
     let mut parts = category_parts(category);
     let required = parts["required"].take();
@@ -101,7 +100,7 @@ pub fn tool(category: Category) -> Value {
     schema
 }
 
-/// The error form alone, whatever the category.
+/// The error form, for any category.
 pub fn tool_error() -> Value {
     let categories: Vec<&str> = Category::ALL.iter().map(|category| category.name()).collect();
     let mut schema =
@@ -144,8 +143,8 @@ fn tool_envelope(id: &str, schema_id: Value, category: Value) -> Value {
     })
 }
 
-/// An answer that says all of its category: not an error, not "unchanged", not a wait that ran out, and not the
-/// plural form a category may have.
+/// A response with all required parts of its category: not an error, not "unchanged", not an expired wait, and not the
+/// form with several tasks.
 fn complete_response(required: &Value) -> Value {
     let mut absent = vec![json!({"properties": {"status": {"const": "error"}}})];
     for flag in ["not_modified", "wait_expired", "partial"] {
@@ -176,7 +175,7 @@ pub fn schema_of(envelope: Envelope, category: Category) -> Option<Value> {
     }
 }
 
-/// What is wrong with an envelope, in the validator's words; empty for all that may leave.
+/// The schema violations of an envelope; empty if it is valid.
 pub fn violations(schema: &Value, envelope: &Value) -> Vec<String> {
     match jsonschema::options().should_validate_formats(true).build(schema) {
         Ok(validator) => errors_of(&validator, envelope),

@@ -1,11 +1,11 @@
-//! Why a task failed, as far as it can be known: `metadata.error_context` of contract 000.
+//! Why a task failed: `metadata.error_context` of the tool envelope.
 //!
-//! How the task ended is ours to say. What its commands complained about comes from the fold: the commands that failed
-//! and were never made to succeed. The last of them that names a place is what the failure is about. The agent is said
-//! to have failed because of a command only if it gave no reason of its own that we know and that command was the
-//! last thing it ran; then the kind of error is the command's, and what the agent said stands beside it.
+//! The end of the task comes from its record, the errors of its commands from the fold: commands that failed and never
+//! succeeded later. The last of them with a location is what the failure is about. A command is blamed for the failure only
+//! if the agent gave no known reason and the command was the last one it ran; then the error is the command's, and the
+//! agent's message becomes `agent_message`.
 //!
-//! All that was printed by others is cut to size and without anything that could steer a reader's terminal.
+//! All text of agents and commands is truncated, and characters that control a terminal are removed.
 
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_domain::terminal::sanitize;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::failure::truncate_quote;
 use super::suggestions::{ErrorLocation, Findings, suggestions};
 
-/// Places an answer names.
+/// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
@@ -43,10 +43,10 @@ pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
         "suggestions": suggestions(&findings(task, end, record)),
         "failure_kind": kind,
     });
-    if let Some((kind, said)) = blamed_command(end, record) {
+    if let Some((kind, message)) = blamed_command(end, record) {
         context["agent_message"] = context["error_message"].take();
         (context["error_type"], context["error_message"]) =
-            (clean_line(kind).into(), clean_line(said).into());
+            (clean_line(kind).into(), clean_line(message).into());
     }
     if let Some(retry_at) = retry_at {
         context["retry_at"] = retry_at.into();
@@ -54,14 +54,14 @@ pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
     context
 }
 
-/// `file`, `line` and `column` of what the failure is about, where it is known.
+/// `file`, `line` and `column` of the failure, if known.
 pub fn location(record: Option<&Record>) -> Map<String, Value> {
     let mut value = locations(failures(record)).into_iter().next().unwrap_or_default();
     value.retain(|key, _| matches!(key.as_str(), "file" | "line" | "column"));
     value
 }
 
-/// Commands that failed and were never made to succeed, oldest first.
+/// Commands that failed and never succeeded later, oldest first.
 fn failures(record: Option<&Record>) -> &[Value] {
     record
         .and_then(|record| record.report.get("failures"))
@@ -73,17 +73,17 @@ fn locations_of(failure: &Value) -> &[Value] {
     failure["places"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What the newest failure complained about first.
+/// Error locations, those of the newest failure first.
 fn locations(failures: &[Value]) -> Vec<Map<String, Value>> {
     let all = failures.iter().rev().flat_map(|failure| {
-        locations_of(failure).iter().map(|place| {
+        locations_of(failure).iter().map(|location| {
             let mut value = Map::new();
-            value.insert("file".into(), clean_path(text(place, "file")).into());
+            value.insert("file".into(), clean_path(text(location, "file")).into());
             for key in ["line", "column"] {
-                value.extend(place[key].as_u64().map(|number| (key.to_owned(), number.into())));
+                value.extend(location[key].as_u64().map(|number| (key.to_owned(), number.into())));
             }
-            value.insert("message".into(), clean_line(text(place, "message")).into());
-            value.extend(place["kind"].as_str().map(|kind| ("kind".to_owned(), clean_line(kind).into())));
+            value.insert("message".into(), clean_line(text(location, "message")).into());
+            value.extend(location["kind"].as_str().map(|kind| ("kind".to_owned(), clean_line(kind).into())));
             value.insert("command".into(), clean_line(text(failure, "command")).into());
             value
         })
@@ -101,7 +101,7 @@ fn unique_files(locations: &[Map<String, Value>]) -> Vec<&Value> {
     files
 }
 
-/// The command the agent failed because of: the kind of its error, and what it said.
+/// The error kind and message of the command that made the agent fail.
 fn blamed_command<'a>(end: &TaskEnd, record: Option<&'a Record>) -> Option<(&'a str, &'a str)> {
     let gave_no_reason = matches!(
         end,
@@ -121,7 +121,7 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
     let at = |path: &str| report.and_then(|report| report.pointer(path));
     let failures = failures(record);
     let about = failures.iter().rev().find(|failure| !locations_of(failure).is_empty()).or(failures.last());
-    let place = about.and_then(|failure| locations_of(failure).first());
+    let location = about.and_then(|failure| locations_of(failure).first());
     let limits = record.and_then(|record| record.limits);
     let failed_tests = at("/tests/failed_tests").and_then(Value::as_array);
     Findings {
@@ -137,10 +137,10 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
             _ => None,
         },
         running: at("/open_items/0/activity").and_then(Value::as_str),
-        location: place.map(|place| ErrorLocation {
-            file: clean_path(text(place, "file")),
-            line: place["line"].as_u64().unwrap_or_default(),
-            message: clean_line(text(place, "message")),
+        location: location.map(|location| ErrorLocation {
+            file: clean_path(text(location, "file")),
+            line: location["line"].as_u64().unwrap_or_default(),
+            message: clean_line(text(location, "message")),
         }),
         command: about
             .map(|failure| (clean_line(text(failure, "command")), clean_line(text(failure, "message")))),
@@ -154,7 +154,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Words of others on one line.
+/// Foreign text on one line, without terminal control characters, truncated.
 pub fn clean_line(text: &str) -> String {
     clean_text(text, MAX_LINE_CHARS)
 }

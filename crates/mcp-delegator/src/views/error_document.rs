@@ -1,8 +1,7 @@
-//! A failure for a reader of Markdown: its name in both vocabularies, what is known of it, whose words are whose, and
-//! the next useful call.
+//! The Markdown document of an error: its codes, facts, labelled quotes of the agent, and the next useful call.
 //!
-//! The facts are those of the envelope's `details`, whatever a command put there: short ones as a list, what an agent
-//! printed apart and labelled. Of long output only the end is shown; the call that is named gives the rest.
+//! The facts are those of the envelope's `details`: short ones as a list, text printed by an agent as quotes. Only the tail
+//! of long output is shown; the suggested call returns the rest.
 
 use serde_json::{Map, Value, json};
 
@@ -12,22 +11,22 @@ use crate::error::AppError;
 use crate::outcome::Outcome;
 use crate::spec::exit_codes::is_retryable;
 
-/// Of what a task printed before it was ended, in characters.
+/// Maximum characters of the output of a task.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
-/// Facts that are told in another way than as a line of the list.
+/// Context keys that are not rendered in the list of facts.
 const RENDERED_SEPARATELY: [&str; 7] =
     ["agent_message", "stderr_tail", "partial_results", "verification", "file", "line", "column"];
 
 pub fn build(outcome: &Outcome, error: &AppError) -> Document {
     let codes = error.code.facts();
-    let precisely = if codes.agent == codes.tool { String::new() } else { format!(" ({})", codes.agent) };
-    let mut document = Document::titled(format!("Error: {}{precisely}", codes.tool))
+    let cli_code = if codes.agent == codes.tool { String::new() } else { format!(" ({})", codes.agent) };
+    let mut document = Document::titled(format!("Error: {}{cli_code}", codes.tool))
         .block(Block::Text(error.message.clone()))
         .block(Block::Facts(facts(outcome, error)));
-    // Of one problem the message says everything, and the suggestion is the next step.
-    let says_it_all = matches!(error.problems.as_slice(), [] | [_]);
-    if !says_it_all {
+    // A single problem is completely described by the message, and its suggestion is the next step.
+    let is_complete = matches!(error.problems.as_slice(), [] | [_]);
+    if !is_complete {
         document = document.block(problems(error));
     }
     if let Some(detail) = &error.detail {
@@ -35,7 +34,7 @@ pub fn build(outcome: &Outcome, error: &AppError) -> Document {
     }
     document = verification::append_to(document, &json!({"verification": error.context.get("verification")}));
     document = append_quotes(document, &error.context);
-    let suggestion = error.suggestion.as_ref().filter(|_| says_it_all);
+    let suggestion = error.suggestion.as_ref().filter(|_| is_complete);
     let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(suggestion);
     if let Some(next) = next {
         document = document.block(Block::Text(format!("Next: {next}")));
@@ -52,14 +51,14 @@ fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
     let detail = error.detail.as_deref().unwrap_or_default();
     let is_in_detail =
         |value: &Value| value.as_str().is_some_and(|text| text.contains('\n') && detail.contains(text));
-    let told = error.context.iter().filter(|(key, value)| {
+    let listed = error.context.iter().filter(|(key, value)| {
         !value.is_null()
             && !is_in_detail(value)
             && !RENDERED_SEPARATELY.contains(&key.as_str())
             && (*key != "field" || error.problems.is_empty())
     });
-    facts.extend(told.map(|(key, value)| (fact_name(key), scalar(value))));
-    facts.extend(format_location(&error.context).map(|place| ("place".to_owned(), place)));
+    facts.extend(listed.map(|(key, value)| (fact_name(key), scalar(value))));
+    facts.extend(format_location(&error.context).map(|location| ("location".to_owned(), location)));
     facts
 }
 
@@ -76,7 +75,7 @@ fn fact_name(key: &str) -> String {
 fn format_location(context: &Map<String, Value>) -> Option<String> {
     let file = context.get("file")?.as_str()?;
     let numbers = ["line", "column"].into_iter().filter_map(|key| context.get(key)?.as_u64());
-    Some(numbers.fold(file.to_owned(), |place, number| format!("{place}:{number}")))
+    Some(numbers.fold(file.to_owned(), |location, number| format!("{location}:{number}")))
 }
 
 fn problems(error: &AppError) -> Block {
@@ -86,29 +85,29 @@ fn problems(error: &AppError) -> Block {
         false => vec!["field", "problem"],
     };
     let row = |problem: &crate::error::Problem| {
-        let told = [problem.field.clone(), problem.problem.clone()].into_iter();
-        told.chain(suggests.then(|| problem.suggestion.clone().unwrap_or_default())).collect()
+        let cells = [problem.field.clone(), problem.problem.clone()].into_iter();
+        cells.chain(suggests.then(|| problem.suggestion.clone().unwrap_or_default())).collect()
     };
     Block::Table { columns, rows: error.problems.iter().map(row).collect() }
 }
 
-/// What the agent said and printed, as quotations.
+/// Quotes of the agent's message and output.
 fn append_quotes(document: Document, context: &Map<String, Value>) -> Document {
     let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default().trim_end();
     let printed = context.get("partial_results").and_then(|partial| partial["last_output"].as_str());
     [
-        ("What the agent reported:", text("agent_message")),
+        ("Reported by the agent:", text("agent_message")),
         ("The end of its stderr:", text("stderr_tail")),
         ("The end of its output:", tail(printed.unwrap_or_default().trim_end())),
     ]
     .into_iter()
-    .filter(|(_, words)| !words.is_empty())
-    .fold(document, |document, (label, words)| {
-        document.block(Block::Text(label.to_owned())).block(Block::Verbatim(words.to_owned()))
+    .filter(|(_, quote)| !quote.is_empty())
+    .fold(document, |document, (label, quote)| {
+        document.block(Block::Text(label.to_owned())).block(Block::Verbatim(quote.to_owned()))
     })
 }
 
-/// The last lines that fit; of a longer line its end.
+/// The last whole lines that fit; if the last line does not fit, its tail.
 fn tail(text: &str) -> &str {
     let Some((at, _)) = text.char_indices().rev().nth(MAX_OUTPUT_CHARS - 1) else { return text };
     let end = &text[at..];
@@ -119,7 +118,7 @@ fn tail(text: &str) -> &str {
     }
 }
 
-/// For a task that has ended: the call that tells everything, and the one that goes on where it stopped.
+/// For an ended task: the call for its results, and the call that continues its thread.
 fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
     let has_ended = |data: &&Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
     let ended = outcome.failure_data().filter(has_ended);

@@ -1,4 +1,4 @@
-//! An estimate in words, no finer than it is known.
+//! Formats an estimated duration, no more precise than it is.
 
 use delegator_engine::ExpectedDuration;
 
@@ -9,7 +9,7 @@ pub fn format_estimate(expected: ExpectedDuration) -> String {
     if expected.to_ms < 1_000 {
         return "under a second".to_owned();
     }
-    // The larger end decides; what is under two of a unit is told in the smaller one.
+    // The upper end decides; less than two of a unit is shown in the smaller unit.
     let fits = |(unit, _): &&(u64, &str)| expected.to_ms >= unit * 2 || *unit == 1_000;
     let (unit, name) = UNITS.iter().find(fits).copied().unwrap_or((1_000, "second"));
     let rounded = |milliseconds: u64| (milliseconds + unit / 2) / unit;
@@ -22,7 +22,7 @@ pub fn format_estimate(expected: ExpectedDuration) -> String {
     }
 }
 
-/// One moment that is not far off, in the same words.
+/// A single duration in the same format.
 pub fn format_duration(milliseconds: u64) -> String {
     format_estimate(ExpectedDuration { from_ms: milliseconds, to_ms: milliseconds })
 }
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn estimates_are_rounded() {
         let minute = 60_000;
-        for (from_ms, to_ms, told) in [
+        for (from_ms, to_ms, expected) in [
             (3, 900, "under a second"),
             (800, 1_400, "about 1 second"),
             (100, 4_000, "up to 4 seconds"),
@@ -44,7 +44,7 @@ mod tests {
             (minute / 4, 9 * minute, "up to 9 minutes"),
             (90 * minute, 150 * minute, "2-3 hours"),
         ] {
-            assert_eq!(format_estimate(ExpectedDuration { from_ms, to_ms }), told);
+            assert_eq!(format_estimate(ExpectedDuration { from_ms, to_ms }), expected);
         }
     }
 }

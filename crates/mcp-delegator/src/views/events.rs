@@ -1,27 +1,27 @@
-//! What an agent said, event by event: the last of it, as the agent wrote it.
+//! The last events of an agent in our JSON, as the agent wrote them.
 //!
-//! Where room is short, an event that is long is told in short, and of many the newest are kept. Those before them are
-//! not lost: the cursor of an answer always names the event its list begins with.
+//! To save space, long events are shortened and the oldest are dropped. None is lost: the cursor always points to the first
+//! event of the list, so the caller can page backwards.
 
 use serde_json::{Map, Value, json};
 
 use super::document::{Block, Document};
 use crate::requests::page::{cursor_position, position_cursor};
 
-/// An event over this is long.
+/// A longer event may be shortened.
 pub const LONG_BYTES: usize = 2 << 10;
-/// A type or an id beyond this is not one.
+/// A longer type or id is ignored.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Where an event may say what it is about, in the dialects there are.
+/// JSON pointers to the id of an event, in all dialects.
 const ID_POINTERS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
 
-/// What a cursor into the events of a task answers.
+/// The query that event cursors of a task belong to.
 pub fn cursor_query(task_id: &str) -> Value {
     json!(["events", task_id])
 }
 
-/// Long events in short: what it was, which one, and how large.
+/// Replaces long events by their type, id and size.
 pub fn shorten(items: &mut [Value]) {
     for item in items {
         let size = item.to_string().len();
@@ -32,39 +32,39 @@ pub fn shorten(items: &mut [Value]) {
     }
 }
 
-fn name_at(event: &Value, places: &[&str]) -> Value {
-    let found = places.iter().filter_map(|at| event.pointer(at)?.as_str());
+fn name_at(event: &Value, pointers: &[&str]) -> Value {
+    let found = pointers.iter().filter_map(|pointer| event.pointer(pointer)?.as_str());
     found.filter(|name| name.len() <= MAX_NAME_BYTES).map(Value::from).next().unwrap_or_default()
 }
 
-/// Drops all but the newest of a task's events, and moves the cursor to where the list now begins.
+/// Drops all but the newest events of a task, and moves the cursor to the new beginning of the list.
 pub fn retain_newest(task: &mut Map<String, Value>, newest: usize) {
     let query = task.get("task_id").and_then(Value::as_str).map(cursor_query);
     let Some(events) = task.get_mut("events").and_then(Value::as_object_mut) else { return };
     let Some(items) = events.get_mut("items").and_then(Value::as_array_mut) else { return };
     let dropped = drop_oldest(items, newest);
-    // Of a part of the data that somebody picked out nothing is known.
+    // If the caller selected only some fields, the old beginning of the list is unknown.
     let (Some(query), true, true) = (query, dropped > 0, events.contains_key("included")) else {
         return;
     };
-    let begun = match events.get("next_cursor").and_then(Value::as_str) {
+    let start = match events.get("next_cursor").and_then(Value::as_str) {
         Some(cursor) => cursor_position(cursor, &query),
         None => Ok(0),
     };
-    if let Ok(begun) = begun {
-        let place = begun.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
-        events.insert("next_cursor".into(), position_cursor(place, &query).into());
+    if let Ok(start) = start {
+        let position = start.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
+        events.insert("next_cursor".into(), position_cursor(position, &query).into());
     }
 }
 
-/// How many went.
+/// Returns how many were dropped.
 pub fn drop_oldest(items: &mut Vec<Value>, newest: usize) -> usize {
     let dropped = items.len().saturating_sub(newest);
     items.drain(..dropped);
     dropped
 }
 
-/// For a reader: apart and labelled, and how to get at those before them.
+/// Adds the events to a document, with the call for earlier ones.
 pub fn append_to(document: Document, data: &Value) -> Document {
     let events = &data["events"];
     let Some(items) = events["items"].as_array() else { return document };
@@ -80,7 +80,7 @@ pub fn append_to(document: Document, data: &Value) -> Document {
         Some(cursor) => {
             let input = json!({"task_id": data["task_id"], "events_cursor": cursor});
             document
-                .block(Block::Text("Those before them:".to_owned()))
+                .block(Block::Text("Earlier events:".to_owned()))
                 .block(Block::Next { path: &["local", "results"], input })
         }
         None => document,
@@ -121,28 +121,28 @@ mod tests {
         let task = |next: Option<i64>| {
             let mut task =
                 json!({"task_id": "T-1", "events": {"included": true, "count": 9, "items": [4, 5, 6]}});
-            if let Some(place) = next {
-                task["events"]["next_cursor"] = position_cursor(place, &cursor_query("T-1")).into();
+            if let Some(position) = next {
+                task["events"]["next_cursor"] = position_cursor(position, &cursor_query("T-1")).into();
             }
             task.as_object().unwrap().clone()
         };
-        let place = |task: &Map<String, Value>| {
+        let position = |task: &Map<String, Value>| {
             let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
             cursor.map(|cursor| cursor_position(cursor, &cursor_query("T-1")).unwrap())
         };
-        for (begun, newest, left, now) in [
+        for (start, newest, left, now) in [
             (None, 5, json!([4, 5, 6]), None),
             (None, 2, json!([5, 6]), Some(1)),
             (Some(4), 3, json!([4, 5, 6]), Some(4)),
             (Some(4), 1, json!([6]), Some(6)),
             (Some(4), 0, json!([]), Some(7)),
         ] {
-            let mut task = task(begun);
+            let mut task = task(start);
             retain_newest(&mut task, newest);
-            assert_eq!((&task["events"]["items"], place(&task)), (&left, now), "{begun:?}, {newest}");
+            assert_eq!((&task["events"]["items"], position(&task)), (&left, now), "{start:?}, {newest}");
         }
         let mut picked = json!({"task_id": "T-1", "events": {"items": [1, 2]}}).as_object().unwrap().clone();
         retain_newest(&mut picked, 1);
-        assert_eq!(picked["events"], json!({"items": [2]}), "where the list began is not known");
+        assert_eq!(picked["events"], json!({"items": [2]}), "the beginning of the list is unknown");
     }
 }

@@ -1,34 +1,33 @@
-//! Who says why a task failed: what we know in our words, what the agent said as a quotation of bounded size.
+//! The error message of a failed task: our own sentence, and the agent's text as a separate quote of bounded size.
 //!
-//! An error's message is read as ours, by people and by models that act on it. So nothing an agent wrote may stand
-//! there; it is data, under a name that says whose it is.
+//! People and models trust an error message as ours and act on it. So it never contains text written by an agent; that
+//! text is data, in a field named after its author.
 
 use delegator_domain::task::FailureKind;
 
-/// The most of an agent's words that is quoted, in characters.
+/// Maximum characters of an agent's text that are quoted.
 const MAX_QUOTED_CHARS: usize = 2_000;
 
-/// What is said, and what is quoted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FailureText {
     pub message: String,
     pub agent_message: Option<String>,
 }
 
-/// `message` is what the end of the task was recorded with.
+/// `message` is the message recorded at the end of the task.
 pub fn describe(kind: FailureKind, message: &str, exit_code: Option<i32>) -> FailureText {
-    let ours = match kind {
+    let sentence = match kind {
         FailureKind::Auth => "The agent is not signed in, or its credentials were refused.",
         FailureKind::UsageLimit => "The agent reported that its usage limit is reached.",
-        FailureKind::RateLimit => "The agent reported that it is asked too much of its model.",
+        FailureKind::RateLimit => "The agent reported that it exceeded the rate limit of its model.",
         FailureKind::Network => "The agent could not reach its model.",
         FailureKind::BadModel => "The agent reported that it cannot use this model.",
-        FailureKind::Sandbox => "The sandbox this mode needs did not work.",
+        FailureKind::Sandbox => "The sandbox that this mode needs did not work.",
         FailureKind::UntrustedDirectory => "The agent refuses to work in this directory.",
-        FailureKind::WrongThread => "The agent began with another thread than the one to be resumed.",
+        FailureKind::WrongThread => "The agent started another thread than the one to resume.",
         FailureKind::ThreadNotFound => "The agent does not know the thread.",
         FailureKind::AgentError => "The agent reported an error.",
-        FailureKind::NoTerminalEvent => "The agent exited with 0 and never said that it was done.",
+        FailureKind::NoTerminalEvent => "The agent exited with code 0 but did not report that it was done.",
         FailureKind::AgentExit => {
             let code = exit_code.map_or_else(|| "a code".to_owned(), |code| format!("code {code}"));
             return with_agent_message(format!("The agent exited with {code}."), message);
@@ -40,14 +39,14 @@ pub fn describe(kind: FailureKind, message: &str, exit_code: Option<i32>) -> Fai
         | FailureKind::SupervisorStartFailed
         | FailureKind::Internal => return FailureText { message: message.to_owned(), agent_message: None },
     };
-    with_agent_message(ours.to_owned(), message)
+    with_agent_message(sentence.to_owned(), message)
 }
 
 fn with_agent_message(message: String, agent: &str) -> FailureText {
     FailureText { message, agent_message: Some(truncate_quote(agent)) }
 }
 
-/// An agent's words, cut where they become too many.
+/// Truncates an agent's text.
 pub fn truncate_quote(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((at, _)) => format!("{} [truncated]", &text[..at]),

@@ -1,14 +1,14 @@
-//! `--fields a,b.c`: only these parts of the data.
+//! `--fields a,b.c`: selects parts of the data.
 //!
-//! Paths go through lists transparently (`commands.path` is the path of every command). They are checked against the
-//! command's output schema before anything runs, because a bad argument must not cost a side effect.
+//! Paths descend into lists (`commands.path` is the path of every command). They are checked against the command's output
+//! schema before it runs, because an invalid argument must not cause a side effect.
 
 use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem};
 
-/// The paths that do not exist in the schema, as problems with the nearest name.
+/// Problems for paths that do not exist in the schema, with the nearest name.
 pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
     paths
         .iter()
@@ -18,8 +18,8 @@ pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
                 let here = resolve(schema, level?);
                 let Some(properties) = here.get("properties").and_then(Value::as_object) else {
                     return is_scalar(here).then(|| {
-                        let words = format!("there is nothing below that in {path}");
-                        Problem::new(ErrorCode::InvalidValue, "--fields", words).value(path.clone().into())
+                        let problem = format!("a field of {path} is a scalar and has no fields");
+                        Problem::new(ErrorCode::InvalidValue, "--fields", problem).value(path.clone().into())
                     });
                 };
                 if let Some(below) = properties.get(name) {
@@ -58,14 +58,14 @@ fn is_scalar(schema: &Value) -> bool {
     }
 }
 
-/// The paths that lead nowhere in the data, as far as the data can tell: an empty list may have held anything.
+/// The paths without a value in the data. An empty list matches every path.
 pub fn absent<'a>(data: &Value, paths: &'a [String]) -> Vec<&'a str> {
-    fn leads_on(value: &Value, path: &[&str]) -> bool {
+    fn exists_in(value: &Value, path: &[&str]) -> bool {
         match (value, path) {
             (_, []) => true,
-            (Value::Array(items), _) => items.is_empty() || items.iter().any(|item| leads_on(item, path)),
+            (Value::Array(items), _) => items.is_empty() || items.iter().any(|item| exists_in(item, path)),
             (Value::Object(object), [name, rest @ ..]) => {
-                object.get(*name).is_some_and(|inner| leads_on(inner, rest))
+                object.get(*name).is_some_and(|inner| exists_in(inner, rest))
             }
             _ => false,
         }
@@ -73,7 +73,7 @@ pub fn absent<'a>(data: &Value, paths: &'a [String]) -> Vec<&'a str> {
     paths
         .iter()
         .map(String::as_str)
-        .filter(|path| !leads_on(data, &path.split('.').collect::<Vec<_>>()))
+        .filter(|path| !exists_in(data, &path.split('.').collect::<Vec<_>>()))
         .collect()
 }
 
@@ -90,7 +90,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// The data with only these paths left.
+/// The data with only these paths.
 pub fn project(data: &Value, paths: &[String]) -> Value {
     let split: Vec<Vec<&str>> = paths.iter().map(|path| path.split('.').collect()).collect();
     select(data, &split)
@@ -103,15 +103,15 @@ fn select(value: &Value, paths: &[Vec<&str>]) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| select(item, paths)).collect(),
         Value::Object(object) => {
-            let mut kept = Map::new();
+            let mut selected = Map::new();
             for (key, inner) in object {
                 let below: Vec<Vec<&str>> =
                     paths.iter().filter(|path| path[0] == key).map(|path| path[1..].to_vec()).collect();
                 if !below.is_empty() {
-                    kept.insert(key.clone(), select(inner, &below));
+                    selected.insert(key.clone(), select(inner, &below));
                 }
             }
-            Value::Object(kept)
+            Value::Object(selected)
         }
         other => other.clone(),
     }

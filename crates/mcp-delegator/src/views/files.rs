@@ -1,14 +1,14 @@
-//! What a task did to files, in our JSON: `file_operations`, `artifacts`, and what does not fit together.
+//! The file changes of a task in our JSON: `file_operations`, `artifacts`, and warnings about contradictions.
 //!
-//! The three lists and `lines_changed` are contract 000's, which has no place for a rename: the old name is among the
-//! deleted files, the new one among the added, and `renamed_files` brings them together.
+//! The tool envelope defines the three lists and `lines_changed`, but no renames: the old name is in `deleted_files`, the
+//! new one in `added_files`, and `renamed_files` contains the pairs.
 
 use delegator_engine::{Evidence, Finding, FindingKind, Record, Source};
 use serde_json::{Map, Value, json};
 
 use crate::outcome::Warning;
 
-/// `metadata.file_operations`: as it was seen, else as the agent tells it.
+/// `metadata.file_operations`: from the evidence, else from the agent's own report.
 pub fn operations(record: Option<&Record>) -> Value {
     match record.and_then(|record| record.evidence.as_ref()) {
         Some(evidence) => from_evidence(evidence),
@@ -19,7 +19,7 @@ pub fn operations(record: Option<&Record>) -> Value {
 fn from_evidence(evidence: &Evidence) -> Value {
     let files = &evidence.files;
     let lines = evidence.lines.unwrap_or_default();
-    let mut told = json!({
+    let mut value = json!({
         "modified_files": files.modified,
         "added_files": files.added,
         "deleted_files": files.deleted,
@@ -33,16 +33,16 @@ fn from_evidence(evidence: &Evidence) -> Value {
         "scope": if evidence.is_partial() || evidence.lines.is_none() { "partial" } else { "whole" },
     });
     if !files.renamed.is_empty() {
-        told["renamed_files"] = json!(files.renamed);
+        value["renamed_files"] = json!(files.renamed);
     }
     if files.not_listed > 0 {
-        told["not_listed_count"] = files.not_listed.into();
+        value["not_listed_count"] = files.not_listed.into();
     }
     if evidence.left_out_count > 0 {
-        told["left_out"] = json!(evidence.left_out);
-        told["left_out_count"] = evidence.left_out_count.into();
+        value["left_out"] = json!(evidence.left_out);
+        value["left_out_count"] = evidence.left_out_count.into();
     }
-    told
+    value
 }
 
 fn from_agent_report(record: Option<&Record>) -> Value {
@@ -59,25 +59,25 @@ fn from_agent_report(record: Option<&Record>) -> Value {
     })
 }
 
-/// `data.artifacts` and `data.git`: what there is of them.
+/// Adds `data.artifacts` and `data.git`, if there is evidence.
 pub fn add_to(data: &mut Map<String, Value>, record: Option<&Record>) {
     let Some(evidence) = record.and_then(|record| record.evidence.as_ref()) else { return };
     let artifact = |file: &delegator_engine::Artifact| {
-        let mut told = json!({"type": "file", "ref": file.path, "size": file.size});
+        let mut value = json!({"type": "file", "ref": file.path, "size": file.size});
         if let Some(digest) = &file.sha256 {
-            told["sha256"] = digest.clone().into();
+            value["sha256"] = digest.clone().into();
         }
         if let Some(why) = &file.not_hashed {
-            told["not_hashed"] = json!(why);
+            value["not_hashed"] = json!(why);
         }
-        told
+        value
     };
     data.insert("artifacts".into(), evidence.artifacts.iter().map(artifact).collect());
     if evidence.artifacts_not_listed > 0 {
         data.insert("artifacts_not_listed_count".into(), evidence.artifacts_not_listed.into());
     }
     if let Some(history) = &evidence.history {
-        let told = json!({
+        let git = json!({
             "head_before": history.head_before,
             "head_after": history.head_after,
             "branch_before": history.branch_before,
@@ -86,11 +86,11 @@ pub fn add_to(data: &mut Map<String, Value>, record: Option<&Record>) {
             "commits": history.subjects,
             "index_changed": history.index_changed,
         });
-        data.insert("git".into(), told);
+        data.insert("git".into(), git);
     }
 }
 
-/// What a caller should know of it.
+/// Warnings about the file changes.
 pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
     let findings = record.map(|record| record.findings.as_slice()).unwrap_or_default();
     let mut warnings: Vec<Warning> = findings.iter().map(warning).collect();
@@ -98,7 +98,7 @@ pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
     warnings
 }
 
-/// Without evidence the agent's list is all there is, and it has no lines.
+/// Without evidence only the agent's own list exists, which has no line counts.
 fn lines_not_counted(record: &Record) -> Option<Warning> {
     let lists = ["/files/modified", "/files/added", "/files/deleted"];
     let lists = lists.iter().filter_map(|path| record.report.pointer(path).and_then(Value::as_array));
@@ -131,7 +131,7 @@ fn warning(finding: &Finding) -> Warning {
     warning
 }
 
-/// Only appended to.
+/// Codes are only appended, never changed.
 fn warning_code(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::ClaimRefuted => "W_FILES_001",
@@ -146,35 +146,35 @@ fn warning_code(kind: FindingKind) -> &'static str {
     }
 }
 
-/// For a reader: lines, renames, commits.
+/// Facts for a document: renames, lines, commits.
 pub fn outline(data: &Value) -> Vec<(String, String)> {
     let files = &data["metadata"]["file_operations"];
-    let mut told = Vec::new();
+    let mut facts = Vec::new();
     let pairs = files["renamed_files"].as_array().map(Vec::as_slice).unwrap_or_default();
     let renames: Vec<String> = pairs
         .iter()
         .filter_map(|pair| Some(format!("{} → {}", pair["from"].as_str()?, pair["to"].as_str()?)))
         .collect();
     if !renames.is_empty() {
-        told.push(("renamed".to_owned(), join_truncated(&renames)));
+        facts.push(("renamed".to_owned(), join_truncated(&renames)));
     }
     if let (Some(added), Some(deleted)) = (files["lines_added"].as_u64(), files["lines_deleted"].as_u64())
         && added + deleted > 0
     {
-        told.push(("lines".to_owned(), format!("+{added} −{deleted}")));
+        facts.push(("lines".to_owned(), format!("+{added} −{deleted}")));
     }
     if let Some(count) = data["git"]["commit_count"].as_u64().filter(|count| *count > 0) {
         let subjects = data["git"]["commits"].as_array().map(Vec::as_slice).unwrap_or_default();
         let subjects: Vec<String> = subjects.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        told.push(("commits".to_owned(), format!("{count}: {}", join_truncated(&subjects))));
+        facts.push(("commits".to_owned(), format!("{count}: {}", join_truncated(&subjects))));
     }
-    told
+    facts
 }
 
-fn join_truncated(words: &[String]) -> String {
-    const MOST: usize = 20;
-    match words.len().saturating_sub(MOST) {
-        0 => words.join(", "),
-        more => format!("{} and {more} more", words[..MOST].join(", ")),
+fn join_truncated(items: &[String]) -> String {
+    const MAX_ITEMS: usize = 20;
+    match items.len().saturating_sub(MAX_ITEMS) {
+        0 => items.join(", "),
+        more => format!("{} and {more} more", items[..MAX_ITEMS].join(", ")),
     }
 }

@@ -1,11 +1,11 @@
-//! How an environment comes to its GitHub access, in words: the token with the least rights that work, the place to put
-//! it, and a task that proves it.
+//! The guide that gives an environment access to GitHub: create a token with minimal permissions, store it, verify it with
+//! a task.
 
 use serde_json::{Value, json};
 
 use super::shell_word;
 
-/// Where the token is put.
+/// Where the token is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenLocation {
     /// The settings of hosted Codex.
@@ -14,11 +14,11 @@ pub enum TokenLocation {
     Workers,
 }
 
-/// Everything the guide depends on.
+/// The inputs of the guide.
 #[derive(Debug, Clone)]
 pub struct Guide {
     pub env_id: String,
-    /// The environment stands in the file already.
+    /// Whether the environment file contains the environment already.
     pub is_known: bool,
     pub location: TokenLocation,
     /// `https://github.com/owner/name`.
@@ -28,14 +28,14 @@ pub struct Guide {
     pub stack: String,
     pub setup: String,
     pub maintenance: String,
-    /// Name and address for commits, as a shell takes them.
+    /// Name and email address for commits, quoted for a shell.
     pub identity: (String, String),
 }
 
 const TOKEN_PAGE: &str = "https://github.com/settings/personal-access-tokens/new";
 const ENVIRONMENTS_PAGE: &str = "https://chatgpt.com/codex/settings/environments";
 
-/// Something to copy, and where it goes.
+/// A text to paste, and its destination.
 struct Paste {
     to: &'static str,
     text: String,
@@ -72,11 +72,11 @@ impl Guide {
         GuideStep {
             title: "Create a fine-grained token",
             instructions: format!(
-                "Visit {TOKEN_PAGE} and make a token for this one repository.\n\
+                "Visit {TOKEN_PAGE} and create a token for this repository only.\n\
                  Resource owner: {}. Repository access: only select repositories, {name}. Expiration: 90 days or less.\n\
-                 Repository permissions: Contents read and write, Pull requests read and write; Metadata read-only comes \
-                 by itself. Add Workflows read and write only if tasks shall change .github/workflows.\n\
-                 The token is shown once. Put it where step 2 says, and never into a task or a chat.",
+                 Repository permissions: Contents read and write, Pull requests read and write; Metadata read-only is added \
+                 automatically. Add Workflows read and write only if tasks must change .github/workflows.\n\
+                 The token is shown only once. Store it as described in step 2, never in a task or a chat.",
                 name.split('/').next().unwrap_or_default(),
             ),
             paste: Vec::new(),
@@ -89,32 +89,34 @@ impl Guide {
             TokenLocation::Workers => self.worker_step(),
         };
         if !self.is_known {
-            instructions.push_str("\nThen write the environment down here, so that cloud tasks find it.");
+            instructions.push_str(
+                "\nThen add the environment to this machine's configuration, so that cloud tasks find it.",
+            );
             paste.push(Paste { to: "A shell on this machine", text: self.command() });
         }
         GuideStep { title: "Configure the environment", instructions, paste }
     }
 
     fn web_step(&self) -> (String, Vec<Paste>) {
-        let words = format!(
-            "Visit {ENVIRONMENTS_PAGE} and make or open the environment of {}.\n\
+        let instructions = format!(
+            "Visit {ENVIRONMENTS_PAGE} and create or open the environment of {}.\n\
              Secrets: add GITHUB_TOKEN with the token of step 1. Setup script and maintenance script: manual, as below.\n\
-             Agent internet access: on, for github.com, if tasks shall push by themselves.\n\
-             The setup script leaves the token where the agent's git finds it, so the agent can read it: that is why it \
-             is for one repository only.",
+             Agent internet access: on, for github.com, if tasks must push by themselves.\n\
+             The setup script stores the token where the agent's git finds it, so the agent can read it. Therefore it \
+             must be valid for one repository only.",
             self.name
         );
         let paste = vec![
             Paste { to: "Setup script", text: self.setup.clone() },
             Paste { to: "Maintenance script", text: self.maintenance.clone() },
         ];
-        (words, paste)
+        (instructions, paste)
     }
 
     fn worker_step(&self) -> (String, Vec<Paste>) {
-        let words = "This environment's tasks run on your own workers, so there is no web page: the token is the worker's own \
-                     secret. On every machine that works for it, as the user the worker runs as, run the lines below; the \
-                     first waits for the token and does not show it."
+        let instructions = "The tasks of this environment run on your own workers, so there is no web page: the token is a secret \
+                     of the worker. Run the lines below on every worker, as the worker's user; the first line reads the \
+                     token from the terminal without showing it."
             .to_owned();
         let (user_name, user_email) = &self.identity;
         let text = format!(
@@ -125,7 +127,7 @@ impl Guide {
              git ls-remote {} HEAD\n",
             self.repository
         );
-        (words, vec![Paste { to: "A shell on each worker", text }])
+        (instructions, vec![Paste { to: "A shell on each worker", text }])
     }
 
     fn verification(&self) -> GuideStep {
@@ -136,7 +138,7 @@ impl Guide {
         );
         GuideStep {
             title: "Verify",
-            instructions: "Submit the verification task. A branch and a pull request on GitHub prove that everything works; \
+            instructions: "Submit the verification task. If a branch and a pull request appear on GitHub, the setup works; \
                            close and delete both afterwards."
                 .to_owned(),
             paste: vec![Paste { to: "A shell, or the submit tool", text }],
@@ -145,7 +147,7 @@ impl Guide {
 
     fn task(&self) -> String {
         format!(
-            "Test GitHub access to {}: create a branch access-check, add a file ACCESS-CHECK.md that says when it was made, \
+            "Test GitHub access to {}: create a branch access-check, add a file ACCESS-CHECK.md with the current date, \
              commit, push the branch and open a draft pull request.",
             self.name
         )

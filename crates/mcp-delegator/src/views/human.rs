@@ -1,4 +1,4 @@
-//! Failures, warnings and remarks for a person at a terminal. They go to stderr, so that stdout stays an answer.
+//! Errors and warnings for a person at a terminal. They go to stderr; stdout contains only the output.
 
 use delegator_domain::terminal;
 use serde_json::Value;
@@ -17,9 +17,9 @@ pub fn error(error: &AppError) -> String {
     if let Some(detail) = &error.detail {
         lines.extend(detail.lines().map(|line| format!("  {line}")));
     }
-    if let Some(words) = error.context.get("agent_message").and_then(Value::as_str) {
-        lines.push("the agent said:".to_owned());
-        lines.extend(words.lines().map(|line| format!("  {line}")));
+    if let Some(message) = error.context.get("agent_message").and_then(Value::as_str) {
+        lines.push("message of the agent:".to_owned());
+        lines.extend(message.lines().map(|line| format!("  {line}")));
     }
     if let (Some(suggestion), true) = (&error.suggestion, error.problems.len() <= 1) {
         lines.push(format!("hint: {suggestion}"));
@@ -32,7 +32,7 @@ pub fn error(error: &AppError) -> String {
     terminal::sanitize(&lines.join("\n")).into_owned()
 }
 
-/// A warning on one line: the sentence, then its data, quoted.
+/// One line per warning: the sentence, then its data.
 pub fn warnings(warnings: &[Warning]) -> Vec<String> {
     let line = |warning: &Warning| {
         let data = warning.context.iter().map(|(key, value)| format!("{key}: {value}"));

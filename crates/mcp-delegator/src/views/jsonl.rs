@@ -1,4 +1,4 @@
-//! `--format jsonl`: a line for each item, then one terminal line in the agent form that tells how it ended.
+//! `--format jsonl`: one line per item, then a last line with the CLI envelope.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What an answer says beside its data (`meta` of the envelopes), for a reader: only what can be acted on.
+//! Adds the facts of `meta` to a document, as far as a reader can act on them.
 
 use serde_json::{Value, json};
 
@@ -6,39 +6,38 @@ use super::document::{Block, Document, scalar};
 use super::{estimate, task_document};
 use crate::outcome::CommandOutput;
 
-/// The document with these facts among its own.
-pub fn append_to(document: Document, answer: &CommandOutput) -> Document {
-    let mut document = document.with_facts(facts(answer));
-    let input = match pending(answer).as_slice() {
+pub fn append_to(document: Document, output: &CommandOutput) -> Document {
+    let mut document = document.with_facts(facts(output));
+    let input = match pending(output).as_slice() {
         [] => return document,
-        [one] => json!({"task_id": one}),
-        several if describes_one_task(answer) => json!({"task_ids": several, "until": "any"}),
+        [id] => json!({"task_id": id}),
+        several if describes_one_task(output) => json!({"task_ids": several, "until": "any"}),
         several => json!({"task_ids": several}),
     };
-    // Those that are missing are what comes next, whatever else could be asked.
+    // Waiting for the pending tasks replaces any other next call.
     document.blocks.retain(|block| !matches!(block, Block::Next { .. }));
     document.block(Block::Next { path: &["local", "wait"], input })
 }
 
-/// Whoever waits for any is told of one, and whoever waits for all of all.
-fn describes_one_task(answer: &CommandOutput) -> bool {
-    let (data, _) = answer.completion.parts();
+/// A wait for any task returns one task, a wait for all returns a list.
+fn describes_one_task(output: &CommandOutput) -> bool {
+    let (data, _) = output.completion.parts();
     data.is_some_and(|data| data.get("tasks").is_none())
 }
 
-fn pending(answer: &CommandOutput) -> Vec<&Value> {
-    answer.facts.get("pending").and_then(Value::as_array).into_iter().flatten().collect()
+fn pending(output: &CommandOutput) -> Vec<&Value> {
+    output.facts.get("pending").and_then(Value::as_array).into_iter().flatten().collect()
 }
 
-fn facts(answer: &CommandOutput) -> Vec<(String, String)> {
-    let fact = |key: &str| answer.facts.get(key);
+fn facts(output: &CommandOutput) -> Vec<(String, String)> {
+    let fact = |key: &str| output.facts.get(key);
     let is_true = |key: &str| fact(key) == Some(&Value::Bool(true));
-    let place = fact("queue_position").and_then(Value::as_u64).filter(|place| *place > 0);
-    let failed_with = answer.child.as_ref().and_then(|child| child.code).filter(|code| *code != 0);
-    let pending: Vec<String> = pending(answer).into_iter().map(scalar).collect();
-    let told = [
+    let position = fact("queue_position").and_then(Value::as_u64).filter(|position| *position > 0);
+    let failed_with = output.child.as_ref().and_then(|child| child.code).filter(|code| *code != 0);
+    let pending: Vec<String> = pending(output).into_iter().map(scalar).collect();
+    let facts = [
         ("exit code", failed_with.map(|code| code.to_string())),
-        ("place in the queue", place.map(|place| place.to_string())),
+        ("queue position", position.map(|position| position.to_string())),
         ("waits for", fact("waiting_for").and_then(task_document::format_waiting_for)),
         (
             "starts in",
@@ -48,9 +47,12 @@ fn facts(answer: &CommandOutput) -> Vec<(String, String)> {
                 .map(estimate::format_duration),
         ),
         ("queue", is_true("queue_paused").then(|| "paused".to_owned())),
-        ("replayed", is_true("replayed").then(|| "yes, this is the first task of its key".to_owned())),
+        (
+            "replayed",
+            is_true("replayed").then(|| "yes, this is the existing task with the same key".to_owned()),
+        ),
         ("pending", (!pending.is_empty()).then(|| pending.join(", "))),
         ("more", fact("next_cursor").map(|cursor| format!("cursor {}", scalar(cursor)))),
     ];
-    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

@@ -1,4 +1,6 @@
-//! How an outcome is said: pure renderers, one per wrapper. Nobody but this room knows a key of our JSON.
+//! Pure renderers of outcomes: envelopes, documents and the JSON of tasks.
+//!
+//! Only this module knows the keys of our JSON. It performs no I/O and decides nothing about tasks.
 
 pub mod cli_envelope;
 pub mod document;
@@ -40,12 +42,12 @@ use crate::outcome::{Page, SizeUnit, Truncation};
 
 pub const PRODUCT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// RFC 3339, UTC, milliseconds: the one way this program writes a time.
+/// RFC 3339, UTC, milliseconds: the only time format of this program.
 pub fn rfc3339(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// Seconds with three decimals, as 004 wants its durations.
+/// Seconds with three decimals, for the standard envelope.
 fn seconds(duration: Duration) -> Value {
     let milliseconds = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
     Value::from(f64::from(milliseconds) / 1000.0)
@@ -59,14 +61,14 @@ fn pagination(page: &Page) -> Value {
     json!({"page": page.number, "page_size": page.size, "total_count": page.total, "filtered_count": page.filtered})
 }
 
-/// JSON as it may stand on a terminal too: what could steer one is escaped, which to a reader of JSON is the same.
+/// JSON that is safe on a terminal: control characters are escaped, which does not change the parsed value.
 pub fn json_text(value: &Value) -> String {
     escape_terminal_controls(&value.to_string())
 }
 
-/// The same for JSON that is text already.
+/// Escapes characters that control a terminal in serialised JSON.
 pub fn escape_terminal_controls(text: &str) -> String {
-    let steers = |letter: char| {
+    let is_control = |letter: char| {
         matches!(letter, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
     };
@@ -75,7 +77,7 @@ pub fn escape_terminal_controls(text: &str) -> String {
     }
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if steers(letter) {
+        if is_control(letter) {
             let mut units = [0; 2];
             escaped.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
@@ -85,15 +87,15 @@ pub fn escape_terminal_controls(text: &str) -> String {
     escaped
 }
 
-/// What an answer that was cut says of it, in the unit its reader counts in.
+/// The `meta` facts of truncated output, in the unit of its limit.
 fn truncation_facts(truncation: &Truncation) -> [(&'static str, Value); 3] {
-    let most = match truncation.unit {
+    let limit_key = match truncation.unit {
         SizeUnit::Bytes => "max_bytes",
         SizeUnit::Characters => "max_characters",
     };
     [
         ("truncated", true.into()),
-        (most, truncation.max_size.into()),
+        (limit_key, truncation.max_size.into()),
         ("original_size", truncation.original_size.into()),
     ]
 }
@@ -123,7 +125,7 @@ fn problem_values(error: &AppError) -> Value {
         .collect()
 }
 
-/// A word as a shell takes it for what it is.
+/// A word quoted for a shell.
 pub fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@,+%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Reference pages generated from the tables in code. They are committed under `docs/` and held to the code by tests.
+//! Reference pages generated from the tables in code. They are committed in `docs/`, and tests compare them with the code.
 
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::{self, CommandSpec, Property};
@@ -13,15 +13,15 @@ pub fn errors() -> String {
         page.push_str(&format!("| {} | {} | {} |\n", exit.number(), exit.name(), exit.meaning()));
     }
     page.push_str(
-        "\nA reader that closes the pipe early is not an error: exit 0, silently.\n\n## Error map\n\n\
-         `retry`: may the identical call be made again? *if safe* means: for commands that change nothing.\n\n\
-         | kind | exit | agent (002) | phase | retry | side effects | standard (004) | tool (000) |\n\
+        "\nIf the reader closes the pipe early, the program exits silently with 0.\n\n## Error map\n\n\
+         `retry`: whether the identical call may be repeated. *if safe*: for commands that change nothing.\n\n\
+         | kind | exit | CLI envelope | phase | retry | side effects | standard envelope | tool envelope |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for code in ErrorCode::ALL {
         let facts = code.facts();
         let (kind, number) = facts.standard;
-        // In these two cases the other vocabularies have a gentler word than an error.
+        // In these two cases the other envelopes do not report an error.
         let (standard, tool) = match code {
             ErrorCode::PartialFailure => (format!("success, {number}"), "ok, `meta.partial`".to_owned()),
             ErrorCode::Incomplete => (format!("{kind} {number}"), "ok, `meta.wait_expired`".to_owned()),
@@ -62,7 +62,7 @@ fn effects(effects: SideEffects) -> &'static str {
 /// `docs/commands.md`.
 pub fn commands() -> String {
     let mut page = String::from(
-        "# Commands\n\nGenerated from the command registry; do not edit. `mcp-delegator manifest` tells programs the same.\n\n\
+        "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\n\
          | command | tool | available | what it does |\n|---|---|---|---|\n",
     );
     for spec in spec::all() {

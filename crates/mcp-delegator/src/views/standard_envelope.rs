@@ -1,4 +1,4 @@
-//! The standard envelope (004): sorted and indented, for files, diffs and reflection.
+//! The standard envelope: sorted and indented, for files and diffs.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::views::{
 };
 
 pub fn render(outcome: &Outcome) -> Value {
-    // A batch of which something was done is a success in this vocabulary; exit code and `ok` of 002 say otherwise.
+    // A partial batch is a success in this envelope, unlike in the exit code and in `ok` of the CLI envelope.
     let partial = matches!(outcome.output.completion, Completion::Partial(_));
     let error = outcome.error().filter(|_| !partial);
     let data = match &outcome.output.completion {
@@ -28,11 +28,11 @@ pub fn render(outcome: &Outcome) -> Value {
     })
 }
 
-/// Two-space indentation, keys sorted, UTF-8 as it is: what a diff of two files needs.
+/// Two-space indentation, sorted keys, unescaped UTF-8, so that files can be compared with diff.
 pub fn to_text(value: &Value) -> String {
     let mut sorted = value.clone();
     sort_keys(&mut sorted);
-    // Writing a `Value` cannot fail: its keys are strings and it holds no foreign types.
+    // Serialising a `Value` cannot fail.
     serde_json::to_string_pretty(&sorted).unwrap_or_default()
 }
 
@@ -62,14 +62,14 @@ fn shaped(outcome: &Outcome, data: &Value) -> Value {
 
 fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     let mut data = data.as_object().cloned().unwrap_or_default();
-    let here = data.get(plural).and_then(Value::as_array).map_or(0, Vec::len);
+    let listed = data.get(plural).and_then(Value::as_array).map_or(0, Vec::len);
     let (total, filtered, number, size) =
-        page.map_or((here, here, 1, here), |page| (page.total, page.filtered, page.number, page.size));
+        page.map_or((listed, listed, 1, listed), |page| (page.total, page.filtered, page.number, page.size));
     data.insert("total_count".into(), total.into());
     data.insert("filtered_count".into(), filtered.into());
     data.insert("page".into(), number.into());
     data.insert("page_size".into(), size.into());
-    if here == 0 && data.contains_key(plural) {
+    if listed == 0 && data.contains_key(plural) {
         data.entry("message").or_insert(format!("No {} found", plural.replace('_', " ")).into());
     }
     Value::Object(data)
@@ -104,9 +104,8 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
 fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Value {
     let mut warnings: Vec<Value> = outcome.output.warnings.iter().map(cli_envelope::warning_value).collect();
     if outcome.exit() == ExitCode::PartialFailure {
-        warnings.push(
-            json!({"code": "W_PARTIAL_001", "message": "Some of the items failed; the others were done."}),
-        );
+        warnings
+            .push(json!({"code": "W_PARTIAL_001", "message": "Some items failed; the others succeeded."}));
     }
     let mut metadata = Map::new();
     metadata.insert("version".into(), PRODUCT_VERSION.into());

@@ -1,16 +1,16 @@
-//! What runs, waits and ended lately, for a reader. It is asked for often, so a cell is short and a column that says
-//! nothing is left out: one task fits in 600 bytes.
+//! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are short and
+//! empty columns are omitted: one task fits in 600 bytes.
 
 use serde_json::{Value, json};
 
 use super::document::{Block, Document, scalar, table, truncate_cell};
 use super::{estimate, task_document, usage};
 
-/// The most bytes of a cell whose text comes from outside.
+/// Maximum bytes of cells with foreign text.
 const MAX_TITLE_BYTES: usize = 100;
 const MAX_ACTIVITY_BYTES: usize = 80;
 const MAX_LABELS_BYTES: usize = 50;
-/// Unread results that are named before the rest is only counted.
+/// Unread results that are listed; the others are only counted.
 const MAX_UNREAD_IDS: usize = 3;
 
 pub fn snapshot(data: &Value) -> Document {
@@ -33,7 +33,7 @@ pub fn snapshot(data: &Value) -> Document {
     document
 }
 
-/// What ended and was not looked at yet; else what runs alone.
+/// The results of an unread task; else a wait for the only running task.
 fn next_call(data: &Value) -> Option<Block> {
     if let Some(id) = items(&data["unread"], "task_ids").next() {
         return Some(Block::Next { path: &["local", "results"], input: json!({"task_id": id}) });
@@ -49,9 +49,9 @@ fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 
 fn headline(data: &Value) -> String {
     let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
-    let held = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
+    let paused = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
     format!(
-        "{} running, {} queued{held}, {} ended in the last 24 hours",
+        "{} running, {} queued{paused}, {} ended in the last 24 hours",
         count("running"),
         count("queued"),
         count("recently_completed")
@@ -81,15 +81,15 @@ fn queued(data: &Value) -> Option<Block> {
         vec![scalar(&task["task_id"]), scalar(&task["position"]), waits, start, title(task), labels(task)]
     };
     table(
-        &["queued", "place", "waits for", "starts in", "task", "labels"],
+        &["queued", "position", "waits for", "starts in", "task", "labels"],
         items(data, "queue").map(row).collect(),
     )
 }
 
 fn ended(data: &Value) -> Option<Block> {
     let row = |task: &Value| {
-        let told = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
-        told.into_iter().chain([title(task), labels(task)]).collect()
+        let cells = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
+        cells.into_iter().chain([title(task), labels(task)]).collect()
     };
     table(
         &["ended", "state", "seconds", "task", "labels"],
@@ -108,7 +108,7 @@ fn labels(task: &Value) -> String {
 fn not_listed(data: &Value) -> Option<Block> {
     let more = data.get("not_listed")?;
     Some(Block::Text(format!(
-        "Not listed are {} running and {} queued ones: narrow it down with working_dir, labels or state, or raise limit.",
+        "{} running and {} queued tasks are not listed: filter by working_dir, labels or state, or raise limit.",
         scalar(&more["running"]),
         scalar(&more["queued"])
     )))

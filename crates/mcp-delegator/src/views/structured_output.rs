@@ -1,9 +1,9 @@
-//! The answer to a task that was given an output schema: the final message as JSON, held to that schema.
+//! The structured output of a task with an output schema: its final message as JSON, validated against the schema.
 //!
-//! A message is JSON as a whole, or one fenced block of it and nothing else; looser readings guess. It is checked when
-//! the result is told, against the schema the task was given, and never with anything from a network or a file: a
-//! reference to elsewhere is a schema that cannot be used. An answer that breaks its schema does not change how the
-//! task ended, for the agent did complete; but it is said.
+//! The message must be JSON as a whole, or exactly one fenced block of JSON; anything looser would be guessing. It is
+//! validated when the result is rendered. Nothing is fetched from the network or a file: a schema with an external
+//! reference is unusable. A violation does not change the state of the task, because the agent did complete; it is
+//! reported as a warning.
 
 use delegator_domain::task::State;
 use delegator_engine::Record;
@@ -16,7 +16,6 @@ use crate::outcome::Warning;
 
 const MAX_VIOLATIONS: usize = 20;
 
-/// What became of the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StructuredOutput {
     pub value: Value,
@@ -25,15 +24,15 @@ pub struct StructuredOutput {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// Each with the path of what is wrong, and what is.
+    /// The path and the problem of each violation.
     Invalid(Vec<(String, String)>),
     NotJson(String),
-    /// Only the beginning of it was kept.
+    /// Only the beginning of the message was stored.
     TooLong {
         bytes: u64,
     },
     NoMessage,
-    /// Not the answer's fault.
+    /// The schema is invalid, not the message.
     UnusableSchema(String),
 }
 
@@ -49,12 +48,12 @@ pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutpu
         }
         Some(message) => parse(schema, message["text"].as_str().unwrap_or_default()),
     };
-    // What did not end well owes no answer.
+    // Only a completed task must have a valid message.
     output.problem = output.problem.filter(|_| task.state == State::Completed);
     Some(output)
 }
 
-/// The answer a text is, and what is wrong with it.
+/// Parses a message and validates it.
 pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
     let value: Value = match serde_json::from_str(strip_fence(text.trim())) {
         Ok(value) => value,
@@ -79,22 +78,22 @@ pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
     StructuredOutput { value, problem }
 }
 
-/// What is wrong with a schema that no answer could be held to.
+/// The problem of a schema that cannot be used.
 pub fn schema_problem(schema: &Value) -> Option<String> {
     validator(schema).err()
 }
 
 fn validator(schema: &Value) -> Result<Validator, String> {
     jsonschema::options().with_retriever(NoRetrieval).build(schema).map_err(|error| {
-        let words = clean_line(&error.to_string());
+        let problem = clean_line(&error.to_string());
         match error.instance_path().as_str() {
-            "" => words,
-            place => format!("{words} at {place}"),
+            "" => problem,
+            path => format!("{problem} at {path}"),
         }
     })
 }
 
-/// Without the fence, where one block of JSON is the whole message.
+/// Strips the fence if one block of JSON is the whole message.
 fn strip_fence(text: &str) -> &str {
     let inside = text.strip_prefix("```json").and_then(|rest| rest.strip_suffix("```"));
     match inside {
@@ -103,17 +102,17 @@ fn strip_fence(text: &str) -> &str {
     }
 }
 
-/// References lead nowhere.
+/// Refuses every external reference.
 struct NoRetrieval;
 
 impl Retrieve for NoRetrieval {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("the schema refers to {uri}, which is not looked up").into())
+        Err(format!("the schema refers to {uri}; external references are not supported").into())
     }
 }
 
 impl StructuredOutput {
-    /// Puts it where answers have it.
+    /// Adds the value and its violations to the data of a result.
     pub fn insert_into(self, data: &mut Map<String, Value>) {
         data.insert("structured_output".into(), self.value);
         let violations: Vec<Value> = match &self.problem {
@@ -131,7 +130,7 @@ impl StructuredOutput {
 }
 
 impl Problem {
-    /// A fixed sentence. What the agent or the caller wrote is in [`Problem::details`].
+    /// A fixed sentence. Text of the agent or the caller is in [`Problem::details`].
     fn sentence(&self) -> String {
         match self {
             Problem::Invalid(violations) => {
@@ -163,7 +162,7 @@ fn violation_values(violations: &[(String, String)]) -> Vec<Value> {
     violations.iter().map(|(path, problem)| json!({"path": path, "problem": problem})).collect()
 }
 
-/// What a caller should know of it.
+/// A warning if there is a problem.
 pub fn warnings(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let problem = from_task(task, record)?.problem?;
     let code = match problem {
@@ -185,26 +184,26 @@ mod tests {
 
     #[test]
     fn message_is_json_alone_or_in_one_fence() {
-        let answer = json!({"name": "x", "age": 3});
+        let message = json!({"name": "x", "age": 3});
         for text in [
-            answer.to_string(),
-            format!("  {answer}\n"),
-            format!("```json\n{answer}\n```"),
-            format!("```json\r\n{answer}\r\n```\n"),
+            message.to_string(),
+            format!("  {message}\n"),
+            format!("```json\n{message}\n```"),
+            format!("```json\r\n{message}\r\n```\n"),
         ] {
             assert_eq!(
                 parse(&schema(), &text),
-                StructuredOutput { value: answer.clone(), problem: None },
+                StructuredOutput { value: message.clone(), problem: None },
                 "{text}"
             );
         }
         for text in [
             String::new(),
             "All done.".to_owned(),
-            format!("Here it is: {answer}"),
-            format!("Here:\n```json\n{answer}\n```"),
-            format!("```\n{answer}\n```"),
-            format!("```json\n{answer}\n```\nand ```json\n1\n```"),
+            format!("Here it is: {message}"),
+            format!("Here:\n```json\n{message}\n```"),
+            format!("```\n{message}\n```"),
+            format!("```json\n{message}\n```\nand ```json\n1\n```"),
         ] {
             let read = parse(&schema(), &text);
             assert!(matches!(read.problem, Some(Problem::NotJson(_))) && read.value.is_null(), "{text}");

@@ -1,17 +1,16 @@
-//! What could be done about a failure. Each suggestion is derived from something that was found; where nothing was
-//! found nothing is suggested. At most three.
+//! Suggestions for a failed task, at most three. Each is derived from a finding; without findings there are none.
 //!
-//! A suggestion is read as ours, by people and by models that act on it. What others wrote stands in it only between
-//! quotation marks, on one line and cut to size.
+//! People and models trust a suggestion as ours and act on it. Text of an agent or a command appears in it only in quotation
+//! marks, on one line, truncated.
 
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 
 const MAX_SUGGESTIONS: usize = 3;
-/// The longest a limit can be made.
+/// The largest value of a time limit.
 const MAX_LIMIT_SEC: u64 = 86_400;
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// What is known about a failure. Texts of others are on one line already.
+/// The known facts about a failure. Quoted texts are on one line already.
 #[derive(Debug, Clone)]
 pub struct Findings<'a> {
     pub end: &'a TaskEnd,
@@ -20,13 +19,13 @@ pub struct Findings<'a> {
     pub model: Option<&'a str>,
     pub mode: &'a str,
     pub thread: Option<&'a str>,
-    /// The limit it ran into.
+    /// The exceeded time limit.
     pub limit_seconds: Option<u64>,
-    /// What had begun and not ended.
+    /// The activity that was in progress.
     pub running: Option<&'a str>,
-    /// What the failure is about.
+    /// Where the error is.
     pub location: Option<ErrorLocation>,
-    /// The command that complained, and the most telling line of it.
+    /// The failed command, and the most relevant line of its output.
     pub command: Option<(String, String)>,
     pub failed_tests: Vec<String>,
 }
@@ -39,7 +38,7 @@ pub struct ErrorLocation {
 }
 
 pub fn suggestions(found: &Findings<'_>) -> Vec<String> {
-    let mut told: Vec<String> = match found.end {
+    let mut suggestions: Vec<String> = match found.end {
         TaskEnd::Failed { kind, message, retry_at } => {
             by_kind(*kind, message, retry_at.as_deref(), found).into_iter().collect()
         }
@@ -47,11 +46,11 @@ pub fn suggestions(found: &Findings<'_>) -> Vec<String> {
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Vec::new(),
     };
     if is_about_the_work(found.end) {
-        told.extend(by_location(found));
-        told.extend(by_tests(&found.failed_tests));
+        suggestions.extend(by_location(found));
+        suggestions.extend(by_tests(&found.failed_tests));
     }
-    told.truncate(MAX_SUGGESTIONS);
-    told
+    suggestions.truncate(MAX_SUGGESTIONS);
+    suggestions
 }
 
 fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Findings<'_>) -> Option<String> {
@@ -62,9 +61,9 @@ fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Fin
         FailureKind::Auth => Some(format!("Sign in to {agent}.")),
         FailureKind::BadModel => Some(match model {
             Some(model) => format!(
-                "The model asked for was {model}: name one the agent can use, or leave model out for its default."
+                "The requested model was {model}: use a model the agent supports, or omit model for its default."
             ),
-            None => "No model was asked for, so the agent's own configuration names this one: set model."
+            None => "No model was requested, so the agent's own configuration selects this one: set model."
                 .to_owned(),
         }),
         FailureKind::Sandbox if message.contains("CODEX_HOME lies below") => {
@@ -77,24 +76,26 @@ fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Fin
             Some("Run it in a git repository, or set skip_git_repo_check to true.".to_owned())
         }
         FailureKind::ThreadNotFound => Some(match thread {
-            Some(thread) => format!(
-                "Begin anew with local exec: thread {} is not among those the agent keeps.",
-                quote(thread)
-            ),
-            None => "Begin anew with local exec: the agent no longer keeps that thread.".to_owned(),
+            Some(thread) => {
+                format!("Start a new task with local exec: the agent has no thread {}.", quote(thread))
+            }
+            None => "Start a new task with local exec: the agent no longer has that thread.".to_owned(),
         }),
         FailureKind::TooManyProcesses => {
-            let during = found.running.map(|words| format!(" It was {}.", quote(words))).unwrap_or_default();
-            Some(format!("Have it start fewer processes at once, or raise max_processes.{during}"))
+            let during = found
+                .running
+                .map(|activity| format!(" Its last activity: {}.", quote(activity)))
+                .unwrap_or_default();
+            Some(format!("Let the agent start fewer processes at once, or raise max_processes.{during}"))
         }
         FailureKind::SupervisorLost => Some(match thread {
             Some(_) => {
-                format!("Go on where it stopped: mcp-delegator local resume 'go on' --task-id {task_id}")
+                format!("Continue where it stopped: mcp-delegator local resume 'go on' --task-id {task_id}")
             }
-            None => format!("It had not begun a thread; submit it again: mcp-delegator retry {task_id}"),
+            None => format!("It had no thread yet; submit it again: mcp-delegator retry {task_id}"),
         }),
         FailureKind::Killed if message.contains("memory") => {
-            Some("If memory ran out, give the machine more of it or lower max_concurrent.".to_owned())
+            Some("If memory ran out, add memory or lower max_concurrent.".to_owned())
         }
         FailureKind::SpawnFailed => Some("See what is missing: mcp-delegator doctor".to_owned()),
         FailureKind::Killed
@@ -108,7 +109,7 @@ fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Fin
     }
 }
 
-/// What the agent said of a time is ours to say only if it is one.
+/// The time comes from the agent, so it is quoted unless it is really a time.
 fn retry_suggestion(retry_at: &str) -> String {
     let is_span = retry_at.ends_with(['s', 'm', 'h']) && !retry_at.contains(':');
     let word = if is_span { "in" } else { "at" };
@@ -118,7 +119,7 @@ fn retry_suggestion(retry_at: &str) -> String {
     }
 }
 
-/// Numbers, names of months, units: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`, `1.898s`.
+/// Whether a text consists of numbers, months and units: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`, `1.898s`.
 fn is_time(text: &str) -> bool {
     let is_part = |word: &str| {
         let word = word.trim_end_matches(',');
@@ -135,7 +136,7 @@ fn is_time(text: &str) -> bool {
 
 fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
     let seconds = found.limit_seconds?;
-    let during = found.running.map(|words| format!(" during {}", quote(words))).unwrap_or_default();
+    let during = found.running.map(|activity| format!(" during {}", quote(activity))).unwrap_or_default();
     let (hit, input) = match limit {
         LimitKind::Idle => ("nothing happened for", "idle_timeout_sec"),
         LimitKind::Hard => ("it had run for", "hard_timeout_sec"),
@@ -143,11 +144,11 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
     let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
     Some(match more > seconds {
         true => format!("Pass {input} {more}: {hit} {seconds} s{during}."),
-        false => format!("Make it several tasks: {hit} {seconds} s{during}, the longest {input} there is."),
+        false => format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {input}."),
     })
 }
 
-/// Whether the work itself may be what went wrong, and not something that kept the agent from working.
+/// Whether the work itself may have failed, rather than something that prevented the agent from working.
 fn is_about_the_work(end: &TaskEnd) -> bool {
     match end {
         TaskEnd::Timeout(_) => true,
@@ -172,8 +173,8 @@ fn by_location(found: &Findings<'_>) -> Option<String> {
         (Some(ErrorLocation { file, line, message }), _) => {
             Some(format!("Look at {file}:{line}: {}", quote(message)))
         }
-        (None, Some((command, said))) if !said.is_empty() => {
-            Some(format!("Look at what {} printed: {}", quote(command), quote(said)))
+        (None, Some((command, output))) if !output.is_empty() => {
+            Some(format!("Look at what {} printed: {}", quote(command), quote(output)))
         }
         (None, _) => None,
     }
@@ -187,7 +188,7 @@ fn by_tests(failed: &[String]) -> Option<String> {
     }
 }
 
-/// Words of others, marked as such.
+/// Foreign text in quotation marks.
 fn quote(text: &str) -> String {
     let short: String = text.chars().take(MAX_QUOTED_CHARS).filter(|c| !c.is_control()).collect();
     format!("\"{}\"", short.replace('"', "'"))

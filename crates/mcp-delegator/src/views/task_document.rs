@@ -1,4 +1,4 @@
-//! A task for a reader: key facts first, the agent's own words apart and labelled, the next useful call last.
+//! The document of a task: key facts first, then labelled quotes of the agent, the next useful call last.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::document::{Block, Document, scalar, table};
 use super::task::MARK;
 use super::{events, files, output, verification};
 
-/// Names that are listed before the rest is only counted.
+/// Names in a list; the others are only counted.
 const MAX_FILES: usize = 20;
-/// Places of errors that are shown.
+/// Error locations that are shown.
 const MAX_LOCATIONS: usize = 3;
 
-/// A submission that was accepted.
+/// An accepted submission.
 pub fn accepted(data: &Value) -> Document {
     let facts = facts(
         data,
@@ -19,7 +19,7 @@ pub fn accepted(data: &Value) -> Document {
             ("state", "/state"),
             ("thread", "/thread_id"),
             ("runs in", "/capability"),
-            ("usually takes", "/expected_duration"),
+            ("expected duration", "/expected_duration"),
             ("activity", "/progress/current_activity"),
             ("percent", "/progress/percent"),
         ],
@@ -28,12 +28,12 @@ pub fn accepted(data: &Value) -> Document {
     let document = document.block(Block::Facts(facts));
     match data.get("metadata") {
         Some(_) => result(data),
-        // Also for one that has ended already: waiting for it tells what it did.
+        // Also for a task that has ended already: waiting for it returns its result.
         None => document.block(next_wait(data)),
     }
 }
 
-/// What a task did, or how far it is.
+/// The result of a task, or its progress.
 pub fn result(data: &Value) -> Document {
     if let Some(tasks) = data["tasks"].as_array() {
         return several(tasks);
@@ -55,15 +55,15 @@ pub fn result(data: &Value) -> Document {
     document = failure(document, &data["metadata"]["error_context"]);
     document = violations(document, data);
     document = verification::append_to(document, data);
-    if let Some(words) = data["metadata"]["error_context"]["agent_message"].as_str() {
-        document = append_quote(document, "What the agent reported:", words);
+    if let Some(message) = data["metadata"]["error_context"]["agent_message"].as_str() {
+        document = append_quote(document, "Reported by the agent:", message);
     }
-    if let Some(words) = data["final_message"].as_str() {
-        document = append_quote(document, "The agent's final message:", words);
+    if let Some(message) = data["final_message"].as_str() {
+        document = append_quote(document, "The agent's final message:", message);
     }
     document = events::append_to(output::append_to(document, data), data);
     match data["final_message"].as_str() {
-        Some(words) if words.ends_with(MARK) && data["output"]["included"] != true => {
+        Some(message) if message.ends_with(MARK) && data["output"]["included"] != true => {
             let input = json!({"task_id": data["task_id"], "include_output": true});
             document.block(Block::Next { path: &["local", "results"], input })
         }
@@ -72,33 +72,33 @@ pub fn result(data: &Value) -> Document {
 }
 
 fn result_facts(data: &Value) -> Vec<(String, String)> {
-    let mut told = facts(data, &[("summary", "/summary"), ("seconds", "/metadata/duration")]);
+    let mut result = facts(data, &[("summary", "/summary"), ("seconds", "/metadata/duration")]);
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
     {
         let files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
         if !files.is_empty() {
-            told.push((name.to_owned(), join_files(&files)));
+            result.push((name.to_owned(), join_files(&files)));
         }
     }
-    told.extend(files::outline(data));
-    told.extend(tests(&data["metadata"]["test_results"]));
+    result.extend(files::outline(data));
+    result.extend(tests(&data["metadata"]["test_results"]));
     let more = [
         ("thread", "/metadata/thread_info/thread_id"),
         ("input tokens", "/metadata/thread_info/token_usage/input_tokens"),
         ("output tokens", "/metadata/thread_info/token_usage/output_tokens"),
         ("failure", "/metadata/error_context/failure_kind"),
         ("error", "/metadata/error_context/error_message"),
-        ("may be tried again", "/metadata/error_context/retry_at"),
-        ("brought back by", "/restore_point/restore_command"),
+        ("retry at", "/metadata/error_context/retry_at"),
+        ("restore command", "/restore_point/restore_command"),
     ];
-    told.extend(facts(data, &more));
-    told.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
-    told.retain(|(_, value)| value != "-");
-    told
+    result.extend(facts(data, &more));
+    result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
+    result.retain(|(_, value)| value != "-");
+    result
 }
 
-/// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed ones.
+/// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.
 pub fn tests(results: &Value) -> Vec<(String, String)> {
     let count = |name: &str| results[name].as_u64().unwrap_or(0);
     if !results.is_object() {
@@ -107,26 +107,26 @@ pub fn tests(results: &Value) -> Vec<(String, String)> {
     let mut line =
         format!("{} passed, {} failed, {} skipped", count("passed"), count("failed"), count("skipped"));
     if results["incomplete"] == true {
-        line.push_str("; not all that ran are counted");
+        line.push_str("; the count is incomplete");
     }
     if results["ended_badly"] == true {
-        line.push_str("; a test command ended with an error though none of its tests failed");
+        line.push_str("; a test command failed although none of its tests did");
     }
-    let mut told = vec![("tests".to_owned(), line)];
+    let mut facts = vec![("tests".to_owned(), line)];
     let names = results["failed_tests"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !names.is_empty() {
-        told.push(("failed tests".to_owned(), join_files(names)));
+        facts.push(("failed tests".to_owned(), join_files(names)));
     }
-    told
+    facts
 }
 
-/// Where it went wrong, and what could be done.
+/// Error locations and suggestions.
 fn failure(document: Document, context: &Value) -> Document {
     let none = Vec::new();
-    let places = context["error_locations"].as_array().unwrap_or(&none).iter().take(MAX_LOCATIONS);
-    let shown: Vec<String> = places.map(format_location).collect();
+    let locations = context["error_locations"].as_array().unwrap_or(&none).iter().take(MAX_LOCATIONS);
+    let shown: Vec<String> = locations.map(format_location).collect();
     let suggested = context["suggestions"].as_array().unwrap_or(&none).iter();
-    let suggested: Vec<_> = suggested.map(|words| ("suggestion".to_owned(), scalar(words))).collect();
+    let suggested: Vec<_> = suggested.map(|text| ("suggestion".to_owned(), scalar(text))).collect();
     let document = match shown.is_empty() {
         true => document,
         false => append_quote(document, "Where its commands failed:", &shown.join("\n")),
@@ -149,7 +149,7 @@ fn format_location(location: &Value) -> String {
     )
 }
 
-/// What is wrong with an answer that had to be of a shape.
+/// The violations of the output schema.
 fn violations(document: Document, data: &Value) -> Document {
     let Some(violations) = data["structured_output_violations"].as_array() else { return document };
     let line = |violation: &Value| match text(violation, "path") {
@@ -157,7 +157,7 @@ fn violations(document: Document, data: &Value) -> Document {
         path => format!("{path}: {}", text(violation, "problem")),
     };
     let lines: Vec<String> = violations.iter().map(line).collect();
-    append_quote(document, "The answer does not fit the output schema:", &lines.join("\n"))
+    append_quote(document, "The final message does not match the output schema:", &lines.join("\n"))
 }
 
 fn join_files(files: &[Value]) -> String {
@@ -168,40 +168,40 @@ fn join_files(files: &[Value]) -> String {
     }
 }
 
-/// Each in a line, and below what those that have ended said last.
+/// A table of several tasks, then the final messages of those that have ended.
 fn several(tasks: &[Value]) -> Document {
-    let (ended, living): (Vec<&Value>, Vec<&Value>) =
+    let (ended, active): (Vec<&Value>, Vec<&Value>) =
         tasks.iter().partition(|task| !matches!(text(task, "state"), "queued" | "working"));
     let row = |task: &Value| {
-        let doing = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
+        let activity = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
         vec![
             text(task, "task_id").to_owned(),
             text(task, "state").to_owned(),
-            doing.unwrap_or("-").to_owned(),
+            activity.unwrap_or("-").to_owned(),
         ]
     };
     let mut document = Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len()));
     let rows = tasks.iter().map(row).collect();
     document.blocks.extend(table(&["task", "state", "summary"], rows));
     for task in &ended {
-        if let Some(words) = task["final_message"].as_str() {
-            document =
-                append_quote(document, &format!("The final message of {}:", text(task, "task_id")), words);
+        if let Some(message) = task["final_message"].as_str() {
+            let label = format!("The final message of {}:", text(task, "task_id"));
+            document = append_quote(document, &label, message);
         }
     }
-    // Where something went wrong there is most to be read.
+    // A failed task has the most to read.
     let worst = ended.iter().find(|task| text(task, "state") != "completed").or(ended.first());
-    match (worst, living.is_empty()) {
+    match (worst, active.is_empty()) {
         (Some(task), true) => document
             .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
         _ => document,
     }
 }
 
-/// The task another one waits for, and why.
-pub fn format_waiting_for(told: &Value) -> Option<String> {
-    let task = told["task_id"].as_str()?;
-    Some(match told["reason"].as_str() {
+/// The task that a queued task waits for, and why.
+pub fn format_waiting_for(waiting_for: &Value) -> Option<String> {
+    let task = waiting_for["task_id"].as_str()?;
+    Some(match waiting_for["reason"].as_str() {
         Some(reason) => format!("{task} ({reason})"),
         None => task.to_owned(),
     })
@@ -210,12 +210,12 @@ pub fn format_waiting_for(told: &Value) -> Option<String> {
 /// `team=parser, ticket=7`.
 pub fn labels(data: &Value) -> Option<String> {
     let labels = data["labels"].as_object().filter(|labels| !labels.is_empty())?;
-    let told: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect();
-    Some(told.join(", "))
+    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect();
+    Some(pairs.join(", "))
 }
 
-fn append_quote(document: Document, label: &str, words: &str) -> Document {
-    document.block(Block::Text(label.to_owned())).block(Block::Verbatim(words.to_owned()))
+fn append_quote(document: Document, label: &str, text: &str) -> Document {
+    document.block(Block::Text(label.to_owned())).block(Block::Verbatim(text.to_owned()))
 }
 
 fn next_wait(data: &Value) -> Block {
@@ -227,8 +227,8 @@ fn text<'a>(data: &'a Value, key: &str) -> &'a str {
 }
 
 fn facts(data: &Value, wanted: &[(&str, &str)]) -> Vec<(String, String)> {
-    let told = |(name, path): &(&str, &str)| {
+    let fact = |(name, path): &(&str, &str)| {
         ((*name).to_owned(), data.pointer(path).map_or_else(|| "-".to_owned(), scalar))
     };
-    wanted.iter().map(told).filter(|(_, value)| value != "-").collect()
+    wanted.iter().map(fact).filter(|(_, value)| value != "-").collect()
 }

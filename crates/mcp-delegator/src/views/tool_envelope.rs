@@ -1,4 +1,4 @@
-//! The tool envelope (000): what an MCP host gets.
+//! The tool envelope: the JSON response of an MCP tool.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::spec::Category;
 use crate::spec::exit_codes::is_retryable;
 use crate::views::{cli_envelope, milliseconds, problem_values, redirect_value, rfc3339, truncation_facts};
 
-/// The contract's version, which is not the product's.
+/// The version of the envelope, not of the product.
 pub const ENVELOPE_VERSION: &str = "3.6";
 
 pub fn render(outcome: &Outcome, prefix: &str) -> Value {
@@ -46,7 +46,7 @@ fn data(outcome: &Outcome) -> Value {
     }
 }
 
-/// `data` is an object in 000, always; and three of the status arrays are only there when they hold something.
+/// `data` is always an object. Three arrays of a status snapshot are omitted when they are empty.
 fn as_object(data: &Value, outcome: &Outcome) -> Value {
     let mut object = match data {
         Value::Object(object) => object.clone(),

@@ -1,45 +1,45 @@
-//! What tasks cost: tokens and time, per task, per label, per day.
+//! The usage table: tokens and time per task, label and day.
 
 use delegator_registry::{Cost, UsageTable};
 use serde_json::{Map, Value, json};
 
 use super::document::{Block, scalar};
 
-/// The sums every line of the table has, by their names in contract 000 where it has one.
+/// The sums of one row, with the key names of the tool envelope.
 fn costs(cost: &Cost) -> Map<String, Value> {
-    let mut told = Map::new();
-    told.insert("tasks".into(), cost.tasks.into());
-    told.insert("duration_seconds".into(), (cost.ran_ms / 1000).into());
-    told.insert("input_tokens".into(), cost.tokens.input.into());
-    told.insert("cached_input_tokens".into(), cost.tokens.cached_input.into());
-    told.insert("output_tokens".into(), cost.tokens.output.into());
-    told.insert("reasoning_output_tokens".into(), cost.tokens.reasoning_output.into());
-    // Without it, "0 tokens" could mean that nothing was used or that nobody said.
+    let mut row = Map::new();
+    row.insert("tasks".into(), cost.tasks.into());
+    row.insert("duration_seconds".into(), (cost.ran_ms / 1000).into());
+    row.insert("input_tokens".into(), cost.tokens.input.into());
+    row.insert("cached_input_tokens".into(), cost.tokens.cached_input.into());
+    row.insert("output_tokens".into(), cost.tokens.output.into());
+    row.insert("reasoning_output_tokens".into(), cost.tokens.reasoning_output.into());
+    // Without this count, "0 tokens" could also mean that the agent did not report its usage.
     if cost.without_tokens > 0 {
-        told.insert("tasks_without_tokens".into(), cost.without_tokens.into());
+        row.insert("tasks_without_tokens".into(), cost.without_tokens.into());
     }
-    told
+    row
 }
 
 fn group_row(key: &str, name: &str, cost: &Cost) -> Value {
-    let mut told = Map::new();
-    told.insert(key.into(), name.into());
-    told.extend(costs(cost));
-    Value::Object(told)
+    let mut row = Map::new();
+    row.insert(key.into(), name.into());
+    row.extend(costs(cost));
+    Value::Object(row)
 }
 
 pub fn table(usage: &UsageTable) -> Value {
-    let task = |one: &delegator_registry::TaskCost| {
-        let mut told = group_row("task_id", one.id.as_str(), &one.cost);
-        if let Some(object) = told.as_object_mut() {
+    let task_row = |task: &delegator_registry::TaskCost| {
+        let mut row = group_row("task_id", task.id.as_str(), &task.cost);
+        if let Some(object) = row.as_object_mut() {
             object.shift_remove("tasks");
         }
-        told["title"] = one.title.clone().into();
-        told
+        row["title"] = task.title.clone().into();
+        row
     };
     json!({
         "total": costs(&usage.total),
-        "per_task": usage.tasks.iter().map(task).collect::<Vec<_>>(),
+        "per_task": usage.tasks.iter().map(task_row).collect::<Vec<_>>(),
         "per_label": usage.labels.iter().map(|(label, cost)| group_row("label", label, cost)).collect::<Vec<_>>(),
         "per_day": usage.days.iter().map(|(day, cost)| group_row("day", day, cost)).collect::<Vec<_>>(),
     })
@@ -53,7 +53,7 @@ const COLUMNS: [(&str, &str); 5] = [
     ("output", "output_tokens"),
 ];
 
-/// The same as tables; empty groups are left out.
+/// The usage as tables; empty groups are omitted.
 pub fn blocks(usage: &Value) -> Vec<Block> {
     if usage.is_null() {
         return Vec::new();
@@ -68,8 +68,11 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
         scalar(&total["output_tokens"]),
     );
     let mut blocks = vec![Block::Text(line)];
-    if let Some(untold) = total.get("tasks_without_tokens") {
-        blocks.push(Block::Text(format!("Of {} of them the agent told no tokens.", scalar(untold))));
+    if let Some(without_tokens) = total.get("tasks_without_tokens") {
+        blocks.push(Block::Text(format!(
+            "The agents of {} of these tasks reported no tokens.",
+            scalar(without_tokens)
+        )));
     }
     for (group, key, column) in
         [("per_day", "day", "day (UTC)"), ("per_label", "label", "label"), ("per_task", "task_id", "task")]
@@ -81,10 +84,10 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
         let counted = COLUMNS.iter().filter(|(_, name)| group != "per_task" || *name != "tasks");
         let (mut columns, names): (Vec<&'static str>, Vec<&str>) = counted.copied().unzip();
         columns.insert(0, column);
-        let row = |line: &&Value| {
+        let cells = |line: &&Value| {
             std::iter::once(scalar(&line[key])).chain(names.iter().map(|name| scalar(&line[*name]))).collect()
         };
-        blocks.push(Block::Table { columns, rows: lines.iter().map(row).collect() });
+        blocks.push(Block::Table { columns, rows: lines.iter().map(cells).collect() });
     }
     blocks
 }

@@ -1,4 +1,4 @@
-//! The check of a task's work in our JSON and for a reader: our word, beside the agent's.
+//! The verification of a task's work in our JSON and in documents. It is our own result, separate from the agent's report.
 
 use delegator_domain::task::Verification;
 use delegator_engine::Record;
@@ -11,11 +11,11 @@ use super::task_document;
 use crate::error::{AppError, ErrorCode};
 use crate::outcome::Warning;
 
-/// What an answer holds of its output unless it holds output anyway.
+/// The tail of the verify command's output in every result.
 const TAIL_BYTES: usize = 4 << 10;
 const MAX_TAIL_BYTES: usize = 64 << 10;
 
-/// `data.verification` of an ended task; `None` where none was asked for. `budget`: how much output the caller asked for.
+/// `data.verification` of an ended task; `None` if none was requested. `budget`: the output size that the caller requested.
 pub fn to_json(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Option<Value> {
     let command = verify_command(task)?;
     let Some(check) = record.and_then(|record| record.check.as_ref()) else {
@@ -49,34 +49,34 @@ pub fn to_json(task: &Task, record: Option<&Record>, budget: Option<usize>) -> O
 }
 
 fn verify_command(task: &Task) -> Option<&Value> {
-    task.input.get("verify").filter(|words| words.as_array().is_some_and(|words| !words.is_empty()))
+    task.input.get("verify").filter(|args| args.as_array().is_some_and(|args| !args.is_empty()))
 }
 
-/// Said aloud: the agent completed, and that is not all that was asked for.
+/// Warns if the agent completed but its work was not verified.
 pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
-    let words = record
+    let failed = record
         .and_then(|record| record.check.as_ref())
         .filter(|check| verify_command(task).is_some() && check.outcome() != Verification::Verified);
-    words.map(|check| Warning::new("W_VERIFY_001", check.describe())).into_iter().collect()
+    failed.map(|check| Warning::new("W_VERIFY_001", check.describe())).into_iter().collect()
 }
 
-/// How a task whose agent completed and whose work was not verified is told by a command that answers for it.
+/// The error of a task whose agent completed but whose work was not verified.
 pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
     let value = to_json(task, record, None).filter(|value| value["status"] != "verified")?;
     let check = record.and_then(|record| record.check.as_ref());
-    let words = check.map_or_else(|| "not verified".to_owned(), delegator_engine::CheckRecord::describe);
-    let error = AppError::new(ErrorCode::AgentFailed, format!("The agent completed its task; {words}."));
+    let problem = check.map_or_else(|| "not verified".to_owned(), delegator_engine::CheckRecord::describe);
+    let error = AppError::new(ErrorCode::AgentFailed, format!("The agent completed its task; {problem}."));
     Some(error.context("failure_kind", value["status"].clone()).context("verification", value))
 }
 
-/// What the check printed, apart and labelled, where it matters.
+/// Adds the verification to a document; unless verified, with the output of the verify command.
 pub fn append_to(document: Document, data: &Value) -> Document {
     let value = &data["verification"];
     if value["status"].is_null() {
         return document;
     }
     let mut facts = vec![("verification".to_owned(), scalar(&value["status"]))];
-    for (name, key) in [("because of", "reason"), ("which means", "detail"), ("its exit code", "exit_code")] {
+    for (name, key) in [("reason", "reason"), ("detail", "detail"), ("exit code", "exit_code")] {
         if !value[key].is_null() {
             facts.push((name.to_owned(), scalar(&value[key])));
         }
@@ -85,13 +85,13 @@ pub fn append_to(document: Document, data: &Value) -> Document {
     let document = document.block(Block::Facts(facts));
     match value["output_tail"].as_str().filter(|text| !text.is_empty() && value["status"] != "verified") {
         Some(text) => document
-            .block(Block::Text("What the verify command printed last:".to_owned()))
+            .block(Block::Text("The last output of the verify command:".to_owned()))
             .block(Block::Verbatim(text.to_owned())),
         None => document,
     }
 }
 
-/// Gives what the check printed no more room than an answer with so much output would.
+/// Truncates the output tail to the budget.
 pub fn shrink(value: &mut Value, budget: usize) {
     if let Some(Value::String(text)) = value.get_mut("output_tail") {
         *text = tail(text, Some(budget)).to_owned();

@@ -1,4 +1,4 @@
-//! Everything that is to be said aloud of an ended task, wherever it is told.
+//! All warnings about an ended task.
 
 use delegator_domain::task::State;
 use delegator_engine::{Record, TaskFiles};
@@ -16,9 +16,9 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
-    let told = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
+    let recorded = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
     warnings.extend(record.and_then(refused_calls));
-    warnings.extend(told.iter().map(|words| Warning::new("W_AGENT_001", words.clone())));
+    warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
     warnings
 }
 
@@ -32,19 +32,19 @@ fn refused_calls(record: &Record) -> Option<Warning> {
     })
 }
 
-/// An agent says that it is done; whether it tried is another thing. Where a check was asked for, that says more.
+/// Warns if a completed agent ran no tests or its last tests failed. A requested verification replaces the former.
 fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let record = record.filter(|_| task.state == State::Completed)?;
     let failed = record.report.pointer("/tests/failed").and_then(Value::as_u64).unwrap_or(0);
     if failed > 0 {
-        let words = format!("the agent completed, and {failed} tests had failed when it ran them last");
-        return Some(Warning::new("W_TESTS_002", words));
+        let message = format!("the agent completed, but {failed} tests failed in its last test run");
+        return Some(Warning::new("W_TESTS_002", message));
     }
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
     let commands = record.report.pointer("/commands/list").and_then(Value::as_array);
-    let mut commands = commands.into_iter().flatten().filter_map(|one| one["command"].as_str());
+    let mut commands = commands.into_iter().flatten().filter_map(|command| command["command"].as_str());
     let ran_none =
         record.report.get("tests").is_none_or(Value::is_null) && !commands.any(looks_like_test_run);
     (changed > 0 && ran_none && record.check.is_none())
-        .then(|| Warning::new("W_TESTS_001", "the agent changed files and ran no tests that we know of"))
+        .then(|| Warning::new("W_TESTS_001", "the agent changed files but ran no known test command"))
 }

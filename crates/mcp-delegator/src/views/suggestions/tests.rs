@@ -1,4 +1,4 @@
-//! A table: what was found, what is suggested.
+//! Findings and the expected suggestions.
 
 use super::*;
 
@@ -38,14 +38,14 @@ fn failures_outside_the_work_have_one_suggestion() {
             "x",
             None,
             gpt,
-            "The model asked for was gpt-9: name one the agent can use, or leave model out for its default.",
+            "The requested model was gpt-9: use a model the agent supports, or omit model for its default.",
         ),
         (
             Kind::BadModel,
             "x",
             None,
             None,
-            "No model was asked for, so the agent's own configuration names this one: set model.",
+            "No model was requested, so the agent's own configuration selects this one: set model.",
         ),
         (
             Kind::Sandbox,
@@ -73,21 +73,21 @@ fn failures_outside_the_work_have_one_suggestion() {
             "x",
             None,
             None,
-            "Begin anew with local exec: the agent no longer keeps that thread.",
+            "Start a new task with local exec: the agent no longer has that thread.",
         ),
         (
             Kind::SupervisorLost,
             "x",
             None,
             None,
-            "It had not begun a thread; submit it again: mcp-delegator retry T-local-1",
+            "It had no thread yet; submit it again: mcp-delegator retry T-local-1",
         ),
         (
             Kind::Killed,
             "killed by SIGKILL, possibly because memory ran out",
             None,
             None,
-            "If memory ran out, give the machine more of it or lower max_concurrent.",
+            "If memory ran out, add memory or lower max_concurrent.",
         ),
         (Kind::SpawnFailed, "x", None, None, "See what is missing: mcp-delegator doctor"),
     ];
@@ -96,8 +96,11 @@ fn failures_outside_the_work_have_one_suggestion() {
         assert_eq!(suggestions(&Findings { model, ..no_findings(&end) }), [expected], "{kind:?}");
     }
     let end = failed(Kind::SupervisorLost, "x", None);
-    let told = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
-    assert_eq!(told, ["Go on where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]);
+    let suggested = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
+    assert_eq!(
+        suggested,
+        ["Continue where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]
+    );
 }
 
 #[test]
@@ -115,24 +118,24 @@ fn timeout_suggests_a_larger_limit() {
             LimitKind::Hard,
             Some(86_400),
             None,
-            Some("Make it several tasks: it had run for 86400 s, the longest hard_timeout_sec there is."),
+            Some("Split it into several tasks: it had run for 86400 s, the largest hard_timeout_sec."),
         ),
         (LimitKind::Hard, None, None, None),
     ];
     for (limit, limit_seconds, running, expected) in cases {
         let end = TaskEnd::Timeout(limit);
-        let told = suggestions(&Findings { limit_seconds, running, ..no_findings(&end) });
-        assert_eq!(told.first().map(String::as_str), expected);
+        let suggested = suggestions(&Findings { limit_seconds, running, ..no_findings(&end) });
+        assert_eq!(suggested.first().map(String::as_str), expected);
     }
 }
 
 #[test]
 fn failures_of_the_work_point_to_location_and_tests() {
-    let place =
+    let location =
         ErrorLocation { file: "src/x.rs".into(), line: 3, message: "expected `u32`, found `&str`".into() };
     let end = failed(FailureKind::AgentExit, "exited with code 1", None);
     let found = Findings {
-        location: Some(place),
+        location: Some(location),
         command: Some(("cargo build".into(), "error".into())),
         failed_tests: vec!["a::b".into(), "c".into()],
         ..no_findings(&end)
@@ -146,7 +149,7 @@ fn failures_of_the_work_point_to_location_and_tests() {
     );
     let without_place = Findings { location: None, failed_tests: Vec::new(), ..found.clone() };
     assert_eq!(suggestions(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
-    // A command's complaint is not why somebody is not signed in.
+    // A failed command is not the reason for a missing login.
     let auth = failed(FailureKind::Auth, "x", None);
     assert_eq!(suggestions(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
     let limit = TaskEnd::Timeout(LimitKind::Idle);
@@ -174,12 +177,12 @@ fn suggestions_need_findings_and_are_at_most_three() {
 fn quoted_text_is_one_line_and_truncated() {
     let end = failed(FailureKind::AgentExit, "", None);
     let message = format!("ignore\u{1b}[2J \"all\"\n{}", "x".repeat(10_000));
-    let place = ErrorLocation { file: "a.c".into(), line: 1, message };
-    let told = suggestions(&Findings { location: Some(place), ..no_findings(&end) });
+    let location = ErrorLocation { file: "a.c".into(), line: 1, message };
+    let suggested = suggestions(&Findings { location: Some(location), ..no_findings(&end) });
     assert!(
-        told[0].starts_with("Look at a.c:1: \"ignore[2J 'all'x") && told[0].ends_with("x\""),
+        suggested[0].starts_with("Look at a.c:1: \"ignore[2J 'all'x") && suggested[0].ends_with("x\""),
         "{}",
-        told[0]
+        suggested[0]
     );
-    assert!(told[0].len() < 250 && !told[0].contains('\n'));
+    assert!(suggested[0].len() < 250 && !suggested[0].contains('\n'));
 }
