@@ -79,7 +79,7 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(1)));
     assert_eq!(data["leftovers"], json!({"found": 1, "removed": 1}));
     assert_eq!(data["summary"], "Cleaned 1 stuck task, deleted 1 old task");
-    assert!(answer["warnings"].to_string().contains("not in the registry; they are kept"), "{answer}");
+    assert!(answer["warnings"].to_string().contains("not in the registry; they are retained"), "{answer}");
     assert!(!mess.has_directory(&mess.old) && !mess.is_registered(&mess.old));
     assert!(!mess.has_directory(&mess.never_submitted));
     assert!(mess.has_directory(&mess.recent) && mess.is_registered(&mess.recent));
