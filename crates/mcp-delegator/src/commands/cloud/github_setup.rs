@@ -27,10 +27,10 @@ pub struct GithubSetup {
     pub repo_url: String,
     /// Technology stack
     pub stack: Stack,
-    /// Author name for commits
+    /// Name for commits
     #[schemars(length(min = 1, max = 128))]
     pub git_user_name: String,
-    /// Author email for commits
+    /// Email for commits
     #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"))]
     pub git_user_email: String,
     /// Environment id
@@ -48,7 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<GithubSetup>(
         &["cloud", "github-setup"],
-        "Explain how to give an environment access to a repository",
+        "Guide: give an environment access to a repository",
     )
 };
 

@@ -51,7 +51,7 @@ pub const RESULTS: CommandSpec = CommandSpec {
     ],
     ..CommandSpec::declare::<local::results::Results>(
         &["cloud", "results"],
-        "Show the results of a finished cloud task",
+        "Show a finished cloud task's results",
     )
 };
 

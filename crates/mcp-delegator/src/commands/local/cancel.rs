@@ -37,7 +37,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
     describe,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "Cancel a task and kill every process it started")
+    ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {

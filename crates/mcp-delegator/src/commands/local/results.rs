@@ -23,10 +23,10 @@ use crate::views::{events, task as view, warnings};
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Include agent output (always if failed)
+    /// Include output (always if failed)
     #[serde(default)]
     pub include_output: bool,
-    /// Include the last 50 events
+    /// Include last 50 events
     #[serde(default)]
     pub include_events: bool,
     /// Size limit of the output, both streams together
@@ -54,7 +54,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     describe: crate::views::task_document::result,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Results>(&["local", "results"], "Show the results of a finished task")
+    ..CommandSpec::declare::<Results>(&["local", "results"], "Show a finished task's results")
 };
 
 /// Maximum number of events in a response.
