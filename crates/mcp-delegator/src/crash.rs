@@ -1,11 +1,11 @@
-//! For tests of debug builds: ends this process, or a supervisor it starts, right after a named durable step.
+//! Test hook of debug builds: kills this process, or a supervisor it starts, directly after a named durable step.
 //!
-//! `MCP_DELEGATOR_CRASH_AT` holds the name of a crash point, and `*3` behind it for the third time in one process.
-//! Supervisors inherit both variables, so one call decides for all that follows from it; agents never see them.
-//! `MCP_DELEGATOR_CRASH_NOTE` names a file that is told of the crash, because nobody waits for a supervisor.
+//! `MCP_DELEGATOR_CRASH_AT` contains the name of a crash point; the suffix `*3` selects its third occurrence in one
+//! process. `MCP_DELEGATOR_CRASH_NOTE` is a file to which the crash is recorded, because no process waits for a
+//! supervisor. Supervisors inherit both variables; agents do not.
 //!
-//! `MCP_DELEGATOR_TEST_INHERIT` lists further variables that supervisors inherit, separated by commas: a test that
-//! preloads a library needs it there, too.
+//! `MCP_DELEGATOR_TEST_INHERIT` lists further variables that supervisors inherit, separated by commas, for example for
+//! tests that preload a library.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -21,7 +21,7 @@ const CRASH_AT: &str = "MCP_DELEGATOR_CRASH_AT";
 const CRASH_NOTE: &str = "MCP_DELEGATOR_CRASH_NOTE";
 const INHERIT: &str = "MCP_DELEGATOR_TEST_INHERIT";
 
-/// Arms the point that is asked for, if one is.
+/// Arms the crash point from the environment, if one is set.
 pub fn arm_from_environment(process: &Process) {
     inherit_variables(process);
     let Some(requested) = process.variable(CRASH_AT) else { return };

@@ -1,19 +1,19 @@
-//! Environments to copy: a setup and a maintenance script for each stack.
+//! Environment templates: a setup and a maintenance script for each technology stack.
 //!
-//! The scripts stand under `templates/` as files of their own, so that a shell can be asked whether they are sound.
-//! What differs between users comes in as variables, quoted, at the top.
+//! The scripts are files under `templates/`, so that tests can check them with a shell. Values that differ between users
+//! are set as quoted variables at the top.
 
 use serde_json::{Value, json};
 
 use crate::views::shell_word;
 
-/// What a template is made for.
+/// One template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
     pub name: &'static str,
     pub about: &'static str,
     pub stack: Option<&'static str>,
-    /// Gives git access to GitHub first.
+    /// The setup script configures git access to GitHub first.
     github: bool,
     setup: &'static str,
     maintenance: &'static str,
@@ -73,7 +73,7 @@ impl Template {
         ALL.iter().find(|template| template.stack == Some(stack))
     }
 
-    /// Run once, when the environment is made; by somebody of this name.
+    /// Script that runs once, when the environment is created; commits get this author.
     pub fn setup_script(&self, user_name: &str, user_email: &str) -> String {
         let identity =
             format!("GIT_USER_NAME={}\nGIT_USER_EMAIL={}\n", shell_word(user_name), shell_word(user_email));
@@ -83,12 +83,12 @@ impl Template {
         }
     }
 
-    /// Run when a kept environment is used again.
+    /// Script that runs when an existing environment is used again.
     pub fn maintenance_script(&self) -> String {
         format!("{HEAD}{}", self.maintenance)
     }
 
-    /// The template as a resource.
+    /// The template as an MCP resource.
     pub fn to_value(self) -> Value {
         json!({
             "name": self.name,

@@ -1,8 +1,8 @@
-//! What else this program can be: the supervisor of a task, its launcher, the process that prunes a registry, and the
-//! scripted agent of the demo.
+//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning and the scripted agent of the
+//! demo.
 //!
-//! None of them is a command. All are recognised before anything else is done, because a supervisor must stay small: no
-//! schemas, no configuration, no signal thread.
+//! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
+//! no schemas and no configuration and starts no signal thread.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use delegator_registry::Nonce;
 
 use crate::process::Process;
 
-/// The word by which the program becomes the scripted agent.
+/// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
-/// Lives another life, if the words ask for one.
+/// Runs the internal mode named by the first argument, if there is one.
 pub fn run_if_requested(process: &Process) -> Option<ExitCode> {
     #[cfg(debug_assertions)]
     crate::crash::arm_from_environment(process);
@@ -41,7 +41,7 @@ fn own_program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// The attempt a command line names. Anything else is a caller's mistake, and reported like every other one.
+/// Task id and attempt from the arguments. Other arguments return `None`; the command line then reports them.
 fn attempt(process: &Process) -> Option<(TaskId, Nonce)> {
     let [_, _, id, nonce] = process.argv.as_slice() else { return None };
     Some((id.to_str()?.parse().ok()?, Nonce::from_text(nonce.to_str()?)?))
@@ -67,7 +67,7 @@ fn supervise(process: &Process) -> Option<ExitCode> {
     })
 }
 
-/// The times come with the call: who decided looked at the clock.
+/// Prunes the registry. The caller passes the times, because it decided with its own clock.
 fn prune(process: &Process) -> Option<ExitCode> {
     let [_, _, tasks_before_ms, points_before_ms] = process.argv.as_slice() else { return None };
     let tasks_before_ms = tasks_before_ms.to_str()?.parse().ok()?;

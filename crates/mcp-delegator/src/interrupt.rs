@@ -1,12 +1,13 @@
-//! SIGINT and SIGTERM: a last word in the form that was asked for, then the exit code the shell expects.
+//! Handles SIGINT and SIGTERM: prints a final output in the requested format and exits with the code the shell expects.
 //!
-//! The answer may be under way when the signal comes; the printer lets only the first speaker finish, so there is one
-//! envelope or the other and never two halves.
+//! The main thread may be printing its own output at that moment. The printer accepts only one final output, so exactly
+//! one of the two is printed.
 //!
-//! While a call stays with a task, the first Ctrl-C only lets go of it: it says how to come back and ends with 14 after
-//! two seconds. A second one in that time cancels the task and ends with 130. SIGTERM ends the call alone.
+//! While a call waits for a task, the first Ctrl-C only detaches: it prints the wait command and exits with 14 after two
+//! seconds. A second Ctrl-C within that time cancels the task and exits with 130. SIGTERM ends the call; the task keeps
+//! running.
 
-#![expect(clippy::disallowed_methods, reason = "a signal ends the process wherever the main thread stands")]
+#![expect(clippy::disallowed_methods, reason = "a signal ends the process while the main thread is busy")]
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +24,10 @@ use crate::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitH
 use crate::presentation::Presentation;
 use crate::stdout::Printer;
 
-/// How long a second Ctrl-C means "cancel it".
+/// Time in which a second Ctrl-C cancels the task.
 const CANCEL_WINDOW: Duration = Duration::from_secs(2);
 
-/// The task a call stays with, while it does.
+/// The task that the call currently waits for.
 #[derive(Debug, Clone, Default)]
 pub struct Attachment(Arc<Mutex<Option<AttachedTask>>>);
 
@@ -34,14 +35,14 @@ pub struct Attachment(Arc<Mutex<Option<AttachedTask>>>);
 pub struct AttachedTask {
     pub engine: Engine,
     pub reattach: WaitHint,
-    /// How long ending it may take.
+    /// Time limit for cancelling it.
     pub cancel_timeout: Duration,
-    /// What shows how far it is.
+    /// The progress bar on stderr.
     pub bar: ProgressBar,
 }
 
 impl AttachedTask {
-    /// Leaves the line to what is said next, for good: whoever waits for the task still draws.
+    /// Removes the progress bar and hides it, because the waiting thread continues to update it.
     fn erase_bar(&self) {
         self.bar.finish_and_clear();
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -58,7 +59,7 @@ impl Attachment {
     }
 }
 
-/// Everything a last word needs.
+/// Prints the final output of an interrupted call.
 #[derive(Clone)]
 struct FinalOutput<F> {
     printer: Arc<Printer>,
@@ -67,19 +68,19 @@ struct FinalOutput<F> {
 }
 
 impl<F: Fn(CommandOutput) -> Outcome> FinalOutput<F> {
-    fn print_and_exit(&self, answer: CommandOutput) -> ! {
-        let outcome = (self.to_outcome)(answer);
-        let texts = self.presentation.render(&outcome);
-        // Whether it could be written or not: there is nobody left to tell.
-        let _ = self.printer.print_final(&texts.body);
-        for remark in &texts.remarks {
+    fn print_and_exit(&self, output: CommandOutput) -> ! {
+        let outcome = (self.to_outcome)(output);
+        let rendered = self.presentation.render(&outcome);
+        // The process exits now, so a write error cannot be reported.
+        let _ = self.printer.print_final(&rendered.body);
+        for remark in &rendered.remarks {
             self.printer.remark(remark);
         }
         std::process::exit(i32::from(outcome.exit().number()));
     }
 }
 
-/// Starts to listen. `outcome_of` wraps the cancellation into the outcome of the call that is running.
+/// Starts the signal thread. `to_outcome` converts an output into the outcome of the running call.
 pub fn watch(
     printer: Arc<Printer>,
     presentation: Presentation,
@@ -95,8 +96,8 @@ pub fn watch(
                 (SIGINT, Some(attached), None) => {
                     cancel_sender = Some(detach(final_output.clone(), attached))
                 }
-                // The thread that waits for it does the rest.
-                (SIGINT, Some(_), Some(second)) => drop(second.send(())),
+                // The thread that `detach` started cancels the task.
+                (SIGINT, Some(_), Some(sender)) => drop(sender.send(())),
                 (SIGTERM, Some(attached), _) => {
                     attached.erase_bar();
                     final_output.print_and_exit(terminated_error(&attached.reattach).into())
@@ -112,16 +113,16 @@ pub fn watch(
 }
 
 fn cancelled_by(code: ErrorCode, signal: &str) -> CommandOutput {
-    AppError::new(code, format!("Cancelled by {signal}.")).into()
+    AppError::new(code, format!("The call was cancelled by {signal}.")).into()
 }
 
-/// The call is ended, and not what it stayed with.
+/// The call was terminated; the task continues.
 fn terminated_error(reattach: &WaitHint) -> AppError {
-    let message = format!("This command was ended by SIGTERM; task {} goes on.", reattach.task);
+    let message = format!("The command was terminated by SIGTERM; task {} continues.", reattach.task);
     reattach.attach_to(AppError::new(ErrorCode::Terminated, message))
 }
 
-/// Says how to come back, and waits for second thoughts.
+/// Prints the wait command, then exits, or cancels the task if a second signal arrives in time.
 fn detach<F>(final_output: FinalOutput<F>, attached: AttachedTask) -> Sender<()>
 where
     F: Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
@@ -129,7 +130,7 @@ where
     let (cancel_sender, cancel_receiver) = channel();
     let WaitHint { task, command } = &attached.reattach;
     let message = format!(
-        "Let go of {task}; it runs on. Come back with: {command}\nCtrl-C again within 2 s cancels it."
+        "Detached from {task}; it continues. To wait for it: {command}\nPress Ctrl-C again within 2 s to cancel the task."
     );
     attached.bar.suspend(|| final_output.printer.remark(&message));
     std::thread::spawn(move || match cancel_receiver.recv_timeout(CANCEL_WINDOW) {

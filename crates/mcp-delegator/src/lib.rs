@@ -1,8 +1,8 @@
-//! mcp-delegator: hand coding tasks to coding agents and rely on what comes back.
+//! mcp-delegator: delegates coding tasks to coding agents, over a command line and an MCP server.
 //!
-//! This crate holds the front doors and the faces. A call comes in as words or JSON (`cli`, `requests`), is checked
-//! against its one definition (`registry`, `commands`), ends in one `Outcome`, and leaves through pure renderers
-//! (`views`) and the one printer (`stdout`). `run` wires them together.
+//! This crate contains input and output; the engine decides. A call arrives as arguments or JSON (`cli`, `requests`), is
+//! validated against its command spec (`spec`, `commands`), produces one `Outcome`, and is printed by pure renderers
+//! (`views`) and the one printer (`stdout`). `run` connects these steps.
 
 pub mod cli;
 pub mod commands;

@@ -1,4 +1,7 @@
-//! Logs: on stderr, filtered by `MCP_DELEGATOR_LOG` or the configured level, and cleaned like everything we say.
+//! Logs on stderr.
+//!
+//! The filter is `MCP_DELEGATOR_LOG` or the configured level. Every line passes through the printer, which redacts
+//! secrets; no log line may bypass it.
 
 use std::io;
 use std::sync::Arc;
@@ -11,12 +14,12 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::cli::globals::LogFormat;
 use crate::stdout::Printer;
 
-/// Starts logging. A filter that cannot be read is an error the caller may tell.
+/// Starts logging. Returns an error message if the filter is not valid.
 pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::builder().parse(filter).map_err(|error| error.to_string())?;
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(PrinterWriter(Arc::clone(printer)));
-    // Only one subscriber can be set; in a process that has one already (a test) the first one stays.
+    // A process can set only one subscriber; in tests the first one stays.
     let _ = match format {
         LogFormat::Json => builder.json().with_ansi(false).try_init(),
         LogFormat::Text => builder.with_ansi(false).try_init(),
@@ -24,7 +27,7 @@ pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<
     Ok(())
 }
 
-/// Words for whoever watches stderr, in the form of the lines around them. They are told whatever the filter says.
+/// A message for stderr in the log format. It is printed regardless of the filter.
 pub fn announcement(message: &str, format: LogFormat) -> String {
     match format {
         LogFormat::Text => message.to_owned(),
@@ -48,7 +51,7 @@ impl<'a> MakeWriter<'a> for PrinterWriter {
     }
 }
 
-/// One event, held until it is whole: a secret must not slip through between two writes.
+/// Buffers one log event until it is complete, so that a secret split over two writes is still redacted.
 struct BufferedLine {
     printer: Arc<Printer>,
     text: Vec<u8>,

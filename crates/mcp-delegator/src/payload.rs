@@ -1,4 +1,6 @@
-//! Input that does not fit on a command line: JSON objects and texts from files and standard input.
+//! Reads input from files and standard input: JSON objects (`--input-json`) and long texts.
+//!
+//! The size is bounded. This module only reads and merges objects; `requests` validates them.
 
 use std::io::Read;
 
@@ -10,10 +12,10 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::requests::{FORMAT, OPTIONS, duplicate_input, snake_case};
 use crate::spec::CommandSpec;
 
-/// The longest input we take: far above any legal call, far below what would hurt.
+/// Upper limit of one input: far more than any valid call needs, far less than would exhaust memory.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Reads `--input-json` and lets the flags given beside it win.
+/// Reads `--input-json` and merges the flags into it; flags take precedence.
 pub fn merge_input_json(source: &str, flags: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
     let mut object = parse_object(source, &read(source)?)?;
     drop_overridden(&mut object, &flags);
@@ -41,7 +43,7 @@ fn read(source: &str) -> Result<String, AppError> {
     read_bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))
 }
 
-/// All of standard input as text.
+/// Reads all of standard input.
 pub fn read_stdin() -> Result<String, AppError> {
     tracing::debug!("reading standard input");
     read_bounded(std::io::stdin().lock(), "standard input").map_err(|error| {
@@ -49,35 +51,37 @@ pub fn read_stdin() -> Result<String, AppError> {
     })
 }
 
-/// An inner error is the reader's, an outer one is ours.
+/// Reads at most `MAX_BYTES`. `Err(Err(_))` is an I/O error, `Err(Ok(_))` an error about the content.
 fn read_bounded(reader: impl Read, name: &str) -> Result<String, Result<AppError, std::io::Error>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Err)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Ok(AppError::new(
             ErrorCode::StdinTooLarge,
-            format!("{name} holds more than {MAX_BYTES} bytes."),
+            format!("The input in {name} is larger than {MAX_BYTES} bytes."),
         )));
     }
-    String::from_utf8(bytes)
-        .map_err(|_| Ok(AppError::new(ErrorCode::InvalidJson, format!("{name} is not valid UTF-8."))))
+    String::from_utf8(bytes).map_err(|_| {
+        Ok(AppError::new(ErrorCode::InvalidJson, format!("The input in {name} is not valid UTF-8.")))
+    })
 }
 
 fn parse_object(source: &str, text: &str) -> Result<Map<String, Value>, AppError> {
     let name = if source == "-" { "standard input" } else { source };
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(AppError::new(ErrorCode::InvalidJson, format!("{name} holds JSON, but not an object."))),
-        Err(error) => {
-            Err(AppError::new(ErrorCode::InvalidJson, format!("{name} is not valid JSON: {error}"))
-                .context("line", error.line())
-                .context("column", error.column()))
-        }
+        Ok(_) => Err(AppError::new(ErrorCode::InvalidJson, format!("The JSON in {name} is not an object."))),
+        Err(error) => Err(AppError::new(
+            ErrorCode::InvalidJson,
+            format!("The input in {name} is not valid JSON: {error}"),
+        )
+        .context("line", error.line())
+        .context("column", error.column())),
     }
 }
 
-/// A tool call may say in its input how it wants the answer, beside its inputs or among the options; the same object
-/// works here. Which formats there are depends on who asks.
+/// Removes `format` from the input, at the top level or in `options`. The allowed formats differ between MCP and the
+/// command line.
 pub fn take_format(
     object: &mut Map<String, Value>,
     known: &[Format],
@@ -104,8 +108,8 @@ pub fn take_format(
     format
 }
 
-/// Replaces `-` by standard input where an input takes it; only the words of a line can mean that. Standard input can
-/// be read once, so the object cannot come from there too.
+/// Replaces `-` by the content of standard input for inputs that accept it. Only command line arguments can mean that.
+/// Standard input can be read only once, so it cannot supply `--input-json` as well.
 pub fn fill_from_stdin(
     spec: &CommandSpec,
     args: &mut Map<String, Value>,

@@ -1,6 +1,8 @@
-//! The process we are in, read once and passed on as a value.
+//! Facts about this process: arguments, environment, directory and terminals.
+//!
+//! They are read once at the start and passed on as a value. No other module reads the environment.
 
-#![expect(clippy::disallowed_methods, reason = "this is the room that may read the environment")]
+#![expect(clippy::disallowed_methods, reason = "this is the only module that may read the environment")]
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +14,7 @@ pub struct Process {
     pub argv: Vec<OsString>,
     pub environment: BTreeMap<OsString, OsString>,
     pub current_dir: PathBuf,
-    /// The file this program was started from.
+    /// Path of this program.
     pub program: Option<PathBuf>,
     pub cores: usize,
     pub stdin_is_terminal: bool,
@@ -25,7 +27,7 @@ impl Process {
         Process {
             argv: std::env::args_os().collect(),
             environment: std::env::vars_os().collect(),
-            // A directory that was removed under us is reported by whoever needs it.
+            // The directory may have been deleted; commands that need it report that.
             current_dir: std::env::current_dir().unwrap_or_default(),
             program: std::env::current_exe().ok(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -42,7 +44,7 @@ impl Process {
             .filter(|value| !value.is_empty())
     }
 
-    /// Nobody sits in front of a build machine, whatever its terminal says.
+    /// No person reads the output: it goes to a pipe or file, or this is a CI job (even with a terminal).
     pub fn is_unattended(&self) -> bool {
         !self.stdout_is_terminal || self.variable("CI").is_some_and(|ci| ci != "false" && ci != "0")
     }

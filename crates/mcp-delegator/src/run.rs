@@ -1,7 +1,7 @@
-//! One call from its words to its exit code.
+//! Runs one command line call, from its arguments to its exit code.
 //!
-//! Read the words, decide how the answer shall look, load the configuration, validate, execute, and say it. Whatever
-//! goes wrong on the way, a panic included, becomes an outcome like any other.
+//! The steps: parse the arguments, choose the presentation, load the configuration, validate, execute, print. Every
+//! error on the way, including a panic, becomes an outcome and is printed like any other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -30,15 +30,15 @@ use crate::truncate::{SizeLimit, truncate_to_fit};
 use crate::views::{fields, truncate_apply};
 use crate::{logging, payload, requests};
 
-/// Where a call came from.
+/// Origin of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
     CommandLine,
-    /// A server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
+    /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
     Server,
 }
 
-/// What a handler may know.
+/// What a command handler may use.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub config: &'a Config,
@@ -46,9 +46,10 @@ pub struct Context<'a> {
     pub process: &'a Process,
     pub screen: Screen<'a>,
     pub surface: Surface,
-    /// How long a call that stays with a task does so unless it is told: hosts give up after about a minute, people do not.
+    /// Default time limit of a call that waits for a task. Set for MCP clients, which give up after about a minute; `None`
+    /// on the command line.
     pub call_budget: Option<Duration>,
-    /// Where a server keeps its connections between calls.
+    /// Database connections that a server reuses between calls.
     pub connections: ConnectionPool,
 }
 
@@ -62,7 +63,7 @@ impl Context<'_> {
     }
 }
 
-/// The moment and the identity of a call.
+/// Start time and request id of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallClock {
     started: Timestamp,
@@ -75,28 +76,20 @@ impl CallClock {
         CallClock { started: Timestamp::now(), clock: Instant::now(), request_id: Uuid::new_v4() }
     }
 
-    pub fn end(&self, command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
+    pub fn end(&self, command: &'static CommandSpec, output: CommandOutput) -> Outcome {
         let truncated = None;
         let (started, request_id, duration) = (self.started, self.request_id, self.clock.elapsed());
-        Outcome {
-            command,
-            started,
-            emitted: Timestamp::now(),
-            duration,
-            request_id,
-            output: answer,
-            truncated,
-        }
+        Outcome { command, started, emitted: Timestamp::now(), duration, request_id, output, truncated }
     }
 }
 
-/// What the words ask for, settled: which command with which input.
+/// A parsed command line with its command resolved.
 struct ParsedCall {
     spec: &'static CommandSpec,
     object: Map<String, Value>,
     problems: Vec<Problem>,
     globals: Globals,
-    /// An answer that needs no command to run.
+    /// Set if the command line could not be parsed.
     early_error: Option<AppError>,
 }
 
@@ -110,11 +103,11 @@ pub fn run(process: Process) -> ExitCode {
     install_panic_hook();
     let (spec, attachment) = (parsed.spec, Attachment::default());
     let watching =
-        interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |answer| {
-            call.end(spec, answer)
+        interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
+            call.end(spec, output)
         });
     if let Err(error) = watching {
-        printer.remark(&format!("warning: signals cannot be watched: {error}"));
+        printer.remark(&format!("warning: could not install the signal handlers: {error}"));
     }
     let log_warning = start_logging(&process, &printer, &config, &parsed.globals);
     let result = catch_panics(|| {
@@ -123,18 +116,18 @@ pub fn run(process: Process) -> ExitCode {
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
         execute(&process, &parsed, object, screen, (&config, config_error))
     });
-    let mut answer = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
-    answer.warnings.extend(log_warning);
-    let (outcome, texts) = finish(&call, spec, answer, &parsed.globals, &presentation, &printer);
-    print_outcome(&printer, &presentation, &outcome, texts)
+    let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
+    output.warnings.extend(log_warning);
+    let (outcome, rendered) = finish(&call, spec, output, &parsed.globals, &presentation, &printer);
+    print_outcome(&printer, &presentation, &outcome, rendered)
 }
 
-/// A panic is an error like any other.
+/// Converts a panic into an error.
 pub fn catch_panics<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic.as_ref())))
 }
 
-/// A command that would have to be run as it stands must not hold what cannot be shown.
+/// Removes a redirect whose command contains a secret: redaction would make it unusable.
 fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
     match &error.redirect {
         Some(redirect) if printer.contains_secret(&redirect.command) => {
@@ -154,12 +147,13 @@ fn parse_call(process: &Process) -> ParsedCall {
     };
     match catch_panics(|| Ok(argv::parse(&process.argv))) {
         Ok(Ok(invocation)) => resolve_command(invocation),
-        Ok(Err(unreadable)) => failed(unreadable.error, unreadable.globals),
+        Ok(Err(failure)) => failed(failure.error, failure.globals),
         Err(error) => failed(error, Globals::default()),
     }
 }
 
-/// `--help`, `--version`, `--schema` and a bare group are other commands in disguise.
+/// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
+/// `schema`.
 fn resolve_command(invocation: Invocation) -> ParsedCall {
     let Invocation { globals, path, spec, object, problems } = invocation;
     let parsed_call =
@@ -181,8 +175,7 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
     }
 }
 
-/// The configuration in force. A broken one must not keep its own error from being told, so beside it come the
-/// defaults.
+/// Loads the configuration. If it is invalid, returns the defaults and the error, so that the error can be printed.
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
@@ -192,7 +185,7 @@ fn configuration(process: &Process, globals: &Globals) -> (Config, Option<Config
     }
 }
 
-/// What the configuration is made from, flags aside.
+/// The sources of the configuration, without flags.
 pub fn sources(process: &Process) -> Sources {
     Sources {
         environment: process.environment.clone(),
@@ -223,7 +216,7 @@ fn start_logging(
     Some(Warning::new("W_CONFIG_002", format!("MCP_DELEGATOR_LOG is not a log filter: {problem}")))
 }
 
-/// A panic is told as an outcome; the default hook would write it raw, past the redactor.
+/// Logs panics instead of printing them: the default hook would write the message to stderr unredacted.
 fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
@@ -234,18 +227,17 @@ fn install_panic_hook() {
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> AppError {
     let message =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    AppError::new(ErrorCode::Internal, "This is a bug in mcp-delegator.")
+    AppError::new(ErrorCode::Internal, "Internal error: this is a bug in mcp-delegator.")
         .detail(message.unwrap_or("no message").to_owned())
-        .suggest("Run again with MCP_DELEGATOR_LOG=debug and report what it says.")
+        .suggest("Run the command again with MCP_DELEGATOR_LOG=debug and report the output.")
 }
 
-/// Commands that tell how to use the program work whatever the configuration holds.
+/// Help, version, completions and man pages work even if the configuration is invalid.
 fn needs_config(spec: &CommandSpec) -> bool {
     !matches!(spec.path, [] | ["help"] | ["version"] | ["completions"] | ["man"])
 }
 
-/// The whole input: words, standard input, the object that came by file. What it says about the answer's format is
-/// taken over.
+/// Collects the input from arguments, standard input and `--input-json`, and applies its `format`.
 fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError> {
     if let Some(error) = parsed.early_error.take() {
         return Err(error);
@@ -274,7 +266,7 @@ fn execute(
         problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
-    // What a configuration would have against it only one that can be read says.
+    // Preflight checks need a valid configuration.
     let state_dir = delegator_config::state_dir(&sources(process));
     let preflight_context =
         PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
@@ -288,19 +280,19 @@ fn execute(
     let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
     let surface = Surface::CommandLine;
     let context = Context { config, state_dir, process, screen, surface, call_budget: None, connections };
-    let run = spec
-        .run
-        .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;
-    let mut answer = run(&context, request.input)?;
+    let run = spec.run.ok_or_else(|| {
+        AppError::new(ErrorCode::Internal, "The command has no handler; this is a bug in mcp-delegator.")
+    })?;
+    let mut output = run(&context, request.input)?;
     if needs_config(spec) {
-        answer
+        output
             .warnings
             .extend(config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)));
     }
-    Ok(answer)
+    Ok(output)
 }
 
-/// Found out before anything runs, because afterwards it would be too late to refuse.
+/// Checks `--output` before the command runs, because a result that cannot be written would be lost.
 fn unwritable(path: &Path) -> Option<Problem> {
     let problem = |message: String| Some(Problem::new(ErrorCode::InvalidValue, "--output", message));
     if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
@@ -316,34 +308,34 @@ fn unwritable(path: &Path) -> Option<Problem> {
 fn finish(
     call: &CallClock,
     spec: &'static CommandSpec,
-    mut answer: CommandOutput,
+    mut output: CommandOutput,
     globals: &Globals,
     presentation: &Presentation,
     printer: &Printer,
 ) -> (Outcome, RenderedOutput) {
-    if let (Completion::Done(data), false) = (&mut answer.completion, globals.fields.is_empty()) {
+    if let (Completion::Done(data), false) = (&mut output.completion, globals.fields.is_empty()) {
         let absent = fields::absent(data, &globals.fields);
-        // Only where nothing was changed can it still be refused.
+        // After a command that changed something it is too late for an error.
         if let (Some(path), true) = (absent.first(), spec.is_safe()) {
             let problem =
                 Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"));
-            answer = AppError::from_problems(vec![problem]).into();
+            output = AppError::from_problems(vec![problem]).into();
         } else {
             *data = fields::project(data, &globals.fields);
         }
     }
-    if globals.strict_warnings && !answer.warnings.is_empty() {
-        answer.completion = match answer.completion {
+    if globals.strict_warnings && !output.warnings.is_empty() {
+        output.completion = match output.completion {
             Completion::Done(data) => {
-                Completion::Failed(Box::new(warnings_error(&answer.warnings)), Some(data))
+                Completion::Failed(Box::new(warnings_error(&output.warnings)), Some(data))
             }
-            Completion::NotModified => Completion::Failed(Box::new(warnings_error(&answer.warnings)), None),
+            Completion::NotModified => Completion::Failed(Box::new(warnings_error(&output.warnings)), None),
             other => other,
         };
     }
     let max_bytes = globals.max_bytes.unwrap_or(truncate_apply::DEFAULT_MAX_BYTES);
     truncate_to_fit(
-        call.end(spec, answer),
+        call.end(spec, output),
         presentation,
         SizeLimit { max_size: max_bytes, unit: SizeUnit::Bytes, printer },
     )
@@ -357,34 +349,34 @@ fn warnings_error(warnings: &[Warning]) -> AppError {
     )
 }
 
-/// The answer first, then what else there is to say: a reader who is gone is told nothing.
+/// Prints the output, then the remarks. If the reader has closed the pipe, nothing more is printed.
 fn print_outcome(
     printer: &Printer,
     presentation: &Presentation,
     outcome: &Outcome,
-    texts: RenderedOutput,
+    rendered: RenderedOutput,
 ) -> ExitCode {
     let written = match presentation.file_for(outcome) {
-        Some(path) => match printer.print_final_to_file(path, &texts.body) {
+        Some(path) => match printer.print_final_to_file(path, &rendered.body) {
             Ok(written) => Ok(written),
             Err(error) => {
                 let outcome = not_written(outcome, path, &error);
-                let texts = presentation.render(&outcome);
-                return print_outcome(printer, presentation, &outcome, texts);
+                let rendered = presentation.render(&outcome);
+                return print_outcome(printer, presentation, &outcome, rendered);
             }
         },
-        None => printer.print_final(&texts.body),
+        None => printer.print_final(&rendered.body),
     };
     match written {
         Ok(WriteResult::ReaderGone) => return ExitCode::Success,
         Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
         Err(error) => {
-            let error = io_error("Writing the answer", &error);
+            let error = io_error("Writing the output", &error);
             printer.remark(&crate::views::human::error(&error));
             return error.exit();
         }
     }
-    for remark in &texts.remarks {
+    for remark in &rendered.remarks {
         printer.remark(remark);
     }
     let repeat_help_on_stderr = outcome.command.path == ["help"] && presentation.is_for_programs();
@@ -394,9 +386,9 @@ fn print_outcome(
     outcome.exit()
 }
 
-/// The outcome of a call that did its work and could not hand it over.
+/// The outcome of a call that succeeded but whose output could not be written.
 fn not_written(outcome: &Outcome, path: &Path, error: &std::io::Error) -> Outcome {
-    let message = format!("{} cannot be written: {error}", path.display());
+    let message = format!("Could not write {}: {error}", path.display());
     let code = match error.kind() {
         std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
         _ => ErrorCode::IoError,

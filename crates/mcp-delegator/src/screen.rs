@@ -1,4 +1,6 @@
-//! What a handler may show while it works: lines of a stream, and progress.
+//! Output of a command while it runs: stream lines and a progress bar.
+//!
+//! Lines go through the printer to stdout or the output file; progress and announcements go to stderr.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,7 +15,7 @@ use crate::presentation::Presentation;
 use crate::stdout::{Printer, WriteResult};
 use crate::views::escape_terminal_controls;
 
-/// Below this size work is over before anyone could read a bar.
+/// Smaller inputs are processed before a progress bar could be read.
 const MIN_BYTES_FOR_PROGRESS: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy)]
@@ -23,18 +25,18 @@ pub struct Screen<'a> {
     pub attachment: &'a Attachment,
 }
 
-/// In which form items are to be shown as they come.
+/// How items are printed as they arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemFormat {
-    /// A line of text each.
+    /// One line of text each.
     Text,
-    /// A line of JSON each.
+    /// One line of JSON each.
     Json,
-    /// Not at all: the answer comes as a whole.
+    /// Not printed one by one: the output contains all items.
     Collected,
 }
 
-/// Whether there is anyone left to go on for.
+/// Whether the output is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Continue,
@@ -42,11 +44,11 @@ pub enum Flow {
 }
 
 impl Screen<'_> {
-    /// Writes whole lines; a reader that is gone, or a last word already said, is a reason to stop and not an error.
+    /// Writes complete lines. Returns `Stop` if the reader has closed the pipe or the final output was already printed.
     pub fn write_lines(&self, bytes: &[u8]) -> Result<Flow, AppError> {
-        // What a terminal is shown must not steer it; a program gets the bytes as they are.
+        // Control sequences must not reach a terminal; a program gets the bytes unchanged.
         let safe = match self.presentation.writes_to_terminal() {
-            // JSON keeps what it says, in another spelling; what is none may be anything at all.
+            // JSON stays equivalent, with control characters escaped; other text is sanitized.
             true => {
                 let json = escape_terminal_controls(&String::from_utf8_lossy(bytes));
                 Cow::Owned(terminal::sanitize(&json).into_owned().into_bytes())
@@ -60,12 +62,12 @@ impl Screen<'_> {
         }
     }
 
-    /// Something a command that goes on has to say at once, on stderr.
+    /// Prints a message on stderr while the command continues.
     pub fn announce(&self, message: &str) {
         self.printer.remark(&self.presentation.announcement(message));
     }
 
-    /// A bar on stderr for work of this many bytes, where a person watches and it takes a while.
+    /// A progress bar on stderr for this many bytes; hidden for small inputs or if no person watches.
     pub fn progress(&self, bytes: Option<u64>) -> ProgressBar {
         let Some(bytes) =
             bytes.filter(|bytes| *bytes >= MIN_BYTES_FOR_PROGRESS && self.presentation.shows_progress())
@@ -73,7 +75,7 @@ impl Screen<'_> {
             return ProgressBar::hidden();
         };
         let bar = ProgressBar::new(bytes);
-        // A template that cannot be read leaves the plain bar, which is fine.
+        // If the template were invalid, the default style is used.
         if let Ok(style) =
             ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {elapsed}")
         {
@@ -84,5 +86,5 @@ impl Screen<'_> {
 }
 
 fn write_error(error: &io::Error) -> AppError {
-    io_error("Writing the answer", error)
+    io_error("Writing the output", error)
 }

@@ -1,13 +1,12 @@
-//! The one printer.
+//! The printer: all output of commands to stdout and stderr passes through it.
 //!
-//! Everything this program says leaves through here: cleaned of secrets, in whole lines, flushed. A reader that has
-//! gone away is not an error of ours.
+//! All output is redacted, written in complete lines and flushed. A closed pipe is not an error.
 //!
-//! An answer is one text, or lines that come as they are found and then a last text. A signal may want to say its own
-//! last word meanwhile, so there is one voice behind a lock: whoever gives the last text first ends it, and lines are
-//! written whole or not at all.
+//! The output of a call is one final text, optionally preceded by stream lines. The signal thread may print a final text
+//! at the same time as the main thread, so the state is behind a lock: the first final text is printed, later ones are
+//! dropped, and lines are written completely or not at all.
 
-#![expect(clippy::disallowed_methods, reason = "this is the room that may write to stdout")]
+#![expect(clippy::disallowed_methods, reason = "the printer is the module that writes to stdout")]
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,13 +15,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use delegator_domain::redact::{RedactStream, Redactor};
 use tempfile::NamedTempFile;
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteResult {
     Complete,
-    /// The reader is gone: nothing more needs saying, and it is not a failure.
+    /// The reader has closed the pipe. This is not an error; nothing more is written.
     ReaderGone,
-    /// Somebody else has given the last word already.
+    /// Another thread has already printed the final text.
     AlreadyFinished,
 }
 
@@ -39,11 +38,11 @@ struct PrinterState {
     lines: Option<LineStream>,
 }
 
-/// An answer under way.
+/// A stream of lines in progress.
 #[derive(Debug)]
 struct LineStream {
     redact: RedactStream,
-    /// Clean bytes whose line is not whole yet.
+    /// Redacted bytes of an incomplete line.
     pending: Vec<u8>,
     file: Option<(NamedTempFile, PathBuf)>,
 }
@@ -53,7 +52,7 @@ impl Printer {
         Printer { redactor, state: Mutex::default() }
     }
 
-    /// The next lines of an answer that comes line by line, to stdout or into a file that appears with the last word.
+    /// Writes the next lines of a stream to stdout, or to a temporary file that replaces `file` with the final text.
     pub fn write_lines(&self, file: Option<&Path>, bytes: &[u8]) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if state.finished {
@@ -71,28 +70,28 @@ impl Printer {
             }),
         };
         lines.redact.push(bytes, &mut lines.pending);
-        let whole = memchr::memrchr(b'\n', &lines.pending).map_or(0, |at| at + 1);
-        let written = lines.write(whole)?;
+        let complete = memchr::memrchr(b'\n', &lines.pending).map_or(0, |at| at + 1);
+        let written = lines.write(complete)?;
         state.reader_gone = written == WriteResult::ReaderGone;
         Ok(written)
     }
 
-    /// What hides secrets here, for whoever keeps something.
+    /// The redactor, for code that stores text.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// A text as it may be kept.
+    /// The text with secrets redacted.
     pub fn redact(&self, text: &str) -> String {
         self.redactor.redact_str(text).into_owned()
     }
 
-    /// Whether a text holds something that must not be shown.
+    /// Whether a text contains a secret.
     pub fn contains_secret(&self, text: &str) -> bool {
         self.redactor.contains_secret(text)
     }
 
-    /// The last word, to stdout.
+    /// Prints the final text to stdout.
     pub fn print_final(&self, text: &str) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if std::mem::replace(&mut state.finished, true) {
@@ -101,14 +100,14 @@ impl Printer {
         if state.reader_gone {
             return Ok(WriteResult::ReaderGone);
         }
-        // A file whose lines were not followed by a success is not worth having.
+        // Lines for a file are dropped: the file is written only on success.
         match state.lines.take().filter(|lines| lines.file.is_none()) {
             Some(lines) => self.write_final(lines, text).map(|(written, _)| written),
             None => write_whole(&mut io::stdout().lock(), self.redacted_line(text).as_bytes()),
         }
     }
 
-    /// The last word, into a file: whole or not at all. If that fails, the last word is still to be said.
+    /// Writes the final text to a file, atomically. If that fails, the final text can still be printed to stdout.
     pub fn print_final_to_file(&self, path: &Path, text: &str) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if state.finished {
@@ -121,7 +120,7 @@ impl Printer {
 
     fn write_file(&self, state: &mut PrinterState, path: &Path, text: &str) -> io::Result<WriteResult> {
         if !is_replaceable(path) {
-            // Whatever is there already (a terminal, a pipe, the file behind /dev/stdout) is added to.
+            // A terminal, a pipe or the file behind /dev/stdout cannot be replaced, so the text is appended.
             let mut file = std::fs::OpenOptions::new().append(true).open(path)?;
             return write_whole(&mut file, self.redacted_line(text).as_bytes());
         }
@@ -142,9 +141,9 @@ impl Printer {
         Ok(written)
     }
 
-    /// A remark, an error or a log line for whoever watches.
+    /// Prints a remark, an error or a log line to stderr.
     pub fn remark(&self, text: &str) {
-        // Nobody can be told that stderr is closed.
+        // A closed stderr cannot be reported.
         let _ = write_whole(&mut io::stderr().lock(), self.redacted_line(text).as_bytes());
     }
 
@@ -160,7 +159,7 @@ impl Printer {
         Ok((written, lines.file))
     }
 
-    /// A text as it is written.
+    /// The redacted text with a final newline.
     pub fn redacted_line(&self, text: &str) -> String {
         let mut clean = self.redactor.redact_str(text).into_owned();
         if !clean.is_empty() && !clean.ends_with('\n') {
@@ -169,7 +168,7 @@ impl Printer {
         clean
     }
 
-    /// A panic while speaking leaves a voice that can still say so.
+    /// Ignores poisoning: after a panic the error must still be printed.
     fn lock_state(&self) -> MutexGuard<'_, PrinterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -197,15 +196,15 @@ fn write_whole(sink: &mut impl Write, bytes: &[u8]) -> io::Result<WriteResult> {
     }
 }
 
-/// Only an ordinary file, or one that does not exist yet, can be replaced in one step. What stands under `/dev` or
-/// `/proc` is somebody's open file, whatever it looks like.
+/// Whether the path is a regular file or does not exist, so that a rename can replace it. Paths under `/dev` and `/proc`
+/// refer to open files and are never replaced.
 fn is_replaceable(path: &Path) -> bool {
     let special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
     let target = link_target(path);
     !special(path) && !special(&target) && target.metadata().map_or(true, |meta| meta.is_file())
 }
 
-/// What a path leads to, through links, also where the last one dangles.
+/// Resolves symbolic links, including a final link whose target does not exist.
 fn link_target(path: &Path) -> PathBuf {
     if let Ok(target) = path.canonicalize() {
         return target;
@@ -216,14 +215,14 @@ fn link_target(path: &Path) -> PathBuf {
     }
 }
 
-/// A temporary file beside the one it will replace. A link is followed: what the user named is what gets the answer.
+/// Creates a temporary file in the directory of the file it will replace. Symbolic links are followed.
 fn temporary_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     let target = link_target(path);
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((NamedTempFile::new_in(directory)?, target))
 }
 
-/// A temporary file is private; what replaces a user's file has the mode that file had, or the usual one.
+/// Temporary files are private. The file that replaces the target gets the target's mode, or the default of the umask.
 fn apply_target_mode(temporary: &Path, target: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = match target.metadata() {

@@ -1,6 +1,6 @@
-//! Waiting for a file to grow.
+//! Waits for a file to grow.
 //!
-//! inotify wakes us; because not every file system sends it, we also look once in a while.
+//! It uses inotify, and also polls, because not every file system (for example NFS) sends inotify events.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 
-/// How long to trust the watch before looking anyway.
+/// Poll interval for file systems without inotify events.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -20,10 +20,10 @@ pub struct GrowthWatch {
     watch: OwnedFd,
 }
 
-/// Why waiting ended.
+/// Result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthWait {
-    /// There may be more to read.
+    /// The file may have grown.
     MayHaveGrown,
     TimedOut,
 }
@@ -39,7 +39,7 @@ impl GrowthWatch {
         Ok(GrowthWatch { watch })
     }
 
-    /// Sleeps until something happens to the file, or it is time to look again, or `deadline`.
+    /// Waits until the file changes, the poll interval passes or `deadline` is reached.
     pub fn wait(&self, deadline: Option<Instant>) -> io::Result<GrowthWait> {
         let remaining =
             deadline.map_or(POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -59,7 +59,7 @@ impl GrowthWatch {
         Ok(GrowthWait::MayHaveGrown)
     }
 
-    /// What exactly happened does not matter: the file itself is looked at next.
+    /// Discards the events: the caller examines the file itself.
     fn drain_events(&self) -> io::Result<()> {
         let mut buffer = [0_u8; 1024];
         loop {
@@ -72,16 +72,16 @@ impl GrowthWatch {
     }
 }
 
-/// Whether a file is shorter than what was already read of it: somebody has begun it anew.
+/// Whether the file is shorter than what was read of it, so it was truncated.
 pub fn was_truncated(file: &File, read_bytes: u64) -> io::Result<bool> {
     Ok(file.metadata()?.len() < read_bytes)
 }
 
-/// What became of the name of an open file.
+/// What the path of an open file refers to now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathState {
     SameFile,
-    /// Another file has it now: the old one was rotated away or replaced.
+    /// Another file: the open one was rotated or replaced.
     Replaced,
     Removed,
 }

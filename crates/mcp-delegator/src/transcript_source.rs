@@ -1,7 +1,7 @@
-//! Where a transcript is read from: a task, a file, or standard input.
+//! Opens a transcript: of a task, from a file or from standard input.
 //!
-//! On the command line the user names any of them. Over MCP a model does, so there it is a task's id or a regular file
-//! beneath `allowed_roots`, and never standard input, which carries the client's own messages.
+//! On the command line the user may name any of them. Over MCP a model names the source, so only a task id or a regular
+//! file below `allowed_roots` is accepted, and never standard input, which carries the protocol.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,10 +16,10 @@ use crate::error::engine::file_problem;
 use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::run::{Context, Surface};
 
-/// One read: large enough that reading is not what takes the time.
+/// Size of one read; large enough that system calls do not dominate.
 const CHUNK: usize = 256 * 1024;
 
-/// The input that names a transcript.
+/// Name of the input.
 const SOURCE: &str = "source";
 
 /// An open transcript.
@@ -35,7 +35,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Opens what the caller named; without a name, standard input, unless a person sits in front of it.
+    /// Opens the named source. Without a name: standard input, unless it is a terminal.
     pub fn open(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
         if context.surface == Surface::Server {
             return Source::open_for_tool_call(context, named);
@@ -43,10 +43,11 @@ impl Source {
         let stdin_is_terminal = context.process.stdin_is_terminal;
         match named {
             Some("-") => Ok(Source::Stdin),
-            None if stdin_is_terminal => {
-                Err(AppError::new(ErrorCode::MissingArgument, "No transcript was named.")
-                    .suggest("Name a file, or - for standard input."))
-            }
+            None if stdin_is_terminal => Err(AppError::new(
+                ErrorCode::MissingArgument,
+                "No transcript was given, and standard input is a terminal.",
+            )
+            .suggest("Give a task id or a file, or - for standard input.")),
             None => Ok(Source::Stdin),
             Some(name) if looks_like_task_id(name) && !Path::new(name).exists() => {
                 open_task_events(context, name)
@@ -57,12 +58,12 @@ impl Source {
         }
     }
 
-    /// What a tool call may name.
+    /// Opens a source named in a tool call.
     fn open_for_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
         let refuse = |code, problem: &str| {
             let problem = Problem::new(code, SOURCE, problem);
             AppError::from_problems(vec![
-                problem.suggest(Some("Give a task's id, or the absolute path of a transcript file.")),
+                problem.suggest(Some("Give a task id, or the absolute path of a transcript file.")),
             ])
         };
         match named {
@@ -76,7 +77,7 @@ impl Source {
         }
     }
 
-    /// Bytes in all, where that can be known.
+    /// Size in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         match self {
             Source::Stdin => None,
@@ -93,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Hands over everything up to the end, in pieces; `take` says whether to go on.
+    /// Reads to the end in chunks; `take` returns whether to continue.
     pub fn read_all(
         &mut self,
         mut take: impl FnMut(&[u8]) -> Result<bool, AppError>,
@@ -128,14 +129,14 @@ impl Read for Source {
     }
 }
 
-/// What a task's agent said, as it is stored.
+/// Opens the stored events of a task.
 fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
     let engine = engine(context)?;
     let id = engine.resolve(given)?;
     let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
     let path = engine.task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
     let name = path.display().to_string();
-    // A task that has not started yet has said nothing.
+    // A task that has not started has no events.
     let file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => File::open("/dev/null"),
         opened => opened,
@@ -149,7 +150,7 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
         |code, message: String| AppError::new(code, format!("{name}: {message}")).context("file", name);
     match File::open(name) {
         Ok(_) if Path::new(name).is_dir() => {
-            Err(refuse(ErrorCode::InvalidValue, "is a directory, not a transcript".into()))
+            Err(refuse(ErrorCode::InvalidValue, "this is a directory, not a transcript".into()))
         }
         Ok(file) => Ok(file),
         Err(error) => Err(match error.kind() {
@@ -160,8 +161,8 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
     }
 }
 
-/// A file named in a tool call: a regular one beneath `allowed_roots`, outside the state directory, and not the one the
-/// server itself reads as its standard input.
+/// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state directory,
+/// and not the server's own standard input.
 pub fn open_allowed_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
     let path = Path::new(name);
     let refuse = |problem: Problem| AppError::from_problems(vec![problem]);

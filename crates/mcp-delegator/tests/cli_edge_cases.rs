@@ -67,12 +67,12 @@ fn a_misspelt_group_is_suggested() {
     let suggestion =
         |args: &[&str]| world().run(args).json()["error"]["suggestion"].as_str().unwrap().to_owned();
     assert!(
-        suggestion(&["flet", "status"]).contains("'fleet' is planned"),
+        suggestion(&["flet", "status"]).contains("'fleet' is declared"),
         "{}",
         suggestion(&["flet", "status"])
     );
     assert!(suggestion(&["evnts", "normalize"]).contains("'events'"));
-    assert!(!suggestion(&["cloud", "nope"]).contains("Known here: ."));
+    assert!(!suggestion(&["cloud", "nope"]).contains("Known commands: ."));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn wrong_flags_are_reported_as_typed() {
     );
     assert_eq!(problem_fields(&world().run(["manifest", "--max-bytes", "-1"])), ["--max-bytes"]);
     let run = world().run(["manifest", "--available-only", "true"]);
-    assert_eq!(run.json()["error"]["suggestion"], "Write a switch as --name=true.");
+    assert_eq!(run.json()["error"]["suggestion"], "Write a boolean flag as --name=true.");
     assert_eq!(problem_fields(&world().run(["manifest", ""])), ["''"]);
 }
 

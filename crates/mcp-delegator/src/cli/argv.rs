@@ -1,8 +1,8 @@
-//! Reading a command line: which command, which inputs, and everything that is wrong with the words.
+//! Parses a command line into a command, its inputs and all problems of the arguments.
 //!
-//! clap stops at the first word it does not know. To tell all problems at once, the offending word is noted, replaced
-//! by the flag that was probably meant (so that its value is not mistaken for something else) or taken out, and the
-//! line is read again.
+//! clap stops at the first argument it does not know. To report all problems at once, the parser records the unknown
+//! argument, replaces it by the flag that was probably intended (so that its value is not taken for something else) or
+//! removes it, and parses again. It validates nothing: `requests` does.
 
 use std::ffi::OsString;
 
@@ -19,18 +19,18 @@ use super::unknown_command::{self, UnknownWord};
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 use crate::spec::{self, CommandSpec, Property, PropertyType};
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub struct Invocation {
     pub globals: Globals,
-    /// The words of the command, as far as they are known; a group, or nothing, asks for help.
+    /// Path of the command. A group, or an empty path, shows help.
     pub path: Vec<String>,
     pub spec: Option<&'static CommandSpec>,
     pub object: Map<String, Value>,
     pub problems: Vec<Problem>,
 }
 
-/// A command line that names no command we have; how to answer is known all the same.
+/// A command line without a known command. The global flags are known and decide how the error is printed.
 #[derive(Debug)]
 pub struct ParseFailure {
     pub globals: Globals,
@@ -40,18 +40,14 @@ pub struct ParseFailure {
 pub fn parse(argv: &[OsString]) -> Result<Invocation, Box<ParseFailure>> {
     let located = locate(argv);
     let refuse = |error: AppError| Err(Box::new(ParseFailure { globals: parse_globals_only(argv), error }));
-    if let Some(place) = located.unknown_word {
-        let stray = UnknownWord {
-            args: argv,
-            path: &located.path,
-            path_indexes: &located.path_indexes,
-            index: place,
-        };
-        return refuse(unknown_command::error_for(stray));
+    if let Some(index) = located.unknown_word {
+        let unknown_word =
+            UnknownWord { args: argv, path: &located.path, path_indexes: &located.path_indexes, index };
+        return refuse(unknown_command::error_for(unknown_word));
     }
     let mut args = located.args_with_command_first(argv);
     let mut problems = Vec::new();
-    // Every turn takes a word away or replaces it by one that is known, so this ends.
+    // Each iteration removes an unknown argument or replaces it by a known one, so the loop ends.
     for _ in 0..=2 * argv.len() {
         match tree::for_args(&args).try_get_matches_from(&args) {
             Ok(matches) => return Ok(build_invocation(&matches, problems)),
@@ -61,7 +57,7 @@ pub fn parse(argv: &[OsString]) -> Result<Invocation, Box<ParseFailure>> {
     refuse(AppError::from_problems(problems))
 }
 
-/// Names what is wrong and changes the line so that it can be read on.
+/// Returns the problem that clap found, and changes the arguments so that parsing can continue.
 fn record_and_repair(error: &clap::Error, args: &mut Vec<OsString>, path: &[String]) -> Problem {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -76,30 +72,30 @@ fn record_and_repair(error: &clap::Error, args: &mut Vec<OsString>, path: &[Stri
     }
 }
 
-/// The word stays where it is, readable, so that nothing else takes its place.
+/// Replaces the argument by its lossy UTF-8 form. Removing it would shift the other arguments.
 fn repair_invalid_utf8(args: &mut [OsString]) -> Problem {
-    let mut shown = String::new();
+    let mut lossy = String::new();
     for word in args.iter_mut().filter(|word| word.to_str().is_none()) {
-        shown = word.to_string_lossy().into_owned();
-        *word = shown.clone().into();
+        lossy = word.to_string_lossy().into_owned();
+        *word = lossy.clone().into();
     }
-    Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(shown.into())
+    Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(lossy.into())
 }
 
 fn remove_unknown_arg(word: &str, args: &mut Vec<OsString>, path: &[String]) -> Problem {
     let typed = word.split('=').next().unwrap_or(word).to_owned();
     let Some(at) = find_arg(&typed, args) else {
-        // Nothing to take away means nothing to read on with: end here with what is known.
+        // The argument is not on the line, so it cannot be removed: stop parsing after the command path.
         args.truncate(1 + path.len());
-        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is not understood");
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "could not be parsed");
     };
     if !typed.starts_with('-') || typed == "-" {
         args.remove(at);
         let suggestion = match typed.as_str() {
-            "true" | "false" => format!("Write a switch as --name={typed}."),
-            _ => "Quote a text that holds spaces.".to_owned(),
+            "true" | "false" => format!("Write a boolean flag as --name={typed}."),
+            _ => "Quote a value that contains spaces.".to_owned(),
         };
-        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is one argument too many")
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is an unexpected argument")
             .suggest(Some(suggestion));
     }
     let known = unknown_command::flags_of(path);
@@ -126,7 +122,7 @@ fn remove_unknown_arg(word: &str, args: &mut Vec<OsString>, path: &[String]) -> 
     problem
 }
 
-/// Where a word stands, as itself, with a value behind `=`, or as one letter of a cluster such as `-qx`.
+/// Index of an argument: as typed, with `=value`, or as one letter of a cluster such as `-qx`.
 fn find_arg(typed: &str, args: &[OsString]) -> Option<usize> {
     let with_value = format!("{typed}=");
     let letter = typed.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
@@ -143,9 +139,9 @@ fn quote_empty(word: &str) -> String {
     if word.is_empty() { "''".to_owned() } else { truncate_text(word) }
 }
 
-/// clap names the flag as it shows it in help: `--limit <N>`.
-fn flag_name(shown: &str) -> String {
-    shown.split([' ', '=', '[']).next().unwrap_or(shown).to_owned()
+/// The flag's name without the value that clap appends: `--limit <N>`.
+fn flag_name(clap_name: &str) -> String {
+    clap_name.split([' ', '=', '[']).next().unwrap_or(clap_name).to_owned()
 }
 
 fn remove_flag(flag: &str, args: &mut Vec<OsString>) {
@@ -155,19 +151,19 @@ fn remove_flag(flag: &str, args: &mut Vec<OsString>) {
     }
 }
 
-fn remove_flag_with_value(shown: &str, args: &mut Vec<OsString>) -> Problem {
-    let flag = flag_name(shown);
+fn remove_flag_with_value(clap_name: &str, args: &mut Vec<OsString>) -> Problem {
+    let flag = flag_name(clap_name);
     remove_flag(&flag, args);
     Problem::new(ErrorCode::InvalidValue, flag, "takes no value")
 }
 
-fn remove_flag_without_value(shown: &str, args: &mut Vec<OsString>) -> Problem {
-    let flag = flag_name(shown);
+fn remove_flag_without_value(clap_name: &str, args: &mut Vec<OsString>) -> Problem {
+    let flag = flag_name(clap_name);
     remove_flag(&flag, args);
     Problem::new(ErrorCode::MissingArgument, flag, "needs a value")
 }
 
-/// The global flags of a line that cannot be read as a whole.
+/// Parses only the global flags, for a command line that cannot be parsed completely.
 fn parse_globals_only(args: &[OsString]) -> Globals {
     let mut global_args = vec![OsString::from(spec::PROGRAM)];
     let mut remaining = args.iter().skip(1);
@@ -206,10 +202,10 @@ fn build_invocation(matches: &ArgMatches, mut problems: Vec<Problem>) -> Invocat
     Invocation { globals, path, spec, object, problems }
 }
 
-/// Global flags are propagated downward, so the deepest level has them all.
+/// clap propagates global flags downward, so the innermost level has all of them.
 fn innermost(matches: &ArgMatches) -> &ArgMatches {
     match matches.subcommand() {
-        Some((_, below)) => innermost(below),
+        Some((_, subcommand)) => innermost(subcommand),
         None => matches,
     }
 }
@@ -246,15 +242,15 @@ fn collect_inputs(
     object
 }
 
-/// One property's value out of its texts. What cannot be read as its type stays a text for the validator to refuse.
+/// The value of one property. A value of the wrong type stays a string, which the validator refuses.
 fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
     let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
             [only] if property.is_argv && is_command_text(only) => match shell::split(only) {
                 Some(argv) if !argv.is_empty() => json!(argv),
-                Some(_) => return Err(problem("is blank")),
-                None => return Err(problem("has a quote that is not closed")),
+                Some(_) => return Err(problem("must not be blank")),
+                None => return Err(problem("has an unclosed quote")),
             },
             [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
             several => json!(several),
@@ -274,7 +270,7 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
     }
 }
 
-/// A command as one text: what a shell would split, and nothing it would do beyond that.
+/// Whether the value is a command line in one string. It is split like a shell would, without expansion.
 fn is_command_text(text: &str) -> bool {
     text.contains(char::is_whitespace) && parse_json(text, '[').is_none()
 }
@@ -306,7 +302,7 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
     Ok(Value::Object(object))
 }
 
-/// An object is given as JSON, or as the path of a file that holds it.
+/// Parses an object: JSON, or the path of a file that contains it.
 fn parse_object(property: &Property, text: &str) -> Result<Value, Problem> {
     let problem = |message: String| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     if let Some(object) = parse_json(text, '{') {

@@ -1,4 +1,4 @@
-//! Flags every command takes: how to answer, not what to do.
+//! Global flags: accepted by every command. They control the output, not what the command does.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::tree::LenientParser;
 use crate::error::{ErrorCode, Problem};
 use crate::views::envelope_schema::Envelope;
 
-/// How an answer is represented.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Human,
@@ -48,7 +48,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What the global flags said; `None` where they said nothing.
+/// Values of the global flags; `None` if a flag is not given.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Globals {
     pub format: Option<Format>,
@@ -66,9 +66,9 @@ pub struct Globals {
     pub schema: bool,
 }
 
-const HEADING: &str = "How to answer";
+const HEADING: &str = "Output options";
 
-/// The smallest answer that can still say that it was cut.
+/// The smallest output that still has space for the truncation notice.
 const MIN_MAX_BYTES: usize = 4096;
 
 pub fn args() -> Vec<Arg> {
@@ -82,7 +82,7 @@ pub fn args() -> Vec<Arg> {
             .help(help)
     };
     let flag = |id: &'static str, help: &'static str| {
-        // Saying it twice is not a mistake worth refusing.
+        // A repeated boolean flag is accepted.
         Arg::new(id)
             .long(id)
             .action(ArgAction::SetTrue)
@@ -95,35 +95,35 @@ pub fn args() -> Vec<Arg> {
         value("format", "FORMAT", "human (default on a terminal), markdown, json (default in a pipe), jsonl")
             .value_parser(LenientParser::choices(&Format::NAMES))
             .hide_possible_values(true),
-        flag("json", "The same as --format json"),
+        flag("json", "Same as --format json"),
         value(
             "envelope",
             "ENVELOPE",
-            "Wrapper of JSON: agent (default), standard (default in files), tool, raw",
+            "JSON envelope: agent (default), standard (default in files), tool, raw",
         )
         .value_parser(LenientParser::choices(&Envelope::NAMES))
         .hide_possible_values(true),
-        value("fields", "A,B.C", "Only these fields of the data, comma-separated")
+        value("fields", "A,B.C", "Print only these fields of the data, comma-separated")
             .value_parser(LenientParser::text()),
-        value("output", "FILE", "Write the answer to a file instead").value_parser(LenientParser::text()),
-        value("input-json", "FILE|-", "Take the inputs from a JSON object; flags given beside it win")
+        value("output", "FILE", "Write the output to a file").value_parser(LenientParser::text()),
+        value("input-json", "FILE|-", "Read the inputs from a JSON object; flags take precedence")
             .value_parser(LenientParser::text()),
-        value("max-bytes", "N", "Cut an answer larger than this (default 1048576)")
+        value("max-bytes", "N", "Truncate output larger than this (default 1048576)")
             .allow_negative_numbers(true)
             .value_parser(LenientParser::text()),
-        flag("no-stream", "With jsonl: one line in the end instead of a line for each item"),
+        flag("no-stream", "With jsonl: print one line at the end instead of one per item"),
         flag("strict-warnings", "Treat warnings as errors"),
-        flag("quiet", "No progress and no remarks, only the answer").short('q'),
-        value("log-format", "FORMAT", "Logs on stderr as text or json")
+        flag("quiet", "Print only the result: no progress, no remarks").short('q'),
+        value("log-format", "FORMAT", "Format of logs on stderr: text or json")
             .value_parser(LenientParser::choices(&["text", "json"]))
             .hide_possible_values(true),
-        flag("schema", "Show the command's input and output schema instead of running it"),
+        flag("schema", "Show the input and output schema of the command instead of running it"),
         flag("help", "Show help").short('h'),
         flag("version", "Show the version").short('V'),
     ]
 }
 
-/// Whether a word is one of these flags, with or without a value of its own.
+/// Whether an argument is a global flag, with or without `=value`.
 pub fn is_known(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     match (name.strip_prefix("--"), name.strip_prefix('-')) {
@@ -137,7 +137,7 @@ pub fn is_known(word: &str) -> bool {
     }
 }
 
-/// Whether a word is one of these flags whose value is the next word.
+/// Whether an argument is a global flag whose value is the next argument.
 pub fn takes_value(word: &str) -> bool {
     let long = word.strip_prefix("--").unwrap_or_default();
     args().iter().any(|arg| arg.get_long() == Some(long) && matches!(arg.get_action(), ArgAction::Append))
@@ -152,7 +152,7 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     }
     let envelope = parser.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::from_name(&name));
     if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
-        let message = "has no effect with --format jsonl, whose last line is always in the agent form";
+        let message = "cannot be combined with --format jsonl, whose last line is always an agent envelope";
         parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--envelope", message));
     }
     Globals {
@@ -206,7 +206,7 @@ impl GlobalsParser<'_> {
             self.problems.push(Problem::new(
                 ErrorCode::InvalidValue,
                 format!("--{id}"),
-                "holds an empty name",
+                "contains an empty name",
             ));
         }
         names.into_iter().filter(|name| !name.is_empty()).collect()
@@ -230,7 +230,7 @@ impl GlobalsParser<'_> {
         None
     }
 
-    /// `--output json` is how other programs spell `--format json`; a file of that name is not what anyone wants.
+    /// Refuses `--output json`: other programs use it for `--format json`, and a file named `json` is hardly intended.
     fn output(&mut self) -> Option<PathBuf> {
         let path = self.text("output")?;
         let problem = |message: &str| {
@@ -239,13 +239,13 @@ impl GlobalsParser<'_> {
         if Format::NAMES.contains(&path.as_str()) || Envelope::NAMES.contains(&path.as_str()) {
             let flag = if Format::NAMES.contains(&path.as_str()) { "format" } else { "envelope" };
             self.problems.push(
-                problem("is the path of a file").suggest(Some(format!("Did you mean --{flag} {path}?"))),
+                problem("must be the path of a file").suggest(Some(format!("Did you mean --{flag} {path}?"))),
             );
             return None;
         }
         if path == "-" {
-            let suggestion = "Leave --output out to write to standard output.";
-            self.problems.push(problem("is the path of a file").suggest(Some(suggestion)));
+            let suggestion = "Omit --output to write to standard output.";
+            self.problems.push(problem("must be the path of a file").suggest(Some(suggestion)));
             return None;
         }
         if path.is_empty() {
@@ -260,7 +260,7 @@ impl GlobalsParser<'_> {
         match typed.parse::<usize>() {
             Ok(bytes) if bytes >= MIN_MAX_BYTES => Some(bytes),
             _ => {
-                let message = format!("must be a whole number of at least {MIN_MAX_BYTES}");
+                let message = format!("must be an integer of at least {MIN_MAX_BYTES}");
                 self.problems
                     .push(Problem::new(ErrorCode::InvalidValue, "--max-bytes", message).value(typed.into()));
                 None

@@ -1,4 +1,4 @@
-//! Help texts, from the same tree that reads the words.
+//! Renders help from the same clap tree that parses the command line.
 
 use std::ffi::OsString;
 
@@ -9,14 +9,14 @@ use super::unknown_command::{self, UnknownWord};
 use crate::error::AppError;
 use crate::spec::PROGRAM;
 
-/// The command or group these words name; `asked_by` is the command they were given to.
+/// The command or group at this path; `caller` is the command that received the path (`help` or `man`).
 pub fn command_at(caller: &str, path: &[String]) -> Result<Command, AppError> {
-    // Building fills in usage lines and inherited flags.
+    // `build` fills in usage lines and inherited flags.
     let mut command = tree::root();
     command.build();
     for (at, word) in path.iter().enumerate() {
         match command.find_subcommand(word) {
-            Some(below) => command = below.clone(),
+            Some(subcommand) => command = subcommand.clone(),
             None => {
                 let given = path.iter().map(String::as_str);
                 let args: Vec<OsString> =
@@ -33,7 +33,7 @@ pub fn command_at(caller: &str, path: &[String]) -> Result<Command, AppError> {
     Ok(command)
 }
 
-/// One line a flag: long enough to choose by, short enough to be read.
+/// Renders the short help, one line per flag, with the long description of the command.
 pub fn render_help(command: &Command) -> String {
     let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
     let text = command.clone().about(about).render_help().to_string();

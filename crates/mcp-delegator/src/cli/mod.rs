@@ -1,4 +1,4 @@
-//! The command line: words in, a call out. It decides nothing; it only reads.
+//! Parses the command line into a call. It validates nothing and runs nothing.
 
 pub mod argv;
 pub mod globals;

@@ -1,22 +1,22 @@
-//! Which words of a line name the command.
+//! Finds the command on a command line.
 //!
-//! Flags may stand anywhere, also before the command they belong to, so the command is found first: the words that
-//! name it are taken in order, values of global flags are stepped over, and everything else is put behind. Nothing is
-//! decided about the rest of the line.
+//! Flags may precede the command they belong to, so the command is located first: the arguments that form its path are
+//! collected in order, values of global flags are skipped, and all other arguments are moved behind the path. The other
+//! arguments are not interpreted here.
 
 use std::ffi::OsString;
 
 use super::globals;
 use crate::spec::{self, CommandSpec};
 
-/// Where the command stands.
+/// Position of the command on the line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocatedCommand {
-    /// The words of the command or group, as far as they are known.
+    /// Path of the command or group, as far as it is known.
     pub path: Vec<String>,
-    /// Their places in the line.
+    /// Indexes of the path in the arguments.
     pub path_indexes: Vec<usize>,
-    /// A word that stands where a command should, and is none.
+    /// Index of an unknown word at the position of a command.
     pub unknown_word: Option<usize>,
 }
 
@@ -25,10 +25,10 @@ impl LocatedCommand {
         spec::find(&self.path.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The line with the command in front.
+    /// The arguments with the command path first.
     pub fn args_with_command_first(&self, args: &[OsString]) -> Vec<OsString> {
         let program = args.first().cloned().unwrap_or_default();
-        let others = args.iter().enumerate().skip(1).filter(|(place, _)| !self.path_indexes.contains(place));
+        let others = args.iter().enumerate().skip(1).filter(|(index, _)| !self.path_indexes.contains(index));
         [program]
             .into_iter()
             .chain(self.path.iter().map(OsString::from))
@@ -41,7 +41,7 @@ pub fn locate(args: &[OsString]) -> LocatedCommand {
     let mut located = LocatedCommand::default();
     let mut after_unknown_flag = false;
     let mut skip_value = false;
-    for (place, word) in args.iter().enumerate().skip(1) {
+    for (index, word) in args.iter().enumerate().skip(1) {
         let word = word.to_string_lossy();
         if std::mem::take(&mut skip_value) {
             continue;
@@ -56,20 +56,20 @@ pub fn locate(args: &[OsString]) -> LocatedCommand {
         }
         if extends_path(&located.path, &word) {
             located.path.push(word.into_owned());
-            located.path_indexes.push(place);
+            located.path_indexes.push(index);
         } else if !after_unknown_flag && located.unknown_word.is_none() {
-            located.unknown_word = Some(place);
+            located.unknown_word = Some(index);
         }
         after_unknown_flag = false;
     }
-    // A stray word in front of a command that was found is that command's business: an argument too many.
+    // An unknown word before a known command is reported by that command, as an unexpected argument.
     if located.spec().is_some() {
         located.unknown_word = None;
     }
     located
 }
 
-/// Whether a word leads from this path to a command or group.
+/// Whether `path` followed by `word` is a command or group.
 fn extends_path(path: &[String], word: &str) -> bool {
     spec::all().iter().any(|spec| {
         spec.path.len() > path.len()

@@ -1,8 +1,7 @@
-//! The clap tree, generated from the registry.
+//! The clap tree, generated from the command specs.
 //!
-//! clap only reads: every value is taken as text and nothing is required, so that the one validator behind every
-//! surface sees the whole input and can report all problems together. clap still knows the choices, for help and
-//! completions.
+//! clap only splits the arguments: it accepts any string as a value and requires nothing, so that `requests` sees the
+//! whole input and reports all problems together. clap knows the choices only for help and completions.
 
 use std::ffi::{OsStr, OsString};
 
@@ -13,12 +12,12 @@ use super::globals;
 use crate::spec::mcp_tool::description_with_bounds;
 use crate::spec::{self, CommandSpec, PROGRAM, Property, PropertyType};
 
-/// The id of the argument that takes a property by position; the flag has the property's own name.
+/// clap id of the positional argument of a property; the flag has the property's name.
 pub fn positional_id(name: &str) -> String {
     format!("{name}@position")
 }
 
-/// Takes any text, and knows which ones are meant.
+/// Accepts any string; the choices are used only for help and completions.
 #[derive(Debug, Clone)]
 pub struct LenientParser {
     choices: Vec<String>,
@@ -52,20 +51,20 @@ impl TypedValueParser for LenientParser {
     }
 }
 
-/// The whole tree. Commands that are only declared are hidden but known.
+/// The complete tree. Declared commands are included but hidden.
 pub fn root() -> Command {
     build_tree(|_| true)
 }
 
-/// The tree as far as these words can need it: commands they do not mention are there by name only. Describing all
-/// inputs of all commands would take longer than most calls.
+/// The tree for these arguments: commands that they do not mention have no inputs. Building the inputs of all commands
+/// takes longer than most calls.
 pub fn for_args(args: &[OsString]) -> Command {
     build_tree(|spec| args.iter().any(|word| spec.path.first().is_some_and(|name| word == name)))
 }
 
 fn build_tree(with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
     let mut root = Command::new(PROGRAM)
-        .about("Hand coding tasks to coding agents and rely on what comes back")
+        .about("Delegate coding tasks to coding agents and get verified results")
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
@@ -79,11 +78,15 @@ fn build_tree(with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
     root
 }
 
-/// The tree as a shell completes it: without what is only declared.
+/// The tree for shell completions: without declared commands.
 pub fn completable() -> Command {
     fn prune(command: Command) -> Command {
-        let visible: Vec<Command> =
-            command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().map(prune).collect();
+        let visible: Vec<Command> = command
+            .get_subcommands()
+            .filter(|subcommand| !subcommand.is_hide_set())
+            .cloned()
+            .map(prune)
+            .collect();
         let mut pruned = Command::new(command.get_name().to_owned())
             .about(command.get_about().cloned().unwrap_or_default())
             .disable_help_flag(true)
@@ -98,8 +101,8 @@ pub fn completable() -> Command {
 }
 
 const AFTER_HELP: &str = "\
-In a pipe every answer is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
-'mcp-delegator COMMAND --help' tells more; 'mcp-delegator manifest' tells programs everything.";
+In a pipe the output is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
+Run 'mcp-delegator COMMAND --help' for details, or 'mcp-delegator manifest' for a machine-readable list.";
 
 fn add_command(parent: Command, command: Command, path: &'static [&'static str]) -> Command {
     match path {
@@ -161,7 +164,7 @@ fn flag_arg(property: &Property) -> Arg {
         PropertyType::Integer => arg.value_name("N").allow_negative_numbers(true),
         PropertyType::Pairs => arg.value_name("KEY=VALUE"),
         PropertyType::Object => arg.value_name("FILE|JSON"),
-        // A task that is a list of bullet points begins with a hyphen.
+        // A task text may be a list of bullet points that begins with a hyphen.
         PropertyType::Text if property.stdin => arg.value_name("TEXT").allow_hyphen_values(true),
         PropertyType::Text | PropertyType::List => arg.value_name(value_name(property)),
     }
@@ -184,11 +187,8 @@ fn value_parser(property: &Property) -> LenientParser {
 }
 
 fn positional_arg(property: &Property) -> Arg {
-    let note = if property.stdin {
-        "; - reads standard input, which is not limited to the 128 KiB of one argument"
-    } else {
-        ""
-    };
+    let note =
+        if property.stdin { "; - reads standard input (one argument is limited to 128 KiB)" } else { "" };
     let arg = Arg::new(positional_id(&property.name))
         .value_name(property.name.to_uppercase())
         .help(format!("{}{note}", description_with_bounds(property)))
@@ -201,12 +201,12 @@ fn positional_arg(property: &Property) -> Arg {
 
 fn help_text(property: &Property) -> String {
     if property.positional {
-        return format!("The same as [{}]", property.name.to_uppercase());
+        return format!("Same as [{}]", property.name.to_uppercase());
     }
     let text = description_with_bounds(property);
     match property.kind {
         _ if property.required => format!("{text} [required]"),
-        _ if property.is_argv => format!("{text} [one text, or repeated for each word]"),
+        _ if property.is_argv => format!("{text} [one string, or repeated for each argument]"),
         PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
         _ => text,
     }

@@ -1,8 +1,8 @@
-//! Words nobody knows: what was probably meant, and whether that may be said as a redirect.
+//! Errors for unknown commands and flags, with a suggestion or a redirect.
 //!
-//! A redirect (exit 13) is announced, never run, and only when the replacement is unique and harmless to name;
-//! otherwise the same finding is a plain suggestion (exit 2). That it must not repeat a secret is checked where the
-//! secrets are known.
+//! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only if there is
+//! exactly one replacement and that command is not destructive; otherwise the error is a plain suggestion (exit 2).
+//! `run` removes a redirect that would repeat a secret.
 
 use std::ffi::OsString;
 
@@ -15,20 +15,20 @@ use crate::requests::{snake_case, synonyms};
 use crate::spec::{self, CommandSpec, Danger, PROGRAM};
 use crate::views::shell_word;
 
-/// Every flag the command at this path takes, as typed.
+/// All flags of the command at this path, as typed.
 pub fn flags_of(path: &[String]) -> Vec<String> {
     let mut level = tree::root();
     let mut flags = long_flags(&level);
     for name in path {
-        if let Some(below) = level.find_subcommand(name) {
-            level = below.clone();
+        if let Some(subcommand) = level.find_subcommand(name) {
+            level = subcommand.clone();
             flags.extend(long_flags(&level));
         }
     }
     flags
 }
 
-/// The flag somebody means who calls it as another program does.
+/// The flag for a name that other tools use (see `requests::synonyms`).
 pub fn suggest_flag(typed: &str, path: &[String]) -> Option<String> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let inputs = spec::find(&path)?.inputs();
@@ -44,11 +44,11 @@ fn long_flags(command: &clap::Command) -> Vec<String> {
         .collect()
 }
 
-/// A word of a line that stands where a command should.
+/// An unknown word at the position of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct UnknownWord<'a> {
     pub args: &'a [OsString],
-    /// The known words before it, and where they stand.
+    /// The known path before it, and its indexes.
     pub path: &'a [String],
     pub path_indexes: &'a [usize],
     pub index: usize,
@@ -60,7 +60,7 @@ impl UnknownWord<'_> {
     }
 }
 
-/// The error for a word that stands where a command should.
+/// The error for an unknown command, with a redirect or a suggestion.
 pub fn error_for(unknown_word: UnknownWord<'_>) -> AppError {
     let word = unknown_word.word();
     let typed: Vec<&str> = unknown_word.path.iter().map(String::as_str).chain([word.as_str()]).collect();
@@ -86,22 +86,22 @@ pub fn error_for(unknown_word: UnknownWord<'_>) -> AppError {
     }
     match (similar_names::nearest(&word, subcommand_names(unknown_word.path, false)), available.as_slice()) {
         (Some(name), _) => {
-            error(format!("'{}' is planned, but not available in this version.", full_name(name)))
+            error(format!("'{}' is declared, but not available in this version.", full_name(name)))
         }
         (None, []) => {
-            error("Nothing is available here in this version; 'mcp-delegator help' shows what is.".into())
+            error("No command of this group is available in this version. Run 'mcp-delegator help' to list the commands.".into())
         }
-        (None, offered) => error(format!("Known here: {}.", offered.join(", "))),
+        (None, offered) => error(format!("Known commands: {}.", offered.join(", "))),
     }
 }
 
-/// The names one step below a path, each once.
+/// Names of the commands and groups directly below a path, without duplicates.
 fn subcommand_names(path: &[String], only_available: bool) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
     for spec in spec::all() {
-        let below = spec.path.len() > path.len() && spec.path.iter().zip(path).all(|(a, b)| a == b);
+        let is_below = spec.path.len() > path.len() && spec.path.iter().zip(path).all(|(a, b)| a == b);
         let name = spec.path.get(path.len()).copied();
-        if let (true, Some(name)) = (below && (spec.is_available() || !only_available), name)
+        if let (true, Some(name)) = (is_below && (spec.is_available() || !only_available), name)
             && !names.contains(&name)
         {
             names.push(name);
@@ -150,18 +150,18 @@ fn typo_error(message: &str, intended: &str, name: &'static str, unknown_word: U
     }
 }
 
-/// The line with the stray word (and the words `dropped`) replaced, quoted for a shell. Nothing where that would lead
-/// nowhere, or to something that destroys: naming a guess for such a command is how things get destroyed by accident.
+/// The command line with the unknown word (and the arguments in `removed`) replaced, quoted for a shell. `None` if that
+/// changes nothing, or if the result is a destructive command: a guess must not lead to one.
 fn corrected_command_line(
     unknown_word: UnknownWord<'_>,
     removed: &[usize],
     replacement: &[&str],
 ) -> Option<String> {
     let mut args = vec![OsString::from(PROGRAM)];
-    for (place, word) in unknown_word.args.iter().enumerate().skip(1) {
-        if place == unknown_word.index {
+    for (index, word) in unknown_word.args.iter().enumerate().skip(1) {
+        if index == unknown_word.index {
             args.extend(replacement.iter().map(OsString::from));
-        } else if !removed.contains(&place) {
+        } else if !removed.contains(&index) {
             args.push(word.clone());
         }
     }
@@ -173,5 +173,5 @@ fn corrected_command_line(
     args.iter()
         .map(|word| word.to_str().map(shell_word))
         .collect::<Option<Vec<_>>>()
-        .map(|words| words.join(" "))
+        .map(|args| args.join(" "))
 }

@@ -1,4 +1,4 @@
-//! `completions`: a script that teaches a shell our words.
+//! `completions`: print a shell completion script.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// A text in a format of its own, where someone asked for it in an envelope.
+/// Raw text, for output in an envelope.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RawText {
     pub text: String,
@@ -43,7 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     examples: &[Example {
         command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",
-        shows: "completions for bash, from the next shell on",
+        shows: "completions for bash, active in new shells",
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),

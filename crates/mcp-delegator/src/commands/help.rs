@@ -1,4 +1,4 @@
-//! `help`: what there is, for people. The same text as `--help`.
+//! `help`: show help for a command; the same text as `--help`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::views::document::{Block, Document};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Help {
-    /// The words of a command or group
+    /// Command or group
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
@@ -47,10 +47,10 @@ fn run(_: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
     let mut command = help::command_at("help", &input.command)?;
     let commands = command
         .get_subcommands()
-        .filter(|below| !below.is_hide_set())
-        .map(|below| HelpCommand {
-            name: below.get_name().to_owned(),
-            summary: below.get_about().map(ToString::to_string).unwrap_or_default(),
+        .filter(|subcommand| !subcommand.is_hide_set())
+        .map(|subcommand| HelpCommand {
+            name: subcommand.get_name().to_owned(),
+            summary: subcommand.get_about().map(ToString::to_string).unwrap_or_default(),
         })
         .collect();
     let text = help::render_help(&command);

@@ -1,4 +1,4 @@
-//! `man`: the manual, for `man -l -` or a package.
+//! `man`: print a manual page, for `man -l -` or a package.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Man {
-    /// The words of a command; without them, the program's own page
+    /// Command (default: the page of the program)
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,

@@ -1,4 +1,4 @@
-//! The commands: one verb, one file, from its inputs to its answer.
+//! The commands: one file per command, with its inputs, spec, handler and document.
 
 pub mod cancel;
 pub mod cleanup_registry;

@@ -1,8 +1,7 @@
-//! What the surroundings say about a call to an agent, found out before anything is done.
+//! Preflight checks of agent inputs against configuration and file system.
 //!
-//! A caller is told all that is wrong at once, and nobody is asked to confirm what would be refused anyway: so what the
-//! engine would refuse for reasons one can see from here is looked at here too, by the same rules. The engine's own look
-//! stays what counts: between the two, names may come to mean something else.
+//! They apply the engine's rules early, so that a caller gets all problems at once and no user has to confirm a
+//! call that would be refused anyway. They change nothing, and the engine checks again: paths can change in between.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use crate::error::engine::{directory_problem, file_problem, mode_too_wide, varia
 use crate::error::{ErrorCode, Problem};
 use crate::spec::{PreflightContext, max_mode};
 
-/// An agent that works where it is told to, or where we are.
+/// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
     if input.get("working_dir").is_none() {
@@ -24,7 +23,7 @@ pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Prob
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
             let converted = directory_problem("working_dir", context.current_dir, &problem);
             let message = format!(
-                "is not given, and the current directory, {}, {}",
+                "is not given, and the current directory {} {}",
                 context.current_dir.display(),
                 converted.problem
             );
@@ -34,12 +33,12 @@ pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Prob
     problems
 }
 
-/// An agent that works where it is told to, or where only the registry knows.
+/// Checks for a resumed thread: without `working_dir` it runs in the thread's directory, which only the registry knows.
 pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     agent_problems_in(input, context, None)
 }
 
-/// An agent in its `working_dir`, or else in this directory, where one is known.
+/// Checks for an agent in its `working_dir`, or else in `default_dir` if that is known.
 fn agent_problems_in(
     input: &Value,
     context: &PreflightContext<'_>,
@@ -51,7 +50,7 @@ fn agent_problems_in(
     problems.extend(given.and_then(|given| unusable_directory("working_dir", given, roots)));
     match given.or(default_dir) {
         Some(directory) => problems.extend(project_file_problems(input, context, directory)),
-        // The work tree may allow less; that is checked where it is known.
+        // A project file may lower the limit further; the engine checks that once it knows the directory.
         None => problems.extend(mode_problem(input, context.config)),
     }
     for (field, given) in list_items(input, "add_dirs") {
@@ -72,7 +71,7 @@ fn agent_problems_in(
     problems
 }
 
-/// What the project file of the task's work tree has against it.
+/// Problems with the project file of the task's work tree.
 fn project_file_problems(input: &Value, context: &PreflightContext<'_>, directory: &Path) -> Vec<Problem> {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     match context.config.for_work_tree(&real) {
@@ -80,8 +79,9 @@ fn project_file_problems(input: &Value, context: &PreflightContext<'_>, director
         Err(error) => {
             let problem = |problem: &delegator_config::Problem| {
                 let message = format!("is in a work tree whose project file is not valid: {problem}");
-                Problem::new(ErrorCode::ConfigInvalid, "working_dir", message)
-                    .suggest(Some("Mend or remove that file; until then no task is started in its tree."))
+                Problem::new(ErrorCode::ConfigInvalid, "working_dir", message).suggest(Some(
+                    "Fix or remove the project file; no task starts in this work tree until then.",
+                ))
             };
             error.problems.iter().map(problem).collect()
         }
@@ -94,7 +94,7 @@ fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
     (requested > allowed).then(|| mode_too_wide(requested, allowed))
 }
 
-/// The texts of a list, each under the name problems have for it.
+/// The strings of a list input, each with its field name such as `images.0`.
 fn list_items<'a>(input: &'a Value, list: &str) -> Vec<(String, &'a str)> {
     let given = input.get(list).and_then(Value::as_array).into_iter().flatten();
     let texts = given.enumerate().filter_map(|(at, item)| Some((at, item.as_str()?)));
@@ -105,13 +105,13 @@ fn unusable_directory(field: &str, path: &Path, roots: &[PathBuf]) -> Option<Pro
     resolve_allowed_dir(path, roots).err().map(|problem| directory_problem(field, path, &problem))
 }
 
-/// Whose directory would it start from? A caller of a server hardly knows the server's.
+/// Refuses a relative path: an MCP client does not know the server's current directory.
 fn relative_path(field: &str, path: &Path, context: &PreflightContext<'_>) -> Option<Problem> {
     let absolute = context.current_dir.join(path);
     path.is_relative().then(|| {
         Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path")
             .value(path.display().to_string().into())
-            .suggest(Some(format!("From the current directory it would be {}.", absolute.display())))
+            .suggest(Some(format!("Relative to the current directory it is {}.", absolute.display())))
     })
 }
 

@@ -1,4 +1,6 @@
-//! `schema`: the JSON Schemas of everything we read and write.
+//! `schema`: JSON Schemas of all inputs and outputs.
+//!
+//! Schemas are generated from the command specs and the output types; none is written by hand here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,11 +21,11 @@ use crate::views::envelope_schema;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
-    /// Which schema; without it, the names of all
+    /// Name of the schema (default: list all names)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub name: Option<String>,
-    /// Answer "not modified" if the schema still has this etag
+    /// Return "not modified" if the schema still has this etag
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
@@ -31,7 +33,7 @@ pub struct SchemaInputs {
     pub paging: Paging,
 }
 
-/// The names of all schemas, or one schema, whose keys are those of JSON Schema.
+/// The names of all schemas, or one JSON Schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]
 pub struct SchemaOutput {
@@ -55,7 +57,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
     examples: &[
         Example { command: "mcp-delegator schema", shows: "the names" },
-        Example { command: "mcp-delegator schema agent", shows: "the envelope of every answer in a pipe" },
+        Example { command: "mcp-delegator schema agent", shows: "the envelope of every output in a pipe" },
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
@@ -81,19 +83,19 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     let query = json!({"command": "schema", "etag": etag});
     let (schemas, page) = paginate(schema_names(), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
-    let mut answer =
+    let mut output =
         CommandOutput::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
-    answer.page = Some(page);
-    answer.shape = Some(Shape::List("schemas"));
-    Ok(answer)
+    output.page = Some(page);
+    output.shape = Some(Shape::List("schemas"));
+    Ok(output)
 }
 
 fn schema_names() -> Vec<SchemaName> {
     let entry = |name: String, describes: String| SchemaName { name, describes };
     let mut names = vec![
-        entry("agent".into(), "Envelope of every answer in a pipe (002)".into()),
-        entry("standard".into(), "Envelope in files (004)".into()),
-        entry("error".into(), "Envelope of a failed tool call (000)".into()),
+        entry("agent".into(), "CLI envelope: every output in a pipe".into()),
+        entry("standard".into(), "Standard envelope: output in files".into()),
+        entry("error".into(), "Tool envelope of a failed call".into()),
     ];
     names
         .extend(Category::ALL.map(|category| {
@@ -107,8 +109,7 @@ fn schema_names() -> Vec<SchemaName> {
     names
 }
 
-/// Names are known under everything a caller may have in front of them: the id, the number of the contract, the
-/// dotted path, the words, the tool's name.
+/// Finds a schema by id, envelope name, dotted path, command line path or tool name.
 fn find_schema(name: &str, prefix: &str) -> Result<Value, AppError> {
     let short_name = name
         .strip_prefix("codex://schema/v3.6/")
@@ -136,7 +137,7 @@ fn find_schema(name: &str, prefix: &str) -> Result<Value, AppError> {
     }
 }
 
-/// Input and output of one command, as `--schema` shows them.
+/// Input and output schema of one command, as printed by `--schema`.
 pub fn command_schema(spec: &CommandSpec) -> Value {
     json!({
         "command": spec.name(),
@@ -154,7 +155,7 @@ fn not_found(name: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("'mcp-delegator schema' lists the names."),
+        None => error.suggest("Run 'mcp-delegator schema' to list the names."),
     }
 }
 

@@ -1,4 +1,7 @@
-//! `serve`: the tools over MCP, until the host goes away.
+//! `serve`: run the MCP server until the client disconnects.
+//!
+//! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`. Stdout
+//! belongs to the protocol; this command prints only to stderr.
 
 use delegator_engine::ConnectionPool;
 use delegator_engine::wait_thread::WaitThread;
@@ -18,7 +21,7 @@ use crate::outcome::CommandOutput;
 use crate::run::Context;
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset, run_typed};
 
-/// How answers look that ask for nothing.
+/// Format of responses to calls without `format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolFormat {
@@ -31,11 +34,11 @@ pub struct Serve {
     /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
-    /// File with the bearer token for HTTP (default: http-token in the state directory, made on first use)
+    /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<String>,
-    /// Toolsets to serve: local, cloud, registry (these are the default), extra, codex-compat
+    /// Toolsets to serve: local, cloud, registry (the default three), extra, codex-compat
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
@@ -43,14 +46,14 @@ pub struct Serve {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("default" = null))]
     pub tools: Vec<String>,
-    /// Leave these tools out
+    /// Do not serve these tools
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("default" = null))]
     pub exclude_tools: Vec<String>,
-    /// Serve only tools that change nothing
+    /// Serve only read-only tools
     #[serde(default)]
     pub read_only: bool,
-    /// Format of answers that ask for none (default markdown)
+    /// Format of responses to calls without format (default markdown)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_format: Option<ToolFormat>,
     /// Prefix of the tool names (default _codex_)
@@ -63,31 +66,31 @@ pub struct Serve {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "On stdin and stdout for one host, or with --http for hosts on this machine. Tasks go on when the server ends.",
+    details: "On stdin and stdout for one client, or with --http for clients on this machine. Tasks keep running when the server exits.",
     danger: Danger::Mutating,
     toolset: Toolset::Hidden,
     open_ended: true,
-    // Stdout belongs to the protocol; a failure is told on stderr.
+    // Stdout belongs to the protocol; errors are printed on stderr.
     raw: RawOutput::Always,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
     check,
     examples: &[
-        Example { command: "mcp-delegator serve", shows: "what a host runs" },
+        Example { command: "mcp-delegator serve", shows: "the command that an MCP client runs" },
         Example {
             command: "mcp-delegator serve --http 127.0.0.1:7777",
-            shows: "the address and where the token is, on stderr",
+            shows: "the address and the token file, on stderr",
         },
     ],
     run: Some(|context, input| run_typed(context, input, run)),
     ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
 };
 
-/// Whoever names a token wants to be asked for it, and nobody is on stdio.
+/// A token file without --http is an error: stdio does not use a token.
 fn check(input: &Value) -> Vec<Problem> {
     match (input.get("token_file"), input.get("http")) {
         (Some(_), None) => vec![
-            Problem::new(ErrorCode::InvalidValue, "token_file", "goes with http, which is not given")
-                .suggest(Some("Give --http with an address, or leave --token-file out.")),
+            Problem::new(ErrorCode::InvalidValue, "token_file", "requires http, which is not given")
+                .suggest(Some("Give --http with an address, or omit --token-file.")),
         ],
         _ => Vec::new(),
     }
@@ -102,7 +105,7 @@ fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
     let choice = choice(context, &input);
     let toolbox = Toolbox::select(&choice)?;
     if choice.output_schemas && choice.default_format != Format::Json {
-        let problem = "describes JSON, but answers that ask for no format are Markdown";
+        let problem = "describes JSON, but the default format is Markdown";
         let suggestion = Some("Serve with --default-format json.");
         return Err(AppError::from_problems(vec![
             Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
@@ -118,7 +121,7 @@ fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
                 (Some(given), _) => context.process.current_dir.join(given),
                 (None, Some(dir)) => dir.join("http-token"),
                 (None, None) => {
-                    return Err(AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."));
+                    return Err(AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown."));
                 }
             };
             let token = Token::load_or_create(&path)?;
@@ -129,7 +132,7 @@ fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
     Ok(CommandOutput::done(json!({})))
 }
 
-/// Flags, else the configuration.
+/// The tool selection from flags, or else from the configuration.
 fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
     let config = context.config;
     let names = |given: &[String], key: &str| match given {
@@ -155,9 +158,9 @@ fn default_format(context: &Context<'_>, input: &Serve) -> Format {
     }
 }
 
-/// One word a flag, or several with commas between them.
+/// Splits comma-separated names of a repeatable flag.
 fn split_names(given: &[String]) -> Vec<String> {
-    let names = given.iter().flat_map(|words| words.split(',')).map(str::trim);
+    let names = given.iter().flat_map(|item| item.split(',')).map(str::trim);
     names.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 

@@ -1,7 +1,7 @@
-//! One entry of an object within an object, put into JSON text.
+//! Adds or updates one entry in JSON text without reformatting it.
 //!
-//! The text is parsed to know what it says, and walked to know where; the two must agree in the end, else nothing is
-//! changed.
+//! The text is parsed to compute the expected value, and scanned to find the byte range to edit. The edited text must
+//! parse to the expected value; otherwise the edit fails and the file stays unchanged.
 
 use std::ops::Range;
 
@@ -9,18 +9,20 @@ use serde_json::Value;
 
 use super::{Edit, EntryError};
 
-/// Puts `entry` under `group.name`. Of one that is there only the command is mended.
+/// Sets `group.name` to `entry`. If the entry exists, only its command is updated.
 pub fn upsert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Result<Edit, EntryError> {
     let before: Value = parse(text)?;
     let mut expected = before.clone();
-    let Some(top) = expected.as_object_mut() else { return Err(cannot_edit("the file is no JSON object")) };
+    let Some(top) = expected.as_object_mut() else {
+        return Err(cannot_edit("the file is not a JSON object"));
+    };
     let servers = top.entry(group).or_insert_with(|| Value::Object(serde_json::Map::new()));
     let Some(servers) = servers.as_object_mut() else {
-        return Err(cannot_edit(format!("{group} is no object")));
+        return Err(cannot_edit(format!("{group} is not an object")));
     };
     match servers.get_mut(name) {
         Some(Value::Object(present)) => drop(present.insert("command".to_owned(), entry["command"].clone())),
-        Some(_) => return Err(cannot_edit(format!("{group}.{name} is no object"))),
+        Some(_) => return Err(cannot_edit(format!("{group}.{name} is not an object"))),
         None => drop(servers.insert(name.to_owned(), entry.clone())),
     }
     if expected == before {
@@ -29,17 +31,17 @@ pub fn upsert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Resul
     let edited = edit_text(text, group, name, entry);
     match edited.filter(|text| parse(text).is_ok_and(|now| now == expected)) {
         Some(text) => Ok(Edit::Changed(text)),
-        None => Err(cannot_edit("the entry cannot be put in without rewriting the file")),
+        None => Err(cannot_edit("the entry cannot be added without rewriting the file")),
     }
 }
 
 fn parse(text: &str) -> Result<Value, EntryError> {
     serde_json::from_str(text)
-        .map_err(|error| EntryError::Unreadable { format: "JSON", words: error.to_string() })
+        .map_err(|error| EntryError::Unreadable { format: "JSON", message: error.to_string() })
 }
 
-fn cannot_edit(words: impl Into<String>) -> EntryError {
-    EntryError::CannotEdit { words: words.into() }
+fn cannot_edit(message: impl Into<String>) -> EntryError {
+    EntryError::CannotEdit { message: message.into() }
 }
 
 fn edit_text(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
@@ -59,7 +61,7 @@ fn edit_text(text: &str, group: &str, name: &str, entry: &Value) -> Option<Strin
     }
 }
 
-/// The text with a new first member in the object that begins at `open`, indented like its neighbours.
+/// Inserts a first member into the object that begins at `open`, indented like its neighbours.
 fn insert_member(text: &str, open: usize, key: &str, value: &Value) -> Option<String> {
     let after_brace = text.get(open + 1..)?;
     let blank = &after_brace[..after_brace.len() - after_brace.trim_start().len()];
@@ -80,13 +82,13 @@ fn insert_member(text: &str, open: usize, key: &str, value: &Value) -> Option<St
     Some(format!("{}{gap}{key}:{space}{value}{end}{rest}", &text[..=open]))
 }
 
-/// What the line an offset stands in begins with.
+/// Indentation of the line that contains the offset.
 fn indent_before(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// Where the value of a key stands, in the object that begins at `open`. Of two equal keys the last counts.
+/// Byte range of a key's value in the object that begins at `open`. If a key is repeated, the last one counts.
 fn member_value(text: &str, open: usize, key: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = skip_blank(bytes, open + 1);
@@ -112,7 +114,7 @@ fn skip_blank(bytes: &[u8], from: usize) -> usize {
     from + blank.count()
 }
 
-/// The byte behind a value, of text that is known to be JSON.
+/// Offset after a value, in text that is valid JSON.
 fn end_of_value(bytes: &[u8], begin: usize) -> usize {
     let (mut at, mut depth, mut in_text) = (begin, 0usize, false);
     while let Some(byte) = bytes.get(at) {

@@ -1,8 +1,8 @@
-//! Programs that can call us, and the entry each wants in its configuration.
+//! MCP hosts and the entry that registers this server in their configuration.
 //!
-//! Those files are other people's: an edit puts one entry in, or mends the command of the one that is there, and leaves
-//! every other byte as it was. `json_entry` and `toml_entry` are pure, text to text; what they cannot do without
-//! rewriting the file, they do not do.
+//! The files belong to the user. An edit adds one entry, or updates the command of an existing entry, and changes no
+//! other byte. `json_entry` and `toml_entry` are pure functions from text to text; an edit that would require rewriting
+//! the file is refused.
 
 pub mod json_entry;
 pub mod toml_entry;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// Our name in every host.
+/// Name of this server in every host.
 pub const SERVER: &str = "mcp-delegator";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Host {
     ClaudeDesktop,
 }
 
-/// Where a host keeps things.
+/// Directories that determine the hosts' configuration files.
 #[derive(Debug, Clone, Copy)]
 pub struct HostDirs<'a> {
     pub home: &'a Path,
@@ -35,20 +35,20 @@ pub struct HostDirs<'a> {
     pub claude: Option<&'a Path>,
 }
 
-/// Why an entry cannot be put in.
+/// Why an entry could not be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    #[error("this is not valid {format}: {words}")]
-    Unreadable { format: &'static str, words: String },
-    /// It is valid, and yet written in a way that an entry cannot be put into.
-    #[error("{words}")]
-    CannotEdit { words: String },
+    #[error("the file is not valid {format}: {message}")]
+    Unreadable { format: &'static str, message: String },
+    /// The file is valid, but the entry cannot be added without rewriting it.
+    #[error("{message}")]
+    CannotEdit { message: String },
 }
 
-/// What an edit would make of a file.
+/// Result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// The entry is there and starts this very program.
+    /// The entry exists and starts this program.
     Unchanged,
     Changed(String),
 }
@@ -67,7 +67,7 @@ impl Host {
         }
     }
 
-    /// The object in the file that holds the servers.
+    /// Key of the object that contains the servers.
     fn servers_key(self) -> &'static str {
         match self {
             Host::Vscode => "servers",
@@ -87,7 +87,7 @@ impl Host {
         }
     }
 
-    /// A file with nothing but our entry.
+    /// A file that contains only this server's entry.
     pub fn sample(self, command: &str) -> String {
         match self {
             Host::Codex => toml_entry::table(SERVER, command),
@@ -98,7 +98,7 @@ impl Host {
         }
     }
 
-    /// The file with our entry in it.
+    /// The text of the file with this server's entry.
     pub fn edit(self, text: &str, command: &str) -> Result<Edit, EntryError> {
         match self {
             Host::Codex => toml_entry::upsert_entry(text, SERVER, command),

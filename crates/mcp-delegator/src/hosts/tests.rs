@@ -1,4 +1,4 @@
-//! Entries in other people's files: nothing else moves, and a second time nothing moves at all.
+//! Adding an entry changes nothing else in the file, and a second edit changes nothing.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ const JSON_HOSTS: [Host; 4] = [Host::ClaudeCode, Host::Cursor, Host::Vscode, Hos
 fn changed_text(edit: Edit) -> String {
     match edit {
         Edit::Changed(text) => text,
-        Edit::Unchanged => panic!("nothing was to do"),
+        Edit::Unchanged => panic!("the edit changed nothing"),
     }
 }
 
-/// Every line of the one is a line of the other, in order.
+/// Whether `after` contains all lines of `before`, in order.
 fn contains_all_lines(before: &str, after: &str) -> bool {
     let mut lines = after.lines();
     before.lines().all(|line| lines.any(|other| other == line))

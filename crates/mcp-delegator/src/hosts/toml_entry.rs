@@ -1,4 +1,6 @@
-//! One table of servers, put into TOML text: a new one goes to the end, of one that is there the command is mended.
+//! Adds or updates one server table in TOML text without reformatting it.
+//!
+//! A new table is appended at the end. Of an existing table only the value of `command` is replaced.
 
 use toml::de::DeTable;
 
@@ -6,7 +8,7 @@ use super::{Edit, EntryError};
 
 const GROUP: &str = "mcp_servers";
 
-/// The entry as a table of its own.
+/// The entry as a TOML table.
 pub fn table(name: &str, command: &str) -> String {
     format!("[{GROUP}.{name}]\ncommand = {}\nargs = [\"serve\"]\n", quote(command))
 }
@@ -22,16 +24,14 @@ pub fn upsert_entry(text: &str, name: &str, command: &str) -> Result<Edit, Entry
             _ => "\n\n",
         };
         let whole = format!("{text}{gap}{}", table(name, command));
-        // A group that is closed, as an inline table is, takes no more.
+        // An inline table cannot be extended by a later table.
         return match parse(&whole) {
             Ok(_) => Ok(Edit::Changed(whole)),
-            Err(_) => {
-                Err(cannot_edit(format!("{GROUP} is written such that nothing can be added at the end")))
-            }
+            Err(_) => Err(cannot_edit(format!("{GROUP} is an inline table, so no entry can be appended"))),
         };
     };
     let Some(entry) = present.get_ref().as_table() else {
-        return Err(cannot_edit(format!("{GROUP}.{name} is no table")));
+        return Err(cannot_edit(format!("{GROUP}.{name} is not a table")));
     };
     let Some(present_command) = entry.get("command") else {
         return Err(cannot_edit(format!("{GROUP}.{name} has no command")));
@@ -47,14 +47,14 @@ fn parse(text: &str) -> Result<DeTable<'_>, EntryError> {
     let table = DeTable::parse(text);
     table
         .map(toml::Spanned::into_inner)
-        .map_err(|error| EntryError::Unreadable { format: "TOML", words: error.message().to_owned() })
+        .map_err(|error| EntryError::Unreadable { format: "TOML", message: error.message().to_owned() })
 }
 
-fn cannot_edit(words: String) -> EntryError {
-    EntryError::CannotEdit { words }
+fn cannot_edit(message: String) -> EntryError {
+    EntryError::CannotEdit { message }
 }
 
-/// A basic string of TOML: what JSON escapes, TOML escapes in the same way.
+/// A TOML basic string; its escapes are the same as in JSON.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

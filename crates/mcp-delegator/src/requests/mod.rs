@@ -1,9 +1,8 @@
-//! From raw input to a validated call.
+//! Validates raw input.
 //!
-//! Every surface hands over the same thing, a JSON object, and every rule is applied here once: spelling variants are
-//! folded, the schema, the command's own checks and a look at the surroundings collect *all* problems, and only then is
-//! anything refused, asked about or run.
-//! The command line is one of the surfaces: `cli` turns words into the object and nothing more.
+//! The command line and MCP both deliver a JSON object. This module normalizes the names, then applies the schema, the
+//! command's own checks and its preflight checks, and reports *all* problems together. It must not change anything:
+//! a call is confirmed or run only after its input is valid.
 
 mod nul;
 pub mod page;
@@ -22,22 +21,23 @@ use crate::spec::{CommandSpec, InputSchema, PreflightContext, Property};
 use crate::views::PRODUCT_VERSION;
 pub use spelling::{duplicate_input, snake_case};
 
-/// The container for rarely needed inputs in a tool call; its keys are ordinary inputs.
+/// Object for rarely needed inputs in a tool call; its keys are ordinary inputs.
 pub const OPTIONS: &str = "options";
-/// How the answer shall look: every call may say so, and no command sees it.
+/// Output format: accepted by every call, removed before the command runs.
 pub const FORMAT: &str = "format";
 
-/// A call that may be made: every input known, in range, and allowed together.
+/// A validated call: every input is known, in range and allowed in combination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The input in its canonical form: aliases resolved, defaults filled in.
     pub input: Value,
 }
 
-/// The inputs of a command, ready to be checked. Made once: a server is asked the same things again and again.
+/// Input schema and compiled validator of a command. Created once per process, because a server validates the same
+/// commands again and again.
 struct InputValidator {
     inputs: InputSchema,
-    /// Made when first needed; `None` if the schema is broken.
+    /// Compiled on first use; `None` if the schema is invalid.
     validator: OnceLock<Option<Validator>>,
 }
 
@@ -49,7 +49,7 @@ impl InputValidator {
         Arc::clone(validators.entry(spec.path).or_insert_with(create))
     }
 
-    /// Where nothing is given and nothing is needed, nothing can be wrong, and no schema has to be understood to see it.
+    /// Empty input for a command without required inputs is valid; this avoids compiling the schema.
     fn violations(&self, input: &Value) -> Vec<Problem> {
         let has_required = self.inputs.properties.iter().any(|property| property.required);
         if !has_required && input.as_object().is_some_and(Map::is_empty) {
@@ -60,8 +60,8 @@ impl InputValidator {
     }
 }
 
-/// Checks an input object against its command, collecting all problems of the call. Without circumstances its values
-/// alone are judged.
+/// Validates an input object and reports all problems of the call. Without a preflight context only the values are
+/// checked.
 pub fn validate(
     spec: &'static CommandSpec,
     object: Map<String, Value>,
@@ -73,7 +73,7 @@ pub fn validate(
     let mut problems = earlier_problems;
     let object = spelling::normalize_names(inputs, object, &mut problems);
     let input = Value::Object(object);
-    // What is wrong with an input already needs no second opinion.
+    // At most one problem per input: the first.
     let mut add_new = |found: Vec<Problem>| {
         let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
         problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
@@ -89,12 +89,12 @@ pub fn validate(
     }
     refuse_unavailable(spec)?;
     let input = (spec.canonicalize)(input).map_err(|error| {
-        AppError::new(ErrorCode::InvalidValue, format!("The input does not fit the command: {error}"))
+        AppError::new(ErrorCode::InvalidValue, format!("The input is not valid for this command: {error}"))
     })?;
     Ok(Request { input })
 }
 
-/// A mode that is refused wants nobody's word.
+/// Drops the confirmation request if the mode is refused anyway.
 fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
     if problems.iter().any(|problem| problem.field == "mode") {
         problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
@@ -102,7 +102,7 @@ fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// Names are settled before rooms are built; using one early is answered honestly.
+/// Declared commands have no handler yet.
 fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     if spec.is_available() {
         return Ok(());
@@ -111,11 +111,11 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
         ErrorCode::Unsupported,
         format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path()),
     )
-    .suggest("'mcp-delegator manifest' lists what is available.")
+    .suggest("Run 'mcp-delegator manifest' to list the available commands.")
     .context("command", spec.name()))
 }
 
-/// Refuses inputs that only the user may give, on the command line. `input` is a validated one.
+/// Refuses inputs that only the user may give on the command line. `input` is validated.
 pub fn refuse_command_line_only_inputs(spec: &'static CommandSpec, input: &Value) -> Result<(), AppError> {
     let input_validator = InputValidator::of(spec);
     let is_given = |property: &&Property| {
@@ -124,8 +124,13 @@ pub fn refuse_command_line_only_inputs(spec: &'static CommandSpec, input: &Value
     };
     let problems = input_validator.inputs.properties.iter().filter(is_given).map(|property| {
         let flag = property.name.replace('_', "-");
-        let hint = format!("The user can run {} in a terminal with the flag --{flag}.", spec.cli_path());
-        Problem::new(ErrorCode::PolicyBlocked, &property.name, "is for the user alone").suggest(Some(hint))
+        let hint = format!("Ask the user to run '{}' in a terminal with --{flag}.", spec.cli_path());
+        Problem::new(
+            ErrorCode::PolicyBlocked,
+            &property.name,
+            "may be set only by the user on the command line",
+        )
+        .suggest(Some(hint))
     });
     let problems: Vec<Problem> = problems.collect();
     if problems.is_empty() { Ok(()) } else { Err(AppError::from_problems(problems)) }

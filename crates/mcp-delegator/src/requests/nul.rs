@@ -1,4 +1,6 @@
-//! NUL ends text too early in too many places, so no text holds one, however deep in an input it stands.
+//! Rejects NUL characters at any depth of the input.
+//!
+//! File names, arguments and environment variables are C strings and cannot contain NUL.
 
 use serde_json::Value;
 
@@ -6,20 +8,20 @@ use super::violations::pattern_error_code;
 use crate::error::Problem;
 use crate::spec::InputSchema;
 
-/// One problem for each place. What stands there is not repeated.
+/// One problem for each position. The value is not repeated in the message.
 pub(super) fn nul_problems(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
     let given = input.as_object().into_iter().flatten();
     given
         .flat_map(|(name, value)| {
-            let places = nul_paths(name.clone(), value).into_iter();
-            places.map(|place| {
-                Problem::new(pattern_error_code(inputs.get(name)), place, "must not contain NUL characters")
+            let paths = nul_paths(name.clone(), value).into_iter();
+            paths.map(|path| {
+                Problem::new(pattern_error_code(inputs.get(name)), path, "must not contain NUL characters")
             })
         })
         .collect()
 }
 
-/// Where there are any: a name with one in it is told by what it stands in.
+/// Paths of the strings that contain NUL. A key with NUL is reported by the path of its object.
 fn nul_paths(path: String, value: &Value) -> Vec<String> {
     match value {
         Value::String(text) if text.contains('\0') => vec![path],

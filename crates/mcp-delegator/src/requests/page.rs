@@ -1,7 +1,7 @@
-//! Pages of a list, and the opaque cursors between them.
+//! Pagination with opaque cursors.
 //!
-//! A cursor carries the page number, the page size and a fingerprint of the question it belongs to. One that was made
-//! for another question, or by hand, is refused instead of silently giving other items.
+//! A cursor contains the page number, the page size and a fingerprint of the query it belongs to. A cursor of another
+//! query, or one made by hand, is refused; otherwise it would silently return the wrong items.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -10,23 +10,23 @@ use crate::commands::inputs::Paging;
 use crate::error::{AppError, ErrorCode};
 use crate::outcome::Page;
 
-/// Short, stable fingerprint of any JSON value: cursors and etags.
+/// Short, stable fingerprint of a JSON value, for cursors and etags.
 pub fn fingerprint(value: &Value) -> String {
     let digest = Sha256::digest(value.to_string().as_bytes());
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Cuts one page out of `items`. Without a limit there is one page with everything.
+/// Returns one page of `items`. Without a limit the page contains all of them.
 pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
     let (limit, cursor) = (paging.limit, paging.cursor.as_deref());
     let (number, size) = match cursor {
         Some(cursor) => decode(cursor, query)?,
         None => (1, limit.map_or(items.len(), |limit| limit as usize)),
     };
-    // A limit given along with the cursor must not move the pages the cursor counts in.
+    // Another limit would shift the pages that the cursor counts.
     if cursor.is_some() && limit.is_some_and(|limit| limit as usize != size) {
-        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor belongs to another limit.")
-            .suggest("Repeat the limit of the first call, or start without the cursor."));
+        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor was created with another limit.")
+            .suggest("Repeat the limit of the first call, or start again without a cursor."));
     }
     let total = items.len();
     let first = (number - 1) * size;
@@ -39,23 +39,23 @@ pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec
     Ok((items, Page { number, size, total, filtered: total, next_cursor }))
 }
 
-/// A cursor into something that grows: it names a place, not a page.
+/// A cursor into a growing list: it contains a position, not a page number.
 pub fn position_cursor(position: i64, query: &Value) -> String {
     hex(&format!("2.{position}.{}", fingerprint(&json!([position, query]))))
 }
 
-/// The place a cursor of [`place_cursor`] names.
+/// The position in a cursor created by [`position_cursor`].
 pub fn cursor_position(cursor: &str, query: &Value) -> Result<i64, AppError> {
-    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not one of ours"))?;
+    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["2", position, given] = parts.as_slice() else { return Err(invalid_cursor("is not one of ours")) };
+    let ["2", position, given] = parts.as_slice() else { return Err(invalid_cursor("is not valid")) };
     match position.parse::<i64>() {
-        Ok(place) if *given == fingerprint(&json!([place, query])) => Ok(place),
-        _ => Err(invalid_cursor("belongs to another question")),
+        Ok(position) if *given == fingerprint(&json!([position, query])) => Ok(position),
+        _ => Err(invalid_cursor("belongs to another query")),
     }
 }
 
-/// Covers everything a cursor says, so that none can be made up.
+/// Covers every field of the cursor, so that an altered cursor is detected.
 fn page_fingerprint(number: usize, size: usize, query: &Value) -> String {
     fingerprint(&json!([number, size, query]))
 }
@@ -70,14 +70,14 @@ fn hex(plain: &str) -> String {
 
 fn invalid_cursor(reason: &str) -> AppError {
     AppError::new(ErrorCode::InvalidCursor, format!("The cursor {reason}."))
-        .suggest("Start again without a cursor; use the one in the last answer as it is.")
+        .suggest("Use next_cursor of the previous response unchanged, or start again without a cursor.")
 }
 
 fn decode(cursor: &str, query: &Value) -> Result<(usize, usize), AppError> {
-    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not one of ours"))?;
+    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
     let ["1", number, size, given] = parts.as_slice() else {
-        return Err(invalid_cursor("is not one of ours"));
+        return Err(invalid_cursor("is not valid"));
     };
     match (number.parse::<u32>(), size.parse::<u32>()) {
         (Ok(number @ 1..), Ok(size @ 1..))
@@ -85,7 +85,7 @@ fn decode(cursor: &str, query: &Value) -> Result<(usize, usize), AppError> {
         {
             Ok((number as usize, size as usize))
         }
-        _ => Err(invalid_cursor("belongs to another question")),
+        _ => Err(invalid_cursor("belongs to another query")),
     }
 }
 
@@ -142,18 +142,18 @@ mod tests {
         #[test]
         fn following_the_cursors_gives_every_item_once(total in 0usize..60, limit in 1u32..9) {
             let question = json!({"q": 1});
-            let (mut seen, mut cursor) = (Vec::new(), None);
+            let (mut collected, mut cursor) = (Vec::new(), None);
             loop {
                 let (items, page) =
                     paginate((0..total).collect::<Vec<_>>(), &paging(Some(limit), cursor.as_deref()), &question).unwrap();
-                seen.extend(items);
+                collected.extend(items);
                 prop_assert_eq!(page.total, total);
                 match page.next_cursor {
                     Some(next) => cursor = Some(next),
                     None => break,
                 }
             }
-            prop_assert_eq!(seen, (0..total).collect::<Vec<_>>());
+            prop_assert_eq!(collected, (0..total).collect::<Vec<_>>());
         }
 
         #[test]

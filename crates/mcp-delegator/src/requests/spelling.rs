@@ -1,7 +1,7 @@
-//! One spelling out of the many an input may come in.
+//! Normalizes the names of inputs.
 //!
-//! Mixed spelling is the best-known cause of failed agent calls in this field, so camelCase, and rarely needed inputs
-//! inside or outside of `options`, are all accepted; two spellings of one input are not.
+//! Models often mix spellings, so camelCase is accepted, and advanced inputs may stand inside or outside of `options`.
+//! The same input in two spellings or positions is an error.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{OPTIONS, synonyms};
 use crate::error::{ErrorCode, Problem, truncate_text};
 use crate::spec::{InputSchema, PropertyType};
 
-/// Takes `options` apart and folds camelCase into the names of the schema.
+/// Merges `options` into the object and converts names to snake_case.
 pub(super) fn normalize_names(
     inputs: &InputSchema,
     mut object: Map<String, Value>,
@@ -29,8 +29,8 @@ pub(super) fn normalize_names(
     let in_options = nested.into_iter().map(|(key, value)| (format!("{OPTIONS}.{key}"), key, value));
     let mut normalized: Map<String, Value> = Map::new();
     let mut sources: BTreeMap<String, String> = BTreeMap::new();
-    for (place, key, value) in top_level.chain(in_options) {
-        // An input that is explicitly nothing is an input that was not given.
+    for (source, key, value) in top_level.chain(in_options) {
+        // `null` means that the input is not given.
         if value.is_null() {
             continue;
         }
@@ -38,22 +38,22 @@ pub(super) fn normalize_names(
         if inputs.get(&name).is_none() {
             problems.push(unknown_input(inputs, &key, &name));
         } else if let Some(first) = sources.get(&name) {
-            problems.push(duplicate_input(&name, first, &place));
+            problems.push(duplicate_input(&name, first, &source));
         } else {
             normalized.insert(name.clone(), to_integer(inputs, &name, value));
-            sources.insert(name, place);
+            sources.insert(name, source);
         }
     }
     normalized
 }
 
-/// An input that came in two places or spellings.
+/// The same input was given in two positions or spellings.
 pub fn duplicate_input(name: &str, first: &str, second: &str) -> Problem {
     Problem::new(ErrorCode::InvalidValue, name, format!("is given twice, as {first} and as {second}"))
         .suggest(Some(format!("Give {name} once.")))
 }
 
-/// `5.0` is a whole number to JSON, and some writers know no other.
+/// Some JSON writers print integers as `5.0`.
 fn to_integer(inputs: &InputSchema, name: &str, value: Value) -> Value {
     let is_integer = inputs.get(name).is_some_and(|property| property.kind == PropertyType::Integer);
     match value.as_f64() {
@@ -65,7 +65,7 @@ fn to_integer(inputs: &InputSchema, name: &str, value: Value) -> Value {
 fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {
     let suggestion = match synonyms::intended_input(name, inputs) {
         Some(meant) => format!("Did you mean {meant}?"),
-        None => format!("Leave it out. Its inputs are {}.", synonyms::common_inputs(inputs)),
+        None => format!("Remove it. The inputs of this command are {}.", synonyms::common_inputs(inputs)),
     };
     Problem::new(ErrorCode::UnknownFlag, truncate_text(key), "is not an input of this command")
         .suggest(Some(suggestion))

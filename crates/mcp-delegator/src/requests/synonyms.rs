@@ -1,14 +1,14 @@
-//! What else an input may be called: slips of the pen, and the names other programs have for the same thing.
+//! Suggests the intended input for an unknown name: by synonym, then by spelling.
 //!
-//! A model that does not remember our name for something guesses the one it has seen elsewhere. The guesses below are
-//! those of the agents' own tools and of common sense; none is accepted, each is answered with the name that was meant.
+//! Models guess input names they know from other tools, such as `prompt` or `cwd`. A synonym is never accepted as
+//! input; the error names the input that was probably intended.
 
 use delegator_domain::similar_names;
 
 use super::{FORMAT, OPTIONS};
 use crate::spec::InputSchema;
 
-/// Inputs, likeliest first, and what others call them.
+/// Inputs (most likely first) and their names in other tools.
 const SYNONYMS: [(&[&str], &[&str]); 13] = [
     (
         &["task", "text"],
@@ -34,9 +34,9 @@ const SYNONYMS: [(&[&str], &[&str]); 13] = [
     (&["max_output_bytes"], &["max_bytes", "max_output"]),
 ];
 
-/// The input that was probably meant.
+/// The input that was probably intended.
 pub fn intended_input<'a>(name: &str, inputs: &'a InputSchema) -> Option<&'a str> {
-    // Whoever is led to an input that is not served yet is only refused again.
+    // An unavailable input is not suggested: using it would fail as well.
     let available =
         || inputs.properties.iter().filter(|property| !property.unavailable).map(|p| p.name.as_str());
     let row = |(ours, theirs): &(&'static [&'static str], &[&str])| theirs.contains(&name).then_some(*ours);
@@ -45,7 +45,7 @@ pub fn intended_input<'a>(name: &str, inputs: &'a InputSchema) -> Option<&'a str
     by_synonym.or_else(|| similar_names::nearest(name, available()))
 }
 
-/// What there is instead of a name nobody knows: the inputs of nine calls in ten.
+/// The frequently used inputs, for a message about an unknown name.
 pub fn common_inputs(inputs: &InputSchema) -> String {
     let available = || inputs.properties.iter().filter(|property| !property.unavailable);
     let common = available().filter(|property| !property.advanced).map(|property| property.name.as_str());

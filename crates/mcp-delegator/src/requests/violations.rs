@@ -1,4 +1,6 @@
-//! Schema violations in the words of someone who wants to help.
+//! Checks the input against its JSON Schema.
+//!
+//! It converts the validator's violations into problems with a clear message and a suggestion, at most one per input.
 
 use delegator_domain::similar_names;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -8,20 +10,24 @@ use serde_json::Value;
 use crate::error::{ErrorCode, Problem};
 use crate::spec::{InputSchema, Property};
 
-/// What is checked of a schema; `None` if it is broken.
+/// Compiles the schema; `None` if it is invalid.
 pub(super) fn validator(inputs: &InputSchema) -> Option<Validator> {
-    // Inputs use only what every draft has, and the older draft is compiled in a fraction of the time.
+    // The inputs use only keywords that all drafts have, and draft 7 compiles much faster than 2020-12.
     jsonschema::options().with_draft(Draft::Draft7).build(&inputs.to_value()).ok()
 }
 
-/// Every violation of the input schema, one problem per input.
+/// All violations of the input schema, at most one problem per input.
 pub(super) fn schema_problems(
     inputs: &InputSchema,
     validator: Option<&Validator>,
     input: &Value,
 ) -> Vec<Problem> {
     let Some(validator) = validator else {
-        return vec![Problem::new(ErrorCode::Internal, "input", "its schema is broken")];
+        return vec![Problem::new(
+            ErrorCode::Internal,
+            "input",
+            "has an invalid schema; this is a bug in mcp-delegator",
+        )];
     };
     let mut problems: Vec<Problem> = Vec::new();
     for error in validator.iter_errors(input) {
@@ -70,7 +76,7 @@ fn violation_problem(
     Problem::new(code, field, problem).value(value.clone()).suggest(suggestion)
 }
 
-/// What a text of the wrong form is called.
+/// Error code for a string that does not match its pattern: ids have their own.
 pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
     match property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids") {
         true => ErrorCode::InvalidId,
@@ -118,22 +124,22 @@ fn range_text(property: Option<&Property>, bound: &str) -> String {
 
 fn pattern_text(property: Option<&Property>) -> String {
     match property.map(|property| property.name.as_str()) {
-        Some("task_id" | "task_ids") => "is not a task id; they look like T-local-… or T-cloud-…".to_owned(),
+        Some("task_id" | "task_ids") => "is not a task id such as T-local-… or T-cloud-…".to_owned(),
         Some("thread_id") => {
-            "is not a thread id: letters, digits, - and _, beginning with a letter or digit".to_owned()
+            "is not a thread id: use letters, digits, - and _, beginning with a letter or digit".to_owned()
         }
         Some("model") => {
-            "must be 1 to 128 letters, digits or ._:/@+-, and neither begin with - nor read as a path"
+            "must be 1 to 128 letters, digits or ._:/@+-, must not begin with - and must not be a path"
                 .to_owned()
         }
         Some("profile" | "reasoning_effort") => {
             "must be a plain name: 1 to 64 letters, digits or ._-, beginning with a letter, digit or _"
                 .to_owned()
         }
-        Some("env_allow_list") => "must be names of environment variables".to_owned(),
+        Some("env_allow_list") => "must contain names of environment variables".to_owned(),
         Some("repo_url") => "must look like https://github.com/owner/name".to_owned(),
         Some("git_user_email") => "must be an e-mail address".to_owned(),
-        _ => "has a form that is not allowed".to_owned(),
+        _ => "does not match the required pattern".to_owned(),
     }
 }
 
@@ -144,8 +150,8 @@ fn type_text(kind: &TypeKind) -> String {
         "boolean" => "true or false",
         "array" => "a list",
         "object" => "an object",
-        "string" => "a text",
-        _ => "nothing",
+        "string" => "a string",
+        _ => "null",
     };
     match kind {
         TypeKind::Single(only) => type_name(*only).to_owned(),

@@ -1,15 +1,16 @@
 //! The MCP tool definition of a command.
 //!
-//! Models read tool lists on every turn, so the definition is small: what is needed in nine calls of ten is a property
-//! with a one-line description; the rest lives in one `options` object whose keys its description lists. Defaults and
-//! ranges stand in the text too, because some hosts strip them from schemas.
+//! Models read the tool list on every turn, so a definition is small: frequently used inputs are properties with a
+//! one-line description; the others go into one `options` object whose description lists the keys. Descriptions repeat
+//! defaults and ranges, because some MCP clients remove them from schemas. The complete list must stay below 12,000
+//! bytes.
 
 use serde_json::{Map, Value, json};
 
 use super::{CommandSpec, Danger, InputSchema, Property, PropertyType};
 use crate::cli::globals::Format;
 
-/// The definition as `tools/list` shows it.
+/// The definition as returned by `tools/list`.
 pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format) -> Value {
     json!({
         "name": spec.tool_name(prefix),
@@ -21,7 +22,8 @@ pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format)
 
 pub fn annotations(spec: &CommandSpec) -> Value {
     let mut hints = Map::new();
-    // What changes nothing destroys nothing; that a call changes something and is not idempotent is what MCP assumes.
+    // MCP's defaults are "not read-only" and "not idempotent", so only the opposite is stated. A read-only tool is never
+    // destructive.
     if spec.is_safe() {
         hints.insert("readOnlyHint".into(), true.into());
     } else {
@@ -65,7 +67,7 @@ fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
     schema
 }
 
-/// The type and the words; the exact bounds are checked here and told in the manifest.
+/// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
 fn property_schema(property: &Property) -> Value {
     let mut schema = type_keys_only(&property.schema);
     if let Some(object) = schema.as_object_mut() {
@@ -89,10 +91,10 @@ fn type_keys_only(schema: &Value) -> Value {
     Value::Object(reduced)
 }
 
-/// What a switch is until it is turned on. On a command line that goes without saying.
+/// Default of a boolean input. The command line help omits it.
 const DEFAULT_FALSE: &str = "default false";
 
-/// The description, with the range and the default spelled out where there are any.
+/// The description, followed by range and default in parentheses.
 pub fn description_with_bounds(property: &Property) -> String {
     description_with_notes(property, Vec::new())
 }
@@ -125,7 +127,8 @@ fn notes(property: &Property) -> Vec<String> {
     notes
 }
 
-/// The keys of `options`, as short as they can be said: by kind. What has no kind is a text, or has a range.
+/// The keys of `options`, grouped by type to save bytes. The first group has no label: strings, and integers with a
+/// range.
 fn options_description(advanced: &[&Property]) -> String {
     let group = |label: &str, kinds: &[PropertyType]| {
         let keys: Vec<String> = advanced
@@ -138,7 +141,7 @@ fn options_description(advanced: &[&Property]) -> String {
     let groups = [
         group("", &[PropertyType::Text, PropertyType::Integer]),
         group(&format!("bools, {DEFAULT_FALSE}: "), &[PropertyType::Flag]),
-        group("lists of text: ", &[PropertyType::List]),
+        group("string lists: ", &[PropertyType::List]),
         group("objects: ", &[PropertyType::Pairs, PropertyType::Object]),
     ];
     groups.into_iter().flatten().collect::<Vec<_>>().join("; ")
@@ -155,7 +158,7 @@ fn option_entry(property: &Property) -> String {
     }
 }
 
-/// The choices, and which of them holds unless another is made.
+/// The choices separated by `|`, the default marked.
 fn choices_text(choices: &[(&str, bool)]) -> String {
     let names = choices.iter().map(|(name, is_default)| match is_default {
         true => format!("{name} (default)"),

@@ -1,7 +1,7 @@
-//! Commands that stay with tasks until they end.
+//! Commands that block until tasks end.
 //!
-//! Such a command says how it begins and what it answers when the wait is over; the waiting is done by whoever runs it:
-//! in its own thread on the command line, all together in one thread in a server.
+//! Such a command defines its start and its end; the caller does the waiting in between. The command line waits in the
+//! calling thread; a server waits for all calls in one thread.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ pub struct BlockingCommand {
     pub end: fn(&Context<'_>, &Value, GroupWaitOutcome) -> Result<CommandOutput, AppError>,
 }
 
-/// How it began.
+/// Result of starting the command.
 #[derive(Debug)]
 pub enum Started {
-    /// There is nothing to wait for.
+    /// Finished; there is nothing to wait for.
     Finished(Box<CommandOutput>),
     Waiting(TaskWait),
 }
 
-/// What is awaited.
+/// The tasks to wait for.
 #[derive(Debug, Clone)]
 pub struct TaskWait {
     pub ids: Vec<TaskId>,
     pub goal: WaitGoal,
-    /// For how long; `None`: as long as it takes.
+    /// `None`: no limit.
     pub timeout: Option<Duration>,
-    /// What the beginning already knows about the answer.
+    /// Facts known at the start, added to the output.
     pub facts: Map<String, Value>,
 }

@@ -1,8 +1,8 @@
-//! `cloud list-environments`: where cloud tasks can run.
+//! `cloud list-environments`: list the environments for cloud tasks.
 
 use delegator_config::environments;
 
-use crate::commands::env::{describe_list, list_outcome};
+use crate::commands::env::{describe_list, list_output};
 use crate::commands::inputs::NoInputs;
 use crate::error::{AppError, ErrorCode};
 use crate::outcome::CommandOutput;
@@ -24,5 +24,5 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    Ok(list_outcome(&environments::read(&sources(context.process))?))
+    Ok(list_output(&environments::read(&sources(context.process))?))
 }

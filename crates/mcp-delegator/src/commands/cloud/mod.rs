@@ -1,4 +1,4 @@
-//! Tasks in an environment. Status, wait, results and cancel take the inputs of their local namesakes.
+//! Tasks in a cloud environment. Status, wait, results and cancel have the inputs of the local commands.
 
 pub mod apply;
 pub mod github_setup;
@@ -51,7 +51,7 @@ pub const RESULTS: CommandSpec = CommandSpec {
     ],
     ..CommandSpec::declare::<local::results::Results>(
         &["cloud", "results"],
-        "Show what a finished cloud task did",
+        "Show a finished cloud task's results",
     )
 };
 
@@ -67,5 +67,5 @@ pub const CANCEL: CommandSpec = CommandSpec {
         ErrorCode::WrongState,
         ErrorCode::NetworkError,
     ],
-    ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "End a cloud task")
+    ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "Cancel a cloud task")
 };

@@ -1,4 +1,4 @@
-//! `events summarize`: what happened in a transcript.
+//! `events summarize`: summarize a transcript.
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
 use schemars::JsonSchema;
@@ -17,11 +17,11 @@ use crate::transcript_source::Source;
 pub struct Summarize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
-    /// Where the agent worked: paths below it are shown relative to it
+    /// Working directory of the agent: paths below it are shown as relative paths
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
-    /// Tokens the thread had used before, as in token_usage: they are taken off
+    /// Token usage of the thread before this run, as in token_usage; it is subtracted
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Map<String, Value>>,
 }
@@ -45,7 +45,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
     describe: summary::describe,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Say what happened in a transcript")
+    ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Summarize a transcript")
 };
 
 const TOKEN_KEYS: [&str; 5] = [
@@ -62,8 +62,8 @@ fn check_usage(input: &Value) -> Vec<Problem> {
         usage.iter().find(|(key, value)| !TOKEN_KEYS.contains(&key.as_str()) || value.as_i64().is_none());
     wrong
         .map(|(key, _)| {
-            Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a count of tokens")
-                .suggest(Some(format!("Known: {}.", TOKEN_KEYS.join(", "))))
+            Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a token count")
+                .suggest(Some(format!("Known keys: {}.", TOKEN_KEYS.join(", "))))
         })
         .into_iter()
         .collect()
@@ -95,7 +95,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     })?;
     bar.finish_and_clear();
     let report = summarizer.finish();
-    let mut answer = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
-    answer.warnings = summary::warnings(&report);
-    Ok(answer)
+    let mut output = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
+    output.warnings = summary::warnings(&report);
+    Ok(output)
 }
