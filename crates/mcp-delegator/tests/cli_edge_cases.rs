@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands::manifest::output_schema;
-use mcp_delegator::spec;
-use mcp_delegator::views::envelope_schema::violations;
+use mcp_delegator::output::envelopes::schema::violations;
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -160,7 +160,7 @@ fn every_response_matches_its_output_schema() {
         vec!["events", "normalize", "t.jsonl"],
     ] {
         let run = world.run(args.iter().chain(&["--format", "json"]));
-        let spec = spec::all().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
+        let spec = catalog().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
         assert_eq!(violations(&output_schema(spec), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
     }
 }

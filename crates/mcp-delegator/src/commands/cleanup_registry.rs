@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use delegator_engine::{CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason};
 use serde_json::{Value, json};
 
-use super::local::tasks::engine;
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
+use crate::output::data::task as view;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {

@@ -4,13 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::tree;
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{
-    CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, RawOutput, Toolset, run_typed,
-};
+use crate::input::tree;
+use crate::output::outcome::CommandOutput;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Toolset, run_typed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -51,7 +50,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Completions>(&["completions"], "Print a completion script for a shell")
 };
 
-fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
+fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     use clap_complete::Shell as Known;
     let shell = match input.shell {
         Shell::Bash => Known::Bash,
@@ -61,7 +60,7 @@ fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
         Shell::Zsh => Known::Zsh,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree::completable(), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut tree::completable(context.catalog), PROGRAM, &mut script);
     Ok(raw_text(script))
 }
 

@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::Paging;
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::requests::page::paginate;
-use crate::run::Context;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::paging::Paging;
+use crate::spec::paging::paginate;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShow {

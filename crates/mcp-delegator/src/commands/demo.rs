@@ -19,16 +19,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::{AgentInputs, SubmissionInputs};
-use super::local::attach::attach;
-use super::local::run::foreground_output;
-use super::local::tasks::{TaskRequest, build_submission};
+use crate::commands::context::Context;
+use crate::commands::inputs::{AgentInputs, SubmissionInputs};
+use crate::commands::local::attach::attach;
+use crate::commands::local::run::foreground_output;
+use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::internal_modes::SCRIPTED_AGENT;
-use crate::outcome::{CommandOutput, Completion, WaitHint};
-use crate::run::Context;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Completion, WaitHint};
 use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
+
+/// First argument of the scripted agent mode.
+pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demo {

@@ -10,13 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::local::status::long_log_message;
-use super::local::tasks::{configured_agent, engine};
+use crate::commands::context::Context;
+use crate::commands::local::status::long_log_message;
+use crate::commands::local::tasks::{configured_agent, engine};
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, OutputSchema, Shape, run_typed};
-use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {

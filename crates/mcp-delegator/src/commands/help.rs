@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cli::help;
+use crate::commands::context::Context;
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::input::help;
+use crate::output::documents::document::{Block, Document};
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Help {
@@ -43,8 +43,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Help>(&["help"], "Show help for a command")
 };
 
-fn run(_: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
-    let mut command = help::command_at("help", &input.command)?;
+fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
+    let mut command = help::command_at(context.catalog, "help", &input.command)?;
     let commands = command
         .get_subcommands()
         .filter(|subcommand| !subcommand.is_hide_set())

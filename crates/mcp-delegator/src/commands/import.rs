@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::local::tasks::engine;
+use crate::commands::context::{Context, Surface};
+use crate::commands::events::source::open_allowed_file;
+use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, Surface};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, OutputSchema, Shape, run_typed};
-use crate::transcript_source::open_allowed_file;
-use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Import {

@@ -11,14 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::TaskIdInput;
-use super::local::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
+use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::tasks::{engine, resolve_task};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::screen::{Flow, ItemFormat};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, run_typed};
-use crate::views::document::{Block, Document, scalar};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Logs {

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::completions::{RawText, raw_text};
-use crate::cli::help;
+use crate::commands::completions::{RawText, raw_text};
+use crate::commands::context::Context;
 use crate::error::{AppError, io_error};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::input::help;
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,8 +33,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Man>(&["man"], "Print the manual page")
 };
 
-fn run(_: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
-    let command = help::command_at("man", &input.command)?;
+fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
+    let command = help::command_at(context.catalog, "man", &input.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     Ok(raw_text(page))

@@ -8,19 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::Paging;
-use crate::cli::globals::Format;
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Completion};
-use crate::requests::page::{fingerprint, paginate};
-use crate::run::Context;
+use crate::output::documents::document::{Block, Document};
+use crate::output::envelopes::{cli as cli_envelope, schema as envelope_schema, tool as tool_envelope};
+use crate::output::outcome::{CommandOutput, Completion};
+use crate::spec;
 use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
+use crate::spec::formats::Format;
+use crate::spec::paging::Paging;
+use crate::spec::paging::{fingerprint, paginate};
+use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{
-    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, mcp_tool,
-    run_typed,
+    CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, run_typed,
+    tool_schema as mcp_tool,
 };
-use crate::views::document::{Block, Document};
-use crate::views::{PRODUCT_VERSION, cli_envelope, envelope_schema, tool_envelope};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -108,7 +110,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let prefix = context.config.tool_prefix();
-    let commands: Vec<Command> = spec::all()
+    let commands: Vec<Command> = context
+        .catalog
         .iter()
         .filter(|spec| !input.available_only || spec.is_available())
         .map(|spec| describe_command(spec, prefix))
@@ -121,7 +124,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
     let count = commands.len();
     let (commands, page) = paginate(commands, &input.paging, &query)?;
     let manifest = Manifest {
-        name: spec::PROGRAM,
+        name: spec::version::PROGRAM,
         version: PRODUCT_VERSION,
         envelope_version: tool_envelope::ENVELOPE_VERSION,
         schema_version: cli_envelope::SCHEMA_VERSION,

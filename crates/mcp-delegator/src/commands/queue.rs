@@ -5,13 +5,13 @@
 
 use serde_json::{Value, json};
 
-use super::inputs::NoInputs;
-use super::local::tasks::engine;
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::output::documents::document::Document;
+use crate::output::outcome::CommandOutput;
+use crate::spec::NoInputs;
 use crate::spec::{CommandSpec, Shape, run_typed};
-use crate::views::document::Document;
 
 pub const PAUSE: CommandSpec = CommandSpec {
     details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",

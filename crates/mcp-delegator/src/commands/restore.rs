@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::TASK_ID;
-use super::local::tasks::engine;
+use crate::commands::context::Context;
+use crate::commands::inputs::TASK_ID;
+use crate::commands::local::tasks::engine;
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape, run_typed};
 
 mod output;

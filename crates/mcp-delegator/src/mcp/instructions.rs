@@ -1,8 +1,8 @@
 //! The server instructions that a client shows its model: the workflow with the served tools, in under two kilobytes.
 
-use super::codex_compat::CompatTool;
-use super::toolbox::Toolbox;
-use crate::cli::globals::Format;
+use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::tools::toolbox::Toolbox;
+use crate::spec::formats::Format;
 
 pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
@@ -71,8 +71,8 @@ pub fn instructions(toolbox: &Toolbox) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::toolbox::{ToolSelection, Toolbox};
     use super::*;
+    use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 
     fn default_selection() -> ToolSelection {
         ToolSelection {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn instructions_for(choice: ToolSelection) -> String {
-        instructions(&Toolbox::select(&choice).unwrap())
+        instructions(&Toolbox::select(crate::app::catalog::catalog(), &choice).unwrap())
     }
 
     #[test]

@@ -7,34 +7,43 @@
 //! A command whose `run` is `None` is *declared*: the manifest lists it with `available: false`, help and tool lists
 //! omit it, and calling it fails with UNSUPPORTED.
 
+pub mod catalog;
 pub mod exit_codes;
+pub mod formats;
+pub mod globals;
 pub mod input_schema;
-pub mod mcp_tool;
-pub mod waiting;
+pub mod paging;
+pub mod process;
+pub mod shell;
+pub mod tool_schema;
+pub mod version;
 
 use std::path::Path;
 
 use delegator_config::Config;
 use delegator_domain::task::Mode;
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::commands;
+use crate::commands::blocking::BlockingCommand;
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::views::document::Document;
+use crate::output::documents::document::Document;
+use crate::output::outcome::CommandOutput;
 pub use input_schema::{InputSchema, Property, PropertyType};
-use waiting::BlockingCommand;
+use version::PROGRAM;
 
-pub const PROGRAM: &str = "mcp-delegator";
+/// The input of a command that takes none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoInputs {}
 
 /// The spec of a call that names no command.
 pub const ROOT: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<commands::inputs::NoInputs>(&[], "Delegate coding tasks to coding agents")
+    ..CommandSpec::declare::<NoInputs>(&[], "Delegate coding tasks to coding agents")
 };
 
 /// The five categories of the tool envelope.
@@ -317,27 +326,4 @@ pub fn run_typed<I: DeserializeOwned>(
 /// Input that passed the schema but cannot be deserialized is a bug in the input type.
 pub fn input_rejected(error: serde_json::Error) -> AppError {
     AppError::new(ErrorCode::Internal, format!("The validated input could not be deserialized: {error}"))
-}
-
-/// Every command, in the order of the manifest.
-pub fn all() -> &'static [&'static CommandSpec] {
-    commands::ALL
-}
-
-pub fn find(path: &[&str]) -> Option<&'static CommandSpec> {
-    all().iter().copied().find(|spec| spec.path == path)
-}
-
-/// Help text of a command group.
-pub fn group_about(path: &[&str]) -> &'static str {
-    match path {
-        ["local"] => "Tasks on this machine",
-        ["cloud"] => "Tasks in a cloud environment: the fleet or hosted Codex",
-        ["queue"] => "Pause or resume the queue",
-        ["events"] => "Read an agent's transcript",
-        ["fleet"] => "The workers of the fleet",
-        ["env"] => "The environments for cloud tasks",
-        ["config"] => "The configuration in force",
-        _ => "",
-    }
 }

@@ -8,15 +8,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::commands::cloud::environment_template::Template;
+use crate::commands::context::{Context, sources};
 use crate::commands::inputs::Stack;
-use crate::environment_template::Template;
 use crate::error::AppError;
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::{Context, sources};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::github_guide::{Guide, TokenLocation};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::shell::shell_word;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::github_guide::{Guide, TokenLocation};
-use crate::views::shell_word;
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 

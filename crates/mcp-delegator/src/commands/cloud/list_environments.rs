@@ -2,11 +2,11 @@
 
 use delegator_config::environments;
 
+use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
-use crate::commands::inputs::NoInputs;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
+use crate::output::outcome::CommandOutput;
+use crate::spec::NoInputs;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
 
 pub const SPEC: CommandSpec = CommandSpec {

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{describe_one, edit_output};
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_one, edit_output};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
+use crate::output::outcome::CommandOutput;
+use crate::output::values::rfc3339;
 use crate::spec::{CommandSpec, Example, Shape, input_rejected, run_typed};
-use crate::views::rfc3339;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{describe_one, edit_output};
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_one, edit_output};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Shape, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

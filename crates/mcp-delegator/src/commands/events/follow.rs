@@ -18,15 +18,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::TranscriptInput;
-use super::summary::{self, Summary};
+use crate::commands::context::Context;
+use crate::commands::events::TranscriptInput;
+use crate::commands::events::source::Source;
+use crate::commands::events::summary;
+use crate::commands::events::summary::Summary;
+use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
-use crate::run::Context;
-use crate::screen::{Flow, ItemFormat};
+use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
+use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
-use crate::transcript_source::Source;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Follow {

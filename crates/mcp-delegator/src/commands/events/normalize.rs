@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::context::Context;
+use crate::commands::events::source::Source;
+use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::error::AppError;
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
-use crate::screen::{Flow, ItemFormat};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
-use crate::transcript_source::Source;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Normalize {

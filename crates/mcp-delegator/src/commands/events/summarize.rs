@@ -5,13 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::summary::{self, Summary};
-use super::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::context::Context;
+use crate::commands::events::source::Source;
+use crate::commands::events::summary;
+use crate::commands::events::summary::Summary;
+use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::transcript_source::Source;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summarize {

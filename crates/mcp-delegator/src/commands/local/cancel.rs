@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::{Value, json};
 
-use super::attach::max_cancel_time;
-use super::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::attach::max_cancel_time;
+use crate::commands::local::tasks::{engine, resolve_task};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
+use crate::output::data::task as view;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::task as view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {

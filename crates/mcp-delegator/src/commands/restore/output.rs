@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::outcome::Warning;
-use crate::views::document::{Block, Document, scalar, table};
-use crate::views::restore_point as view;
-use crate::views::rfc3339;
+use crate::output::data::restore_point as view;
+use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::outcome::Warning;
+use crate::output::values::rfc3339;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct RestoreOutput {
