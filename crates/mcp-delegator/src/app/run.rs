@@ -11,11 +11,11 @@ use delegator_domain::redact::Redactor;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
 
-use crate::app::catalog::catalog;
 use crate::app::logging;
 use crate::app::signals as interrupt;
-use crate::commands;
+use crate::commands::CommandList;
 use crate::commands::context::{Context, Surface, sources};
+use crate::commands::{help, manifest, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::input::argv;
@@ -45,9 +45,9 @@ struct ParsedCall {
     early_error: Option<AppError>,
 }
 
-pub fn run(process: Process) -> ExitCode {
+pub fn run(process: Process, commands: CommandList) -> ExitCode {
     let call = CallClock::begin();
-    let mut parsed = parse_call(&process);
+    let mut parsed = parse_call(&process, commands);
     let (config, config_error) = configuration(&process, &parsed.globals);
     let printer = Arc::new(Printer::new(redactor(&process, &config)));
     let mut presentation =
@@ -56,7 +56,7 @@ pub fn run(process: Process) -> ExitCode {
     let (spec, attachment) = (parsed.spec, Attachment::default());
     let watching =
         interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
-            call.end(spec, output)
+            call.end(spec, commands.describe(spec, output))
         });
     if let Err(error) = watching {
         printer.remark(&format!("warning: could not install the signal handlers: {error}"));
@@ -66,11 +66,12 @@ pub fn run(process: Process) -> ExitCode {
         let object = collect_input(&mut parsed)?;
         presentation = Presentation::decide(&process, &parsed.globals, (spec, &object), &config);
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
-        execute(&process, &parsed, object, screen, (&config, config_error))
+        execute((&process, commands), &parsed, object, screen, (&config, config_error))
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     output.warnings.extend(log_warning);
-    let (outcome, rendered) = finish(&call, spec, output, &parsed.globals, &presentation, &printer);
+    let (outcome, rendered) =
+        finish(&call, spec, commands.describe(spec, output), &parsed.globals, &presentation, &printer);
     print_outcome(&printer, &presentation, &outcome, rendered)
 }
 
@@ -84,7 +85,7 @@ fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
     }
 }
 
-fn parse_call(process: &Process) -> ParsedCall {
+fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
         spec: &ROOT,
         object: Map::new(),
@@ -92,7 +93,7 @@ fn parse_call(process: &Process) -> ParsedCall {
         globals,
         early_error: Some(error),
     };
-    match catch_panics(|| Ok(argv::parse(catalog(), &process.argv))) {
+    match catch_panics(|| Ok(argv::parse(commands.catalog(), &process.argv))) {
         Ok(Ok(invocation)) => resolve_command(invocation),
         Ok(Err(failure)) => failed(failure.error, failure.globals),
         Err(error) => failed(error, Globals::default()),
@@ -109,16 +110,16 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
         };
     let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
-        return parsed_call(&commands::version::SPEC, Map::new(), problems, globals);
+        return parsed_call(&version::SPEC, Map::new(), problems, globals);
     }
     match spec {
         Some(spec) if globals.schema && !globals.help => {
             let name = Map::from_iter([("name".to_owned(), Value::from(spec.name()))]);
-            parsed_call(&commands::schema::SPEC, name, problems, globals)
+            parsed_call(&schema::SPEC, name, problems, globals)
         }
         Some(spec) if !globals.help => parsed_call(spec, object, problems, globals),
-        _ if path.is_empty() => parsed_call(&commands::help::SPEC, Map::new(), problems, globals),
-        _ => parsed_call(&commands::help::SPEC, path_input("command"), problems, globals),
+        _ if path.is_empty() => parsed_call(&help::SPEC, Map::new(), problems, globals),
+        _ => parsed_call(&help::SPEC, path_input("command"), problems, globals),
     }
 }
 
@@ -183,7 +184,7 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
 }
 
 fn execute(
-    process: &Process,
+    (process, commands): (&Process, CommandList),
     parsed: &ParsedCall,
     object: Map<String, Value>,
     screen: Screen<'_>,
@@ -192,7 +193,7 @@ fn execute(
     let (spec, globals) = (parsed.spec, &parsed.globals);
     let mut problems = parsed.problems.clone();
     if !globals.fields.is_empty() {
-        problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
+        problems.extend(fields::unknown(&globals.fields, &manifest::output_schema(spec)));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
     // Preflight checks need a valid configuration.
@@ -208,20 +209,9 @@ fn execute(
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
     let surface = Surface::CommandLine;
-    let context = Context {
-        catalog: catalog(),
-        config,
-        state_dir,
-        process,
-        screen,
-        surface,
-        call_budget: None,
-        connections,
-    };
-    let run = spec.run.ok_or_else(|| {
-        AppError::new(ErrorCode::Internal, "The command has no handler; this is a bug in mcp-delegator.")
-    })?;
-    let mut output = run(&context, request.input)?;
+    let context =
+        Context { commands, config, state_dir, process, screen, surface, call_budget: None, connections };
+    let mut output = commands.find(spec)?.run(&context, request.input)?;
     if needs_config(spec) {
         output
             .warnings

@@ -228,7 +228,7 @@ impl Presentation {
     fn document(&self, outcome: &Outcome, data: &Value) -> Document {
         match self.has_selected_fields {
             true => Document::from_value(data),
-            false => meta_facts::append_to((outcome.command.describe)(data), &outcome.output),
+            false => meta_facts::append_to((outcome.output.describe)(data), &outcome.output),
         }
     }
 

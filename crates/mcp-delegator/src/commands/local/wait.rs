@@ -21,10 +21,11 @@ use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
     ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
 };
+use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::{task as view, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, input_rejected};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -85,10 +86,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
+    ..CommandSpec::new::<Wait>(&["local", "wait"], "Wait until a task ends")
+};
+
+pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::result,
     run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
     blocking: Some(BLOCKING),
-    ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
+    ..Command::new(&SPEC)
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {

@@ -63,7 +63,7 @@ pub fn handle_status(
         Handle::Wait(wait) => (&commands::local::wait::SPEC, wait.options.format, wait.inputs()),
     };
     let admitted = state.admit_internal(spec, input, format);
-    let output = match (spec.blocking, &admitted) {
+    let output = match (context.commands.find(spec)?.blocking, &admitted) {
         (Some(command), Ok(call)) => (command.end)(context, &call.input, GroupWaitOutcome { tasks, expired }),
         _ => Err(AppError::new(ErrorCode::Internal, "The command of this handle does not wait for tasks.")),
     };

@@ -12,6 +12,7 @@ use delegator_engine::ConnectionPool;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
+use crate::commands::CommandList;
 use crate::commands::context::{Context, Surface};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
@@ -27,7 +28,6 @@ use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, truncate_to_fit};
-use crate::spec::catalog::Catalog;
 use crate::spec::formats::Format;
 use crate::spec::process::Process;
 use crate::spec::{CommandSpec, PreflightContext};
@@ -41,7 +41,7 @@ const MAX_TEXT_AROUND_OUTPUT: usize = 16_000;
 
 #[derive(Debug)]
 pub struct ServerState {
-    pub catalog: Catalog,
+    pub commands: CommandList,
     pub process: Process,
     pub config: Config,
     pub state_dir: Option<PathBuf>,
@@ -148,7 +148,7 @@ impl ServerState {
         let screen = Screen { printer: &self.printer, presentation: &presentation, attachment: &attachment };
         let budget = Duration::from_secs(self.config.number("call_budget_sec"));
         let context = Context {
-            catalog: self.catalog,
+            commands: self.commands,
             config: &self.config,
             state_dir: self.state_dir.clone(),
             process: &self.process,
@@ -165,11 +165,15 @@ impl ServerState {
         let mut output = output.unwrap_or_else(CommandOutput::from);
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
-        advice::rewrite_for_tools(&mut output, self.catalog, self.toolbox.names());
+        advice::rewrite_for_tools(&mut output, self.commands.catalog(), self.toolbox.names());
         let presentation = self.presentation(call.format);
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
-        let (outcome, rendered) = truncate_to_fit(call.call.end(call.spec, output), &presentation, limit());
+        let (outcome, rendered) = truncate_to_fit(
+            call.call.end(call.spec, self.commands.describe(call.spec, output)),
+            &presentation,
+            limit(),
+        );
         let text = self.printer.redact(&rendered.body);
         let is_error = outcome.tool_error().is_some();
         let structured = match call.format {
