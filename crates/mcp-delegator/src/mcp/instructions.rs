@@ -1,8 +1,8 @@
 //! The server instructions that a client shows its model: the workflow with the served tools, in under two kilobytes.
 
-use super::codex_compat::CompatTool;
-use super::toolbox::Toolbox;
-use crate::cli::globals::Format;
+use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::tools::toolbox::Toolbox;
+use crate::spec::formats::Format;
 
 pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
@@ -78,8 +78,8 @@ fn workflow(toolbox: &Toolbox) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::toolbox::{ToolSelection, Toolbox};
     use super::*;
+    use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 
     fn default_selection() -> ToolSelection {
         ToolSelection {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn instructions_for(choice: ToolSelection) -> String {
-        instructions(&Toolbox::select(&choice).unwrap())
+        instructions(&Toolbox::select(crate::app::catalog::catalog(), &choice).unwrap())
     }
 
     #[test]

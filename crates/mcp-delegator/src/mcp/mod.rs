@@ -16,31 +16,17 @@
 //! server keeps running. Only the transport writes to stdout. `fixtures` serves the official conformance suite and is
 //! never part of a release.
 
-pub mod advice;
-pub mod backlog;
-pub mod call_handler;
 pub mod codex_compat;
-pub mod confirmation;
-mod confirmation_text;
-pub mod decode;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
-pub mod handle_requests;
-pub mod handle_status;
-pub mod handles;
-pub mod http;
 pub mod instructions;
-pub mod listeners;
-pub mod params_check;
 pub mod prompts;
-mod recover;
 pub mod resources;
+pub mod serve;
 pub mod server;
-pub mod server_state;
-pub mod stdio;
-pub mod token;
-pub mod toolbox;
-pub mod waiting;
+pub mod tasks_extension;
+pub mod tools;
+pub mod transport;
 
 use crate::error::{AppError, io_error};
 
