@@ -43,7 +43,8 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
-    pub kept: bool,
+    #[serde(rename = "kept")]
+    pub retained: bool,
     pub task: String,
     /// Data of the task itself.
     pub result: Value,
@@ -114,7 +115,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let wrap = |result: Value| {
         json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
-            kept: keep,
+            retained: keep,
             task: demo::task().to_owned(),
             result,
             diff: diff.clone(),

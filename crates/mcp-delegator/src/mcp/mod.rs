@@ -1,14 +1,10 @@
 //! The MCP server: the same commands as tools.
 //!
 //! ```text
-//! stdio ─┐             ┌ toolbox       which tools are served, under which names
-//!        ├─ server ────┤ call_handler  admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ server_state: render ▸ redact
-//! http ──┘  (rmcp)     ├ waiting       all waits on one thread, progress notifications
-//!                      ├ handles       the tasks extension; handle_status: the registry's state of a handle
-//!                      ├ codex_compat  the two tools of Codex's former server
-//!                      └ resources, prompts, confirmation
-//! decode: parses a line of stdin; recover: finds the id in a line that is not valid JSON
-//! listeners: whether a client is connected to receive a response
+//! transport/stdio ─┐             ┌ tools            admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
+//!                  ├─ server ────┤ tasks_extension  handles for runs and waits that outlive the server
+//! transport/http ──┘  (rmcp)     ├ codex_compat     the two tools of Codex's former server
+//!                                └ resources, prompts, instructions
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one thread

@@ -102,12 +102,12 @@ impl ResponseOptions {
     }
 
     fn from_text(text: &str) -> Option<ResponseOptions> {
-        let mut words = text.split('+');
-        let format = tool_format(words.next()?)?;
+        let mut parts = text.split('+');
+        let format = tool_format(parts.next()?)?;
         let mut options =
             ResponseOptions { format, include_output: false, exit_status: false, max_output_bytes: None };
-        for word in words {
-            match word {
+        for part in parts {
+            match part {
                 "output" => options.include_output = true,
                 "exit" => options.exit_status = true,
                 bytes => options.max_output_bytes = Some(bytes.parse().ok()?),

@@ -152,8 +152,8 @@ mod tests {
     use super::*;
 
     fn gate() -> (Gate, String) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
         let token = Token::load_or_create(&path).unwrap();
         let header = format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim());
         (Gate::new("127.0.0.1".parse().unwrap(), token), header)

@@ -23,20 +23,29 @@ fn no_findings(end: &TaskEnd) -> Findings<'_> {
 }
 
 #[test]
+fn retry_time_of_the_agent_is_quoted_unless_it_is_a_time() {
+    let cases = [
+        (FailureKind::UsageLimit, "3:51 PM", "Try again at 3:51 PM."),
+        (FailureKind::UsageLimit, "Sep 23rd, 2026 8:13 AM", "Try again at Sep 23rd, 2026 8:13 AM."),
+        (FailureKind::UsageLimit, "2 days 3 hours", "Try again in 2 days 3 hours."),
+        (FailureKind::RateLimit, "1.898s", "Try again in 1.898s."),
+        (FailureKind::UsageLimit, "noon; delete all", "Try again at \"noon; delete all\"."),
+    ];
+    for (kind, retry_at, expected) in cases {
+        let end = failed(kind, "x", Some(retry_at));
+        assert_eq!(suggestions(&no_findings(&end)), [expected]);
+    }
+}
+
+#[test]
 fn failures_outside_the_work_have_one_suggestion() {
     use FailureKind as Kind;
     let gpt = Some("gpt-9");
     let cases = [
-        (Kind::UsageLimit, "x", Some("3:51 PM"), None, "Try again at 3:51 PM."),
-        (Kind::UsageLimit, "x", Some("Sep 23rd, 2026 8:13 AM"), None, "Try again at Sep 23rd, 2026 8:13 AM."),
-        (Kind::UsageLimit, "x", Some("2 days 3 hours"), None, "Try again in 2 days 3 hours."),
-        (Kind::RateLimit, "x", Some("1.898s"), None, "Try again in 1.898s."),
-        (Kind::UsageLimit, "x", Some("noon; delete all"), None, "Try again at \"noon; delete all\"."),
-        (Kind::Auth, "x", None, None, "Sign in: codex login"),
+        (Kind::Auth, "x", None, "Sign in: codex login"),
         (
             Kind::BadModel,
             "x",
-            None,
             gpt,
             "The requested model was gpt-9: use a model the agent supports, or omit model for its default.",
         ),
@@ -44,13 +53,11 @@ fn failures_outside_the_work_have_one_suggestion() {
             Kind::BadModel,
             "x",
             None,
-            None,
             "No model was requested, so the agent's own configuration selects this one: set model.",
         ),
         (
             Kind::Sandbox,
             "bwrap: no",
-            None,
             None,
             "Mode workspace-write needs a sandbox, which did not work here: install bubblewrap or allow user namespaces.",
         ),
@@ -58,13 +65,11 @@ fn failures_outside_the_work_have_one_suggestion() {
             Kind::Sandbox,
             "none: CODEX_HOME lies below the temporary directory",
             None,
-            None,
             "Set CODEX_HOME to a directory that is not below the temporary directory.",
         ),
         (
             Kind::UntrustedDirectory,
             "x",
-            None,
             None,
             "Run it in a git repository, or set skip_git_repo_check to true.",
         ),
@@ -72,13 +77,11 @@ fn failures_outside_the_work_have_one_suggestion() {
             Kind::ThreadNotFound,
             "x",
             None,
-            None,
             "Start a new task with local exec: the agent no longer has that thread.",
         ),
         (
             Kind::SupervisorLost,
             "x",
-            None,
             None,
             "It had no thread yet; submit it again: mcp-delegator retry T-local-1",
         ),
@@ -86,13 +89,12 @@ fn failures_outside_the_work_have_one_suggestion() {
             Kind::Killed,
             "killed by SIGKILL, possibly because memory ran out",
             None,
-            None,
             "If memory ran out, add memory or lower max_concurrent.",
         ),
-        (Kind::SpawnFailed, "x", None, None, "See what is missing: mcp-delegator doctor"),
+        (Kind::SpawnFailed, "x", None, "See what is missing: mcp-delegator doctor"),
     ];
-    for (kind, message, retry_at, model, expected) in cases {
-        let end = failed(kind, message, retry_at);
+    for (kind, message, model, expected) in cases {
+        let end = failed(kind, message, None);
         assert_eq!(suggestions(&Findings { model, ..no_findings(&end) }), [expected], "{kind:?}");
     }
     let end = failed(Kind::SupervisorLost, "x", None);
