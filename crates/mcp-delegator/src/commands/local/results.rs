@@ -23,7 +23,7 @@ use crate::views::{events, task as view, warnings};
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Include output (always if failed)
+    /// Include output; always if failed
     #[serde(default)]
     pub include_output: bool,
     /// Include last 50 events
