@@ -1,9 +1,9 @@
-//! Connections to the registry, kept between two uses by a process that stays.
+//! A pool of open registry connections for long-running processes.
 //!
-//! Opening one costs more than most questions: its settings are made, its version is read, its tables are understood, its
-//! queries are planned. A server is asked again and again, so it puts them on a shelf. Whoever takes one down looks
-//! whether it still is the registry of its directory: that may have been set aside, removed, or brought up to date by a
-//! newer program meanwhile. Everybody else has no shelf, and closes what it opened.
+//! Opening a connection (settings, schema version, query plans) costs more than most queries, so a server reuses them.
+//! Before reuse, the pool checks that a connection still belongs to the current registry of its directory, which may have
+//! been removed, set aside or migrated by a newer program. Short-lived processes use a disabled pool (the default), which
+//! closes every connection after use.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,30 +11,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use delegator_domain::redact::Redactor;
 use delegator_registry::{Registry, StateDir};
 
-/// More calls than this are seldom at work at once, and a connection is not nothing.
+/// Idle connections that are retained; more calls than this rarely run at once.
 const MAX_IDLE: usize = 4;
 
-/// Where connections lie; without a place for them nothing is kept.
+/// The default pool is disabled: it retains no connection.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionPool {
     idle: Option<Arc<Mutex<Vec<Registry>>>>,
-    /// What connections hide from the database.
+    /// Redacts what connections write to the database.
     redactor: Option<Redactor>,
 }
 
 impl ConnectionPool {
-    /// For a process that stays.
+    /// A pool for a long-running process.
     pub fn enabled() -> ConnectionPool {
         ConnectionPool { idle: Some(Arc::default()), redactor: None }
     }
 
-    /// The same, with connections that hide what this redactor hides.
+    /// Every connection from this pool redacts with `redactor`.
     #[must_use]
     pub fn with_redactor(self, redactor: Redactor) -> ConnectionPool {
         ConnectionPool { redactor: Some(redactor), ..self }
     }
 
-    /// A connection to the registry of this directory, if one is there and good. The others are closed.
+    /// An idle connection to the current registry of this directory; closes the others that it meets.
     pub(crate) fn take(&self, dir: &StateDir) -> Option<Registry> {
         loop {
             let connection = self.idle.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
@@ -44,6 +44,7 @@ impl ConnectionPool {
         }
     }
 
+    /// Wraps a connection so that it returns to the pool when dropped.
     pub(crate) fn guard(&self, mut registry: Registry) -> PooledConnection {
         registry.redact_with(self.redactor.clone());
         PooledConnection { registry: Some(registry), pool: self.clone() }
@@ -58,10 +59,10 @@ impl ConnectionPool {
     }
 }
 
-/// A registry for one use.
+/// A registry connection that returns to its pool when dropped.
 #[derive(Debug)]
 pub(crate) struct PooledConnection {
-    /// Gone only while it is dropped.
+    /// `None` only during drop.
     registry: Option<Registry>,
     pool: ConnectionPool,
 }
@@ -72,7 +73,7 @@ impl Deref for PooledConnection {
     fn deref(&self) -> &Registry {
         match &self.registry {
             Some(registry) => registry,
-            None => unreachable!("it is taken away only while this is dropped"),
+            None => unreachable!("the connection is taken only during drop"),
         }
     }
 }
@@ -81,7 +82,7 @@ impl DerefMut for PooledConnection {
     fn deref_mut(&mut self) -> &mut Registry {
         match &mut self.registry {
             Some(registry) => registry,
-            None => unreachable!("it is taken away only while this is dropped"),
+            None => unreachable!("the connection is taken only during drop"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `events …` as a user runs it: every dialect, every format, and whatever a file may hold.
+//! `events normalize`, `summarize` and `follow` through the CLI: every dialect, every format, and invalid input.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ fn world() -> World {
     World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
 }
 
-/// A recording of the real Codex.
+/// A transcript recorded from the real Codex.
 fn recording(name: &str) -> PathBuf {
     workspace().join("crates/delegator-transcript/tests/transcripts").join(format!("{name}.jsonl"))
 }
 
-/// The example of the idle dialect's contract.
+/// The example of the idle dialect.
 const IDLE: &str = concat!(
     r#"{"type":"agent_message","content":"Working on it","role":"assistant"}"#,
     "\n",
@@ -145,8 +145,9 @@ fn earlier_usage_of_a_thread_is_subtracted() {
     let before = r#"{"input_tokens":100,"cached_input_tokens":0,"output_tokens":0}"#;
     let run = world().run(["events", "summarize", path.to_str().unwrap(), "--usage-before", before]);
     let info = run.json()["data"]["thread_info"].clone();
-    let (own, total) = (&info["token_usage"]["input_tokens"], &info["thread_token_usage"]["input_tokens"]);
-    assert_eq!(own.as_i64().unwrap() + 100, total.as_i64().unwrap());
+    let (task_tokens, total) =
+        (&info["token_usage"]["input_tokens"], &info["thread_token_usage"]["input_tokens"]);
+    assert_eq!(task_tokens.as_i64().unwrap() + 100, total.as_i64().unwrap());
     let run = world().run(["events", "summarize", "--usage-before", r#"{"tokens": 1}"#]);
     assert_eq!(run.exit, Some(2));
 }

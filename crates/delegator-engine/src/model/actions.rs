@@ -1,4 +1,4 @@
-//! What callers do: each act is one call of the engine, as a process would make it.
+//! What callers do: each action is one call of the engine, as a process would make it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::Idempotency;
 use serde_json::json;
 
-use super::rng::Rng;
-use super::simulator::{Simulator, short};
 use crate::error::EngineError;
-use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission, cancel};
+use crate::simulation::{Rng, Simulator, short};
+use crate::wait::cancel;
+use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
 pub(super) enum Action {
@@ -22,26 +22,20 @@ pub(super) enum Action {
     Clean {
         old_after_ms: i64,
     },
-    /// Wants everything forgotten, whatever it does.
+    /// Tries to delete all tasks, including those that have not ended.
     Delete(Vec<TaskId>),
     PauseQueue(bool),
 }
 
 impl Action {
-    /// Something somebody might want now.
-    pub(super) fn random(
-        chance: &mut Rng,
-        trees: &[PathBuf],
-        tasks: &[TaskId],
-        threads: &[String],
-    ) -> Action {
-        match chance.below(20) {
-            0..=8 => Action::Submit(Box::new(submission(chance, trees, threads))),
-            9..=11 if !tasks.is_empty() => Action::Cancel(chance.pick(tasks).clone()),
-            12..=13 if !tasks.is_empty() => Action::Query(chance.pick(tasks).clone()),
+    pub(super) fn random(rng: &mut Rng, trees: &[PathBuf], tasks: &[TaskId], threads: &[String]) -> Action {
+        match rng.below(20) {
+            0..=8 => Action::Submit(Box::new(submission(rng, trees, threads))),
+            9..=11 if !tasks.is_empty() => Action::Cancel(rng.pick(tasks).clone()),
+            12..=13 if !tasks.is_empty() => Action::Query(rng.pick(tasks).clone()),
             14..=16 => Action::Rescue,
-            17 => Action::Clean { old_after_ms: chance.below(4_000).cast_signed() },
-            18 if chance.one_in(2) => Action::Delete(tasks.to_vec()),
+            17 => Action::Clean { old_after_ms: rng.below(4_000).cast_signed() },
+            18 if rng.one_in(2) => Action::Delete(tasks.to_vec()),
             18 => Action::PauseQueue(true),
             _ => Action::PauseQueue(false),
         }
@@ -57,20 +51,20 @@ impl Action {
                 submission.idempotency.as_ref().map(|known| format!(", {}", known.key)).unwrap_or_default(),
             ),
             Action::Cancel(id) => format!("cancel({})", short(id)),
-            Action::Query(id) => format!("look({})", short(id)),
+            Action::Query(id) => format!("query({})", short(id)),
             Action::Rescue => "rescue".to_owned(),
             Action::Clean { old_after_ms } => format!("clean({old_after_ms} ms)"),
-            Action::Delete(ids) => format!("forget({})", ids.len()),
-            Action::PauseQueue(true) => "hold".to_owned(),
-            Action::PauseQueue(false) => "let go".to_owned(),
+            Action::Delete(ids) => format!("delete({})", ids.len()),
+            Action::PauseQueue(true) => "pause the queue".to_owned(),
+            Action::PauseQueue(false) => "resume the queue".to_owned(),
         }
     }
 
-    /// Makes the call. Only answers a caller may get are no problem.
-    pub(super) fn run(self, engine: &Engine, stage: &Arc<Simulator>) {
+    /// Makes the call. Errors that a caller may get are not a problem.
+    pub(super) fn run(self, engine: &Engine, simulator: &Arc<Simulator>) {
         let name = self.name();
         let result = match self {
-            Action::Submit(submission) => submit(engine, stage, *submission),
+            Action::Submit(submission) => submit(engine, simulator, *submission),
             Action::Cancel(id) => cancel_one(engine, &id),
             Action::Query(id) => engine.task(&id).map(drop),
             Action::Rescue => engine.rescue(),
@@ -80,19 +74,19 @@ impl Action {
         };
         match result {
             Ok(()) | Err(EngineError::UnknownTask { .. } | EngineError::AlreadyEnded { .. }) => {}
-            Err(error) => stage.state().problems.push(format!("{name} failed: {error}")),
+            Err(error) => simulator.state().problems.push(format!("{name} failed: {error}")),
         }
     }
 }
 
-fn submit(engine: &Engine, stage: &Arc<Simulator>, submission: Submission) -> Result<(), EngineError> {
+fn submit(engine: &Engine, simulator: &Arc<Simulator>, submission: Submission) -> Result<(), EngineError> {
     let key = submission.idempotency.as_ref().map(|known| known.key.clone());
     let submitted = engine.submit(submission)?;
-    stage.state().acknowledged.push((submitted.task.id, key));
+    simulator.state().acknowledged.push((submitted.task.id, key));
     Ok(())
 }
 
-/// A cancel without the wait: the director decides how long things take.
+/// A cancel without waiting: only the model decides how long an actor takes.
 fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     cancel::request(&mut registry, id, Some("not wanted"))?;
@@ -118,13 +112,13 @@ fn delete_all(engine: &Engine, ids: &[TaskId]) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn submission(chance: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submission {
-    let mode = *chance.pick(&[Mode::ReadOnly, Mode::WorkspaceWrite, Mode::WorkspaceWrite]);
-    let resume = (chance.one_in(4) && !threads.is_empty()).then(|| chance.pick(threads).clone());
-    let key = chance.one_in(4).then(|| format!("key {}", chance.below(2)));
+fn submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submission {
+    let mode = *rng.pick(&[Mode::ReadOnly, Mode::WorkspaceWrite, Mode::WorkspaceWrite]);
+    let resume = (rng.one_in(4) && !threads.is_empty()).then(|| rng.pick(threads).clone());
+    let key = rng.one_in(4).then(|| format!("key {}", rng.below(2)));
     Submission {
         text: "do it".to_owned(),
-        settings: settings(mode, chance.pick::<PathBuf>(trees), resume),
+        settings: settings(mode, rng.pick::<PathBuf>(trees), resume),
         agent: AgentProgram { program: "/bin/true".into(), leading_args: Vec::new(), version: None },
         agent_name: "codex".to_owned(),
         max_mode: Mode::WorkspaceWrite,
@@ -135,7 +129,7 @@ fn submission(chance: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submis
         title: "do it".to_owned(),
         labels: BTreeMap::new(),
         input: json!({}),
-        allow_parallel_writes: chance.one_in(6),
+        allow_parallel_writes: rng.one_in(6),
         nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
         idempotency: key.map(|key| Idempotency::new(key, "the same")),
     }

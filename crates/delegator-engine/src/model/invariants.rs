@@ -1,7 +1,7 @@
-//! What must hold after every single step, whoever was killed where.
+//! The invariants that must hold after every step, whichever actor was killed at which point.
 //!
-//! The law is told by the registry alone what has changed since it last looked, and judges that by rules of its own: it
-//! shares no code with what it judges.
+//! They compare the registry with its previous state and with the simulated machine. The rules are written here a second
+//! time on purpose: they share no code with the engine that they check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,15 +9,15 @@ use std::path::Path;
 use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
 use delegator_registry::{ChangeMark, Filter, Registry, Task, TaskFile};
 
-use super::simulator::{SimulatorState, short};
+use crate::simulation::{SimulatorState, short};
 
 #[derive(Debug, Default)]
 pub(super) struct Invariants {
     known: BTreeMap<TaskId, KnownTask>,
-    /// Cleaned away after they had ended.
+    /// Tasks that were deleted after they had ended.
     deleted: BTreeSet<TaskId>,
     is_paused: bool,
-    /// What was there when last looked: most steps change nothing that is judged here.
+    /// Most steps change nothing that is checked here; then the checks are skipped.
     last_observed: Option<(ChangeMark, usize)>,
 }
 
@@ -34,15 +34,15 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> CheckResult {
 }
 
 impl Invariants {
-    /// Looks at everything and compares it with what was known.
+    /// Checks the registry against its previous state.
     pub(super) fn observe(
         &mut self,
         registry: &Registry,
-        scene: &SimulatorState,
+        machine: &SimulatorState,
         max_concurrent: usize,
     ) -> CheckResult {
         let mark = registry.change_mark().map_err(|error| error.to_string())?;
-        let event_count = scene.starts.values().sum::<u32>() as usize + scene.acknowledged.len();
+        let event_count = machine.starts.values().sum::<u32>() as usize + machine.acknowledged.len();
         if self.last_observed.replace((mark, event_count)) == Some((mark, event_count)) {
             return Ok(());
         }
@@ -56,12 +56,12 @@ impl Invariants {
             };
             let now = KnownTask { task, path };
             check_transition(known, &now, registry)?;
-            check_starts(&now, scene)?;
-            check_end(known, &now, scene)?;
+            check_starts(&now, machine)?;
+            check_end(known, &now, machine)?;
             current.insert(now.task.id.clone(), now);
         }
         self.check_deleted(&current)?;
-        self.check_acknowledged(&current, scene)?;
+        self.check_acknowledged(&current, machine)?;
         check_running(&current, max_concurrent)?;
         self.check_claims(&current, max_concurrent)?;
         self.is_paused = registry.queue_paused().map_err(|error| error.to_string())?;
@@ -73,7 +73,7 @@ impl Invariants {
         self.known.values().all(|known| known.task.state.is_terminal())
     }
 
-    /// Every task there is, the oldest first.
+    /// All tasks, oldest first.
     pub(super) fn ids(&self) -> Vec<TaskId> {
         let mut tasks: Vec<&Task> = self.known.values().map(|known| &known.task).collect();
         tasks.sort_by_key(|task| task.seq);
@@ -82,7 +82,7 @@ impl Invariants {
 
     fn check_deleted(&mut self, current: &BTreeMap<TaskId, KnownTask>) -> CheckResult {
         for (id, known) in self.known.iter().filter(|(id, _)| !current.contains_key(*id)) {
-            ensure(known.task.state.is_terminal(), || format!("{} was cleaned away alive", short(id)))?;
+            ensure(known.task.state.is_terminal(), || format!("{} was deleted before it ended", short(id)))?;
             self.deleted.insert(id.clone());
         }
         Ok(())
@@ -91,28 +91,28 @@ impl Invariants {
     fn check_acknowledged(
         &self,
         current: &BTreeMap<TaskId, KnownTask>,
-        scene: &SimulatorState,
+        machine: &SimulatorState,
     ) -> CheckResult {
-        for (id, _) in &scene.acknowledged {
+        for (id, _) in &machine.acknowledged {
             let is_there = current.contains_key(id) || self.deleted.contains(id);
-            ensure(is_there, || format!("{} was acknowledged and is lost", short(id)))?;
+            ensure(is_there, || format!("{} was acknowledged but is lost", short(id)))?;
         }
         let mut keys = BTreeMap::new();
         for known in current.values() {
             let Some(idempotency) = &known.task.idempotency else { continue };
             if let Some(first) = keys.insert(idempotency.key.clone(), known.task.id.clone()) {
-                return Err(format!("{} and {} have one key", short(&first), short(&known.task.id)));
+                return Err(format!("{} and {} have the same key", short(&first), short(&known.task.id)));
             }
         }
-        for (id, key) in &scene.acknowledged {
+        for (id, key) in &machine.acknowledged {
             let Some(first) = key.as_ref().and_then(|key| keys.get(key)) else { continue };
-            let is_one = first == id || self.deleted.contains(id);
-            ensure(is_one, || format!("a key was answered with {} and {}", short(first), short(id)))?;
+            let is_same = first == id || self.deleted.contains(id);
+            ensure(is_same, || format!("one key returned {} and {}", short(first), short(id)))?;
         }
         Ok(())
     }
 
-    /// Those that were claimed are exactly those whose turn it was.
+    /// The claimed tasks are exactly those that were next in the queue.
     fn check_claims(&self, current: &BTreeMap<TaskId, KnownTask>, max_concurrent: usize) -> CheckResult {
         let was_queued = |id: &TaskId| self.known.get(id).is_some_and(|k| k.task.state == State::Queued);
         let claimed: BTreeSet<&TaskId> = current
@@ -123,7 +123,7 @@ impl Invariants {
         if claimed.is_empty() {
             return Ok(());
         }
-        ensure(!self.is_paused, || "a held queue was claimed from".to_owned())?;
+        ensure(!self.is_paused, || "a task of a paused queue was claimed".to_owned())?;
         let running = current.values().map(|known| &known.task).filter(|task| is_running(task));
         let mut ahead: Vec<&Task> = running.filter(|task| !claimed.contains(&task.id)).collect();
         let mut free = max_concurrent.saturating_sub(ahead.len());
@@ -142,7 +142,7 @@ impl Invariants {
         ensure(claimed == expected, || {
             let names =
                 |ids: &BTreeSet<&TaskId>| ids.iter().map(|id| short(id).to_owned()).collect::<Vec<_>>();
-            format!("claimed were {:?}, the turn was {:?}'s", names(&claimed), names(&expected))
+            format!("{:?} were claimed, expected {:?}", names(&claimed), names(&expected))
         })
     }
 }
@@ -157,18 +157,20 @@ fn state_path(registry: &Registry, task: &Task) -> Result<Vec<State>, String> {
 fn check_transition(before: Option<&KnownTask>, now: &KnownTask, registry: &Registry) -> CheckResult {
     let name = short(&now.task.id);
     let old: &[State] = before.map_or(&[], |known| &known.path);
-    ensure(now.path.starts_with(old), || format!("the past of {name} was changed"))?;
-    ensure(now.path.last() == Some(&now.task.state), || format!("the history of {name} says otherwise"))?;
+    ensure(now.path.starts_with(old), || format!("the history of {name} was changed"))?;
+    ensure(now.path.last() == Some(&now.task.state), || {
+        format!("the history of {name} does not end with its state")
+    })?;
     ensure(now.path.len() <= old.len() + 1, || {
         format!("{name} made two changes in one step: {:?}", now.path)
     })?;
     ensure(now.path.first() == Some(&State::Queued), || format!("{name} was never queued"))?;
     ensure(now.path.windows(2).all(|pair| is_allowed_transition(pair[0], pair[1])), || {
-        format!("{name} went an unlawful way: {:?}", now.path)
+        format!("{name} made a transition that is not allowed: {:?}", now.path)
     })?;
     if matches!(now.task.state, State::Queued | State::Starting) {
         let launch = registry.dir().task(&now.task.id).file(TaskFile::Launch);
-        ensure(launch.exists(), || format!("{name} waits and has nothing to start from"))?;
+        ensure(launch.exists(), || format!("{name} is not started but has no launch file"))?;
     }
     Ok(())
 }
@@ -183,16 +185,16 @@ fn is_allowed_transition(from: State, to: State) -> bool {
     )
 }
 
-fn check_starts(now: &KnownTask, scene: &SimulatorState) -> CheckResult {
+fn check_starts(now: &KnownTask, machine: &SimulatorState) -> CheckResult {
     let (task, name) = (&now.task, short(&now.task.id));
-    let starts = scene.starts.get(&task.id).copied().unwrap_or(0);
+    let starts = machine.starts.get(&task.id).copied().unwrap_or(0);
     ensure(starts <= 1, || format!("{name} was started {starts} times"))?;
     let worked = now.path.contains(&State::Working);
     ensure(starts == 0 || worked, || format!("{name} was started and never worked"))?;
     ensure(task.state != State::Completed || starts == 1, || format!("{name} completed and never began"))
 }
 
-fn check_end(before: Option<&KnownTask>, now: &KnownTask, scene: &SimulatorState) -> CheckResult {
+fn check_end(before: Option<&KnownTask>, now: &KnownTask, machine: &SimulatorState) -> CheckResult {
     let (task, name) = (&now.task, short(&now.task.id));
     let Some(before) = before else { return Ok(()) };
     if before.task.state.is_terminal() {
@@ -202,7 +204,7 @@ fn check_end(before: Option<&KnownTask>, now: &KnownTask, scene: &SimulatorState
         return Ok(());
     }
     if task.state == State::Working {
-        ensure(before.task.cancel.is_none(), || format!("{name} began after it was cancelled"))?;
+        ensure(before.task.cancel.is_none(), || format!("{name} began after a cancel request"))?;
         ensure(before.task.nonce == task.nonce, || format!("{name} was begun by another attempt"))?;
     }
     let is_lost = task.ended.as_ref().is_some_and(|ended| {
@@ -212,14 +214,14 @@ fn check_end(before: Option<&KnownTask>, now: &KnownTask, scene: &SimulatorState
         )
     });
     if is_lost || task.state == State::Queued {
-        let lives = before.task.nonce.as_ref().is_some_and(|nonce| scene.is_supervised(nonce));
-        ensure(!lives, || format!("{name} was taken from a living supervisor"))?;
+        let is_alive = before.task.nonce.as_ref().is_some_and(|nonce| machine.is_supervised(nonce));
+        ensure(!is_alive, || format!("{name} was taken from a live supervisor"))?;
     }
     if task.state.is_terminal() {
-        ensure(!scene.agents.contains_key(&task.id), || format!("{name} ended and its agent lives"))?;
+        ensure(!machine.agents.contains_key(&task.id), || format!("{name} ended but its agent is alive"))?;
         let cancel_requested = task.cancel.is_some();
         ensure(task.state != State::Cancelled || cancel_requested, || {
-            format!("{name} was cancelled by nobody")
+            format!("{name} was cancelled without a request")
         })?;
     }
     Ok(())
@@ -233,17 +235,19 @@ fn check_running(current: &BTreeMap<TaskId, KnownTask>, max_concurrent: usize) -
     let mut running: Vec<&Task> = current.values().map(|k| &k.task).filter(|task| is_running(task)).collect();
     ensure(running.len() <= max_concurrent, || format!("{} run at once", running.len()))?;
     running.sort_by_key(|task| task.claimed_at_ms);
-    for (index, one) in running.iter().enumerate() {
+    for (index, task) in running.iter().enumerate() {
         for other in &running[index + 1..] {
-            // Which of the two came first is known only if their times differ.
-            let collide = must_wait(one, other) && must_wait(other, one);
-            ensure(!collide, || format!("{} and {} run side by side", short(&one.id), short(&other.id)))?;
+            // Which of the two started first is known only if their claim times differ.
+            let collide = must_wait(task, other) && must_wait(other, task);
+            ensure(!collide, || {
+                format!("{} and {} run at the same time", short(&task.id), short(&other.id))
+            })?;
         }
     }
     Ok(())
 }
 
-/// Whether a task has to wait for another: one thread, or one tree for two that write.
+/// Whether a task must wait for another: the same thread, or the same tree if both write.
 fn must_wait(task: &Task, other: &Task) -> bool {
     let threads =
         |of: &Task| [of.resumed_thread.clone(), of.thread_id.clone()].into_iter().flatten().collect();
@@ -252,7 +256,7 @@ fn must_wait(task: &Task, other: &Task) -> bool {
         return true;
     }
     let writes = |of: &Task| of.mode != Mode::ReadOnly;
-    let (one, two) = (Path::new(&task.working_dir), Path::new(&other.working_dir));
-    let nested = one.starts_with(two) || two.starts_with(one);
+    let (own_dir, other_dir) = (Path::new(&task.working_dir), Path::new(&other.working_dir));
+    let nested = own_dir.starts_with(other_dir) || other_dir.starts_with(own_dir);
     writes(task) && writes(other) && !task.allow_parallel_writes && nested
 }

@@ -1,35 +1,37 @@
-//! A model of the whole: many actors, killed anywhere, in an order a seed decides, judged after every step.
+//! Model test: many actors run in random order, are killed at random crash points, and all invariants are checked after
+//! every step.
 //!
-//! The engine and the registry are the real ones, on real files; only the machine is a small one (see [`stage`]). A plan
-//! is a seed: it decides who comes, who moves next, who is killed and when the machine reboots. When the callers are
-//! through, nobody is killed any more, somebody makes the rounds, and everything has to come to an end.
+//! Engine and registry are real and work on real files; only the machine is simulated (see [`crate::simulation`]). A plan
+//! is determined by its seed: which callers come, which actor runs next, which is killed, when the machine reboots. After
+//! the last caller nothing is killed any more, upkeep passes run, and every task must end.
 //!
-//! `MODEL_PLANS=2000` plays more plans, `MODEL_SEED=7` plays one, and tells it.
+//! `MODEL_PLANS=2000` runs more plans; `MODEL_SEED=7` runs one plan and prints its trace.
 
-#![expect(clippy::disallowed_methods, reason = "developers choose which plans, and how many")]
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::disallowed_methods, reason = "environment variables select the plans")]
+#![expect(clippy::unwrap_used, reason = "a test may stop on an unexpected error")]
 
 mod actions;
 mod invariants;
-mod rng;
-mod simulator;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use delegator_registry::{OpenOptions, Registry, StateDir};
+use delegator_domain::task::TaskId;
+use delegator_registry::{Nonce, OpenOptions, Registry, StateDir};
 
 use self::actions::Action;
 use self::invariants::Invariants;
-use self::simulator::Simulator;
-pub(crate) use self::simulator::in_simulation;
 use crate::Engine;
+use crate::error::EngineError;
+use crate::simulation::Simulator;
+use crate::supervise::end_signals::EndSignals;
+use crate::supervise::supervisor_process::{Inherited, supervise_task};
 
-/// More than any plan that gets somewhere.
+/// More than any plan needs.
 const MAX_STEPS: usize = 6_000;
 const MAX_PASSES: usize = 60;
 
-/// What one plan was, and what it came to.
 struct PlanResult {
     verdict: Result<(), String>,
     trace: Vec<String>,
@@ -49,7 +51,7 @@ struct Plan {
 
 impl Plan {
     fn new(seed: u64, actions: usize, root: &Path) -> Plan {
-        let simulator = Simulator::new(seed);
+        let simulator = Simulator::new(seed, run_supervisor);
         let trees: Vec<PathBuf> =
             ["a", "a/below", "b"].iter().map(|name| root.join("trees").join(name)).collect();
         trees.iter().for_each(|tree| std::fs::create_dir_all(tree).unwrap());
@@ -83,7 +85,7 @@ impl Plan {
         self.tidy_up()
     }
 
-    /// Callers come, everybody moves, and some are killed.
+    /// Starts callers, runs actors in random order and kills some of them.
     fn run_actors(&mut self) -> Result<(), String> {
         loop {
             let next = self.simulator.next();
@@ -91,8 +93,8 @@ impl Plan {
                 return Ok(());
             }
             let (starts, dies, reboots) = {
-                let chance = &mut self.simulator.state().rng;
-                (chance.one_in(8), chance.one_in(60), chance.one_in(400))
+                let rng = &mut self.simulator.state().rng;
+                (rng.one_in(8), rng.one_in(60), rng.one_in(400))
             };
             if self.actions_left > 0 && (starts || next.is_none()) {
                 self.actions_left -= 1;
@@ -109,32 +111,32 @@ impl Plan {
     fn start_random_action(&self) {
         let tasks = self.invariants.ids();
         let action = {
-            let mut scene = self.simulator.state();
-            let threads = scene.announced.clone();
-            Action::random(&mut scene.rng, &self.trees, &tasks, &threads)
+            let mut state = self.simulator.state();
+            let threads = state.announced.clone();
+            Action::random(&mut state.rng, &self.trees, &tasks, &threads)
         };
         self.start_action(action);
     }
 
     fn start_action(&self, action: Action) {
         let (engine, name) = (self.engine.clone(), action.name());
-        self.simulator.state().trace.push(format!("{name} comes"));
-        self.simulator.spawn(name, move |stage| action.run(&engine, stage));
+        self.simulator.state().trace.push(format!("{name} starts"));
+        self.simulator.spawn(name, move |simulator| action.run(&engine, simulator));
     }
 
     fn check_step(&mut self) -> Result<(), String> {
         self.steps += 1;
-        let scene = self.simulator.state();
-        if let Some(problem) = scene.problems.first() {
+        let state = self.simulator.state();
+        if let Some(problem) = state.problems.first() {
             return Err(problem.clone());
         }
         if self.steps > MAX_STEPS {
-            return Err("it does not come to an end".to_owned());
+            return Err("the plan does not end".to_owned());
         }
-        self.invariants.observe(&self.observer, &scene, self.engine.max_concurrent)
+        self.invariants.observe(&self.observer, &state, self.engine.max_concurrent)
     }
 
-    /// Nobody is killed any more; somebody makes the rounds until every task has ended.
+    /// Runs upkeep passes, without killing, until every task has ended.
     fn drain(&mut self) -> Result<(), String> {
         self.start_action(Action::PauseQueue(false));
         for _ in 0..MAX_PASSES {
@@ -151,16 +153,16 @@ impl Plan {
         Err("some tasks never ended".to_owned())
     }
 
-    /// Nothing is left of what has ended once it is cleaned away, and the registry is in order.
+    /// Deletes all tasks and checks that nothing is left and that the registry is intact.
     fn tidy_up(&mut self) -> Result<(), String> {
         let to_text = |error: delegator_registry::RegistryError| error.to_string();
         if !self.simulator.state().agents.is_empty() {
-            return Err("an agent lives and no task does".to_owned());
+            return Err("an agent is alive without an unfinished task".to_owned());
         }
         self.observer.check().map_err(to_text)?;
         self.observer.prune(&self.invariants.ids()).map_err(to_text)?;
         self.observer.finish_pruning().map_err(to_text)?;
-        // A killed submit is known to be dead at once: what it left needs no time to pass.
+        // Files of a killed submit can be removed at once, whatever their age.
         self.observer.remove_dead_submits().map_err(to_text)?;
         let left = self.observer.orphans(0).map_err(to_text)?;
         self.observer.remove_orphans(&left).map_err(to_text)?;
@@ -170,11 +172,16 @@ impl Plan {
     }
 }
 
+/// A supervisor that runs as an actor: without a process and without signals.
+fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<(), EngineError> {
+    supervise_task(engine, id, nonce, Inherited { lock, signals: EndSignals::default() })
+}
+
 fn run_plan(seed: u64, actions: usize) -> PlanResult {
-    // In memory where that can be had: the plans are about order, not about the disk.
+    // In memory if possible: the plans test order, not the disk.
     let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    let root = tempfile::tempdir_in(&place).or_else(|_| tempfile::tempdir()).unwrap();
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let root = tempfile::tempdir_in(&parent).or_else(|_| tempfile::tempdir()).unwrap();
     let mut plan = Plan::new(seed, actions, root.path());
     let verdict = plan.run();
     plan.simulator.close();
@@ -182,19 +189,19 @@ fn run_plan(seed: u64, actions: usize) -> PlanResult {
     PlanResult { verdict, trace, steps: plan.steps, tasks: plan.invariants.ids().len() }
 }
 
-/// Each seed has its own number of callers, so that short plans and long ones are played.
+/// The number of callers depends on the seed, so that there are short and long plans.
 fn action_count(seed: u64) -> usize {
     4 + usize::try_from(seed % 23).unwrap()
 }
 
-/// Plays one seed; tells a failure with the fewest callers that still show it.
+/// Runs one seed; reports a failure with the fewest callers that still show it.
 fn run_seed(seed: u64) -> PlanResult {
     let result = run_plan(seed, action_count(seed));
     if result.verdict.is_ok() {
         return result;
     }
     let fewer =
-        (1..action_count(seed)).map(|acts| run_plan(seed, acts)).find(|played| played.verdict.is_err());
+        (1..action_count(seed)).map(|actions| run_plan(seed, actions)).find(|result| result.verdict.is_err());
     let PlanResult { verdict, trace, .. } = fewer.unwrap_or(result);
     panic!("MODEL_SEED={seed}: {}\n{}", verdict.unwrap_err(), trace.join("\n"));
 }
@@ -206,30 +213,30 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn the_invariants_hold_whichever_actor_is_killed() {
     if let Some(seed) = number("MODEL_SEED") {
-        let played = run_seed(seed);
-        eprintln!("{}\nseed {seed}: {} steps, {} tasks", played.trace.join("\n"), played.steps, played.tasks);
+        let result = run_seed(seed);
+        eprintln!("{}\nseed {seed}: {} steps, {} tasks", result.trace.join("\n"), result.steps, result.tasks);
         return;
     }
     let plans = number("MODEL_PLANS").unwrap_or(200);
-    // A plan is one thing after another; two plans have nothing to do with each other.
+    // A plan runs one actor at a time; independent plans can run in parallel.
     let run_each = |first: u64| {
-        let played = (first..plans).step_by(2).map(run_seed);
-        played.fold((0, 0), |(steps, tasks), played| (steps + played.steps, tasks + played.tasks))
+        let results = (first..plans).step_by(2).map(run_seed);
+        results.fold((0, 0), |(steps, tasks), result| (steps + result.steps, tasks + result.tasks))
     };
     let (even, odd) = std::thread::scope(|scope| {
         let odd = scope.spawn(|| run_each(1));
         (run_each(0), odd.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)))
     });
     let (steps, tasks) = (even.0 + odd.0, even.1 + odd.1);
-    eprintln!("{plans} plans, {steps} steps, {tasks} tasks at their ends, 0 laws broken");
+    eprintln!("{plans} plans, {steps} steps, {tasks} tasks ended, no invariant violated");
     assert!(steps > 0 && tasks > 0, "the plans were empty");
 }
 
 #[test]
 fn a_seed_always_gives_the_same_run() {
     for seed in [3, 17, 20] {
-        let (one, other) = (run_plan(seed, action_count(seed)), run_plan(seed, action_count(seed)));
-        assert!(one.steps > 20, "seed {seed} has no story");
-        assert_eq!(one.trace, other.trace, "seed {seed}");
+        let (first, second) = (run_plan(seed, action_count(seed)), run_plan(seed, action_count(seed)));
+        assert!(first.steps > 20, "seed {seed} has too few steps");
+        assert_eq!(first.trace, second.trace, "seed {seed}");
     }
 }

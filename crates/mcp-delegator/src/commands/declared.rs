@@ -6,7 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::inputs::{NoInputs, TASK_ID, TaskIdInput};
+use crate::commands::inputs::{TASK_ID, TaskIdInput};
+use crate::spec::NoInputs;
 use crate::spec::{CommandSpec, Danger, RawOutput, Shape, Toolset};
 
 macro_rules! inputs {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem, truncate_text};
-use crate::views::structured_output;
+use crate::output::data::structured_output;
 
 /// Ids become parts of file names, so their alphabet is closed.
 pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
@@ -198,22 +198,6 @@ pub struct TaskIdInput {
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     pub task_id: String,
 }
-
-/// Pagination inputs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Paging {
-    /// Items per page (default: all)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<u32>,
-    /// next_cursor of the previous page
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512))]
-    pub cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NoInputs {}
 
 /// The task text must not be blank.
 pub fn check_task_text(input: &Value) -> Vec<Problem> {

@@ -3,6 +3,8 @@
 //! The host's file is edited only if the host is installed: its configuration file, or the directory of that file, must
 //! exist. The previous content is saved in a backup beside it.
 
+pub mod hosts;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +15,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::commands::context::Context;
+use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::hosts::{Edit, EntryError, Host, HostDirs};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset};
 
 /// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -81,15 +84,16 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SetupOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Setup>(&["setup"], "Register this server with an MCP client")
+    ..CommandSpec::new::<Setup>(&["setup"], "Register this server with an MCP client")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let host = input.host.host();
     let program = context.process.program.as_deref().and_then(Path::to_str);
-    let command = program.unwrap_or(crate::spec::PROGRAM);
+    let command = program.unwrap_or(crate::spec::version::PROGRAM);
     let file = file_of(context, host)?;
     let mut output = SetupOutput {
         host: input.host,

@@ -9,9 +9,9 @@ use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, RestoreError, VariableAccess};
 use delegator_registry::RegistryError;
 
-use super::os_limits::os_limit_error;
-use super::{AppError, ErrorCode, Problem, Retry};
-use crate::commands::local::tasks::AGENT;
+use crate::error::AGENT;
+use crate::error::os_limits::os_limit_error;
+use crate::error::{AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -29,7 +29,7 @@ impl From<EngineError> for AppError {
             }
             EngineError::NotEnded { task, state } => not_ended(message, state, &task),
             EngineError::AlreadyEnded { task, state } => wrong_state(message, state, "task_id", &task),
-            EngineError::ModeTooWide { asked: requested, allowed } => {
+            EngineError::ModeTooWide { requested, allowed } => {
                 AppError::from_problems(vec![mode_too_wide(requested, allowed)])
             }
             EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)

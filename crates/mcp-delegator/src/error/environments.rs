@@ -2,8 +2,8 @@
 
 use delegator_config::environments::{EnvironmentsError, sample};
 
-use super::engine::sentence;
-use super::{AppError, ErrorCode, io_error, truncate_text};
+use crate::error::engine::sentence;
+use crate::error::{AppError, ErrorCode, io_error, truncate_text};
 
 impl From<EnvironmentsError> for AppError {
     fn from(error: EnvironmentsError) -> Self {

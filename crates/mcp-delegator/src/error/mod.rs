@@ -9,6 +9,7 @@ pub mod engine;
 pub mod environments;
 pub mod exit;
 mod os_limits;
+pub mod panic;
 
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use serde_json::{Map, Value};
 
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
+
+/// Name of the built-in agent.
+pub const AGENT: &str = "codex";
 
 /// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;

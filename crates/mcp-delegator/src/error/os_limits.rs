@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::{AppError, ErrorCode, Retry};
+use crate::error::{AppError, ErrorCode, Retry};
 
 /// Long enough for another call to end and release its resources.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::CommandSpec;
-use crate::error::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects, code::ErrorKind};
+use crate::error::code::ErrorKind;
+use crate::error::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects};
+use crate::spec::CommandSpec;
 
 /// Failures that any command can have.
 const COMMON_FAILURES: &[ErrorCode] = &[

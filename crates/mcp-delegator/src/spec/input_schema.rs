@@ -19,7 +19,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::CommandSpec;
+use crate::spec::CommandSpec;
 
 pub fn schema_of<I: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()

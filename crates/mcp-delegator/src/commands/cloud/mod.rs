@@ -1,12 +1,13 @@
 //! Tasks in a cloud environment. Status, wait, results and cancel have the inputs of the local commands.
 
 pub mod apply;
+pub mod environment_template;
 pub mod github_setup;
 pub mod list_environments;
 pub mod status;
 pub mod submit;
 
-use super::local;
+use crate::commands::local;
 use crate::error::ErrorCode;
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 

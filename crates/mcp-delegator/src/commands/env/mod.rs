@@ -9,8 +9,9 @@ use std::path::Path;
 use delegator_config::environments::{Environment, Environments};
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{CommandOutput, Page, Warning};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::paging::Page;
 
 /// Output with all environments.
 pub fn list_output(environments: &Environments) -> CommandOutput {

@@ -2,8 +2,10 @@
 
 pub mod follow;
 pub mod normalize;
+pub mod source;
 pub mod summarize;
 pub mod summary;
+pub mod tail;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

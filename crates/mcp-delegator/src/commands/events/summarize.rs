@@ -5,13 +5,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::summary::{self, Summary};
-use super::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::context::Context;
+use crate::commands::events::source::Source;
+use crate::commands::events::summary;
+use crate::commands::events::summary::Summary;
+use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::transcript_source::Source;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summarize {
@@ -43,9 +45,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check: check_usage,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
+    ..CommandSpec::new::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+};
+
+pub const COMMAND: Command = Command {
     describe: summary::describe,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+    ..Command::new(&SPEC)
 };
 
 const TOKEN_KEYS: [&str; 5] = [

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::outcome::Warning;
-use crate::views::document::{Block, Document, scalar};
-use crate::views::{task, task_document};
+use crate::output::data::task;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::task as task_document;
+use crate::output::outcome::Warning;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {

@@ -10,12 +10,12 @@ use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::tasks::engine;
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
 use crate::error::AppError;
-use crate::interrupt::AttachedTask;
-use crate::outcome::{CommandOutput, WaitHint};
-use crate::run::Context;
-use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
+use crate::output::attachment::AttachedTask;
+use crate::output::outcome::{CommandOutput, WaitHint};
 
 /// Runs a blocking command in the calling thread.
 pub fn run_blocking(

@@ -9,15 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::{Value, json};
 
-use super::attach::max_cancel_time;
-use super::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::attach::max_cancel_time;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::task as view;
+use crate::output::data::task as view;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {
@@ -35,10 +36,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
+    ..CommandSpec::new::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 use delegator_engine::{Engine, SubmitOutcome};
 use serde_json::{Map, Value, json};
 
-use super::AGENT_FAILURES;
-use super::tasks::{TaskRequest, build_submission, engine};
+use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, ModeInput, SubmissionInputs, check_agent_inputs};
-use crate::commands::preflight::agent_problems;
+use crate::commands::local::AGENT_FAILURES;
+use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, run_typed};
-use crate::views::{estimate, task as view};
+use crate::input::preflight::agent_problems;
+use crate::output::data::{estimate, task as view};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exec {
@@ -48,9 +49,13 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task id; the task runs in the background",
     }],
-    describe: crate::views::task_document::accepted,
+    ..CommandSpec::new::<Exec>(&["local", "exec"], "Start a coding task in the background")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Exec>(&["local", "exec"], "Start a coding task in the background")
+    ..Command::new(&SPEC)
 };
 
 /// How long the call waits for the agent to announce its thread.

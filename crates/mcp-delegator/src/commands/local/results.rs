@@ -10,14 +10,15 @@ use delegator_registry::{Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::{Value, json};
 
-use super::tasks::{ended_task_json, engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::tasks::{ended_task_json, engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{ChildExit, CommandOutput};
-use crate::requests::page::{cursor_position, position_cursor};
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::{events, task as view, warnings};
+use crate::output::data::{events, task as view, warnings};
+use crate::output::outcome::{ChildExit, CommandOutput};
+use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -52,9 +53,13 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidCursor,
         ErrorCode::WrongState,
     ],
-    describe: crate::views::task_document::result,
+    ..CommandSpec::new::<Results>(&["local", "results"], "Show a finished task's results")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::result,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Results>(&["local", "results"], "Show a finished task's results")
+    ..Command::new(&SPEC)
 };
 
 /// Maximum number of events in a response.

@@ -12,19 +12,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::AGENT_FAILURES;
-use super::attach::run_blocking;
-use super::exec::{accepted_output, acknowledgement};
-use super::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
-use crate::commands::preflight::agent_problems;
+use crate::commands::local::AGENT_FAILURES;
+use crate::commands::local::attach::run_blocking;
+use crate::commands::local::exec::{accepted_output, acknowledgement};
+use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
+use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::run::Context;
-use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, input_rejected};
-use crate::views::failure::describe;
-use crate::views::{error_context, task as view, verification, warnings};
+use crate::input::preflight::agent_problems;
+use crate::output::data::failure::describe;
+use crate::output::data::{error_context, task as view, verification, warnings};
+use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
 /// Sandbox mode; with `preview` the agent only plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -72,10 +73,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator local run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
     }],
-    describe: crate::views::task_document::accepted,
+    ..CommandSpec::new::<Run>(&["local", "run"], "Run a coding task and wait for it")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
     blocking: Some(BLOCKING),
-    ..CommandSpec::declare::<Run>(&["local", "run"], "Run a coding task and wait for it")
+    ..Command::new(&SPEC)
 };
 
 fn check(input: &Value) -> Vec<Problem> {

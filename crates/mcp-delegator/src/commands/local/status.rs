@@ -14,14 +14,15 @@ use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, ListCursors, Warning};
-use crate::requests::page::{cursor_position, position_cursor};
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::{task as view, usage};
+use crate::output::data::{task as view, usage};
+use crate::output::outcome::{CommandOutput, ListCursors, Warning};
+use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -86,9 +87,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
-    describe: crate::views::status_document::snapshot,
+    ..CommandSpec::new::<Status>(&["local", "status"], "Show running, queued and recent tasks")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::status::snapshot,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Status>(&["local", "status"], "Show running, queued and recent tasks")
+    ..Command::new(&SPEC)
 };
 
 /// Maximum number of running and queued tasks in the list, unless `limit` is higher. Clients poll status every second,

@@ -17,16 +17,15 @@ use delegator_engine::{
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
-use crate::commands::inputs::{self, AgentInputs};
-use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::requests::page::fingerprint;
-use crate::run::Context;
+use crate::commands::context::Context;
+use crate::commands::inputs;
+use crate::commands::inputs::AgentInputs;
+use crate::error::{self, AppError, ErrorCode};
+use crate::output::data::task as view;
+use crate::output::data::task::OutputExcerpt;
+use crate::output::outcome::CommandOutput;
 use crate::spec::max_mode;
-use crate::views::task::{self as view, OutputExcerpt};
-
-/// Name of the built-in agent.
-pub const AGENT: &str = "codex";
+use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
@@ -104,10 +103,10 @@ pub fn build_submission(
         text: request.submission.task.clone(),
         settings,
         agent: program,
-        agent_name: AGENT.to_owned(),
+        agent_name: error::AGENT.to_owned(),
         max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: config.agent_variables(AGENT).to_vec(),
+        passed_variables: config.agent_variables(error::AGENT).to_vec(),
         secret_names: config.redact_names().to_vec(),
         umask: umask(),
         title: title(context, &request.submission.task),

@@ -13,16 +13,19 @@ use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
 use serde_json::{Map, Value, json};
 
-use super::attach::run_blocking;
-use super::run::task_error;
-use super::tasks::{ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps};
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
+use crate::commands::local::attach::run_blocking;
+use crate::commands::local::run::task_error;
+use crate::commands::local::tasks::{
+    ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
+};
+use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::run::Context;
-use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, input_rejected};
-use crate::views::{task as view, warnings};
+use crate::output::data::{task as view, warnings};
+use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -83,10 +86,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
-    describe: crate::views::task_document::result,
+    ..CommandSpec::new::<Wait>(&["local", "wait"], "Wait until a task ends")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::result,
     run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
     blocking: Some(BLOCKING),
-    ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
+    ..Command::new(&SPEC)
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {

@@ -1,0 +1,144 @@
+//! Imports a session that Codex stored on disk, so that it can be queried and resumed like a task.
+//!
+//! The session file is converted to events and a report, both redacted. Importing the same session again returns the same
+//! task.
+
+use std::io::Read;
+use std::path::Path;
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
+use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
+use delegator_supervisor::verdict::RefusedCalls;
+use delegator_transcript::{
+    FoldOptions, LineLimits, NormalizeOptions, Normalizer, Report, RolloutHead, RolloutReader, StreamOutcome,
+    Summarizer,
+};
+
+use crate::Engine;
+use crate::clock::fresh_id;
+use crate::error::EngineError;
+use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
+use crate::supervise::summary::one_sentence_summary;
+
+/// How much of the file is searched for thread id, times and prompt.
+const HEAD_BYTES: usize = 4 << 20;
+
+impl Engine {
+    /// Imports one session file; `path` is only for error messages.
+    pub fn import(
+        &self,
+        file: std::fs::File,
+        path: &Path,
+        redactor: &Redactor,
+        to_ms: impl Fn(&str) -> Option<i64>,
+    ) -> Result<Submission, EngineError> {
+        let refuse =
+            |problem: &str| EngineError::NotImportable { path: path.to_owned(), problem: problem.to_owned() };
+        let (head, report, events) =
+            read_session(file, redactor).map_err(|error| refuse(&error.to_string()))?;
+        let head = head.ok_or_else(|| refuse("it is not a Codex session"))?;
+        let imported_at_ms = crate::clock::now_ms();
+        let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or(imported_at_ms);
+        let ended_at_ms =
+            head.last_at.as_deref().and_then(&to_ms).unwrap_or(started_at_ms).max(started_at_ms);
+        let record = build_record(&report, redactor, events.len() as u64);
+        let end = end_of(&report);
+        let finish = Finish {
+            summary: Some(redactor.redact_str(&one_sentence_summary(&end, &record)).into_owned()),
+            ran_ms: u64::try_from(ended_at_ms - started_at_ms).ok(),
+            tokens: crate::supervise::record::tokens(&report),
+            ..Finish::bare(end)
+        };
+        let mut registry = self.open_registry()?;
+        registry.also_redact(redactor.clone());
+        let task = new_task(fresh_id()?, &head, redactor);
+        let past =
+            ImportedSession { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
+        let report = serde_json::to_vec(&record).unwrap_or_default();
+        let files = [(TaskFile::Events, &*events), (TaskFile::Stderr, b""), (TaskFile::Report, &report)];
+        Ok(registry.import(&task, &past, &finish, &files)?)
+    }
+}
+
+type Session = (Option<RolloutHead>, Report, Vec<u8>);
+
+fn read_session(mut file: std::fs::File, redactor: &Redactor) -> std::io::Result<Session> {
+    let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
+    let mut normalizer = Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD);
+    let (mut clean, mut redact) = (Vec::new(), redactor.stream());
+    let (mut chunk, mut head, mut out) = (vec![0; 256 << 10], Vec::new(), Vec::new());
+    loop {
+        let count = file.read(&mut chunk)?;
+        if count == 0 {
+            break;
+        }
+        summarizer.push(&chunk[..count]);
+        normalizer.push(&chunk[..count], &mut out);
+        redact.push(&out, &mut clean);
+        out.clear();
+        let head_space = HEAD_BYTES.saturating_sub(head.len()).min(count);
+        head.extend_from_slice(&chunk[..head_space]);
+    }
+    normalizer.finish(&mut out);
+    redact.push(&out, &mut clean);
+    redact.finish(&mut clean);
+    Ok((RolloutReader::read(&head), summarizer.finish(), clean))
+}
+
+fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
+    debug_assert_eq!(id.location(), TaskLocation::Local);
+    // Redacted before it is shortened: half of a secret is not recognised.
+    let prompt = redactor.redact_str(head.prompt.as_deref().unwrap_or("Imported session").trim());
+    let title: String = prompt.lines().next().unwrap_or_default().chars().take(120).collect();
+    NewTask {
+        id,
+        working_dir: head.cwd.clone().unwrap_or_else(|| "/".to_owned()),
+        work_trees: Vec::new(),
+        allow_parallel_writes: false,
+        mode: Mode::ReadOnly,
+        agent: "codex".to_owned(),
+        model: head.model.clone(),
+        title,
+        text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
+        labels: [("imported".to_owned(), "true".to_owned())].into(),
+        input: serde_json::json!({}),
+        resumed_thread: None,
+        idempotency: Some(Idempotency::new(format!("import:{}", head.thread_id), &head.thread_id)),
+    }
+}
+
+fn end_of(report: &Report) -> TaskEnd {
+    let failed = |kind, message: &str| TaskEnd::Failed { kind, message: message.to_owned(), retry_at: None };
+    match &report.outcome {
+        // Sessions of old versions never announce their end.
+        StreamOutcome::Completed | StreamOutcome::NotAnnounced => TaskEnd::Completed,
+        StreamOutcome::Failed { message } => failed(FailureKind::AgentError, message),
+        StreamOutcome::Interrupted => {
+            failed(FailureKind::NoTerminalEvent, "the session stopped in the middle of a turn")
+        }
+    }
+}
+
+fn build_record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
+    let text = serde_json::to_string(report).unwrap_or_default();
+    Record {
+        refused: RefusedCalls::default(),
+        report: serde_json::from_str(&redactor.redact_str(&text)).unwrap_or_default(),
+        last_events: serde_json::json!([]),
+        last_output: String::new(),
+        last_stderr: String::new(),
+        stdout: StreamRecord { received: stored, stored, truncated: false },
+        stderr: StreamRecord::default(),
+        warnings: Vec::new(),
+        signals: Vec::new(),
+        survivors: Vec::new(),
+        swept: SweptProcesses::default(),
+        elapsed_ms: 0,
+        quiet_ms: 0,
+        limits: None,
+        check: None,
+        evidence: None,
+        findings: Vec::new(),
+    }
+}

@@ -1,0 +1,12 @@
+//! Queries about tasks, and what can be done with the result of one: restore its work trees, import a session.
+//!
+//! Most queries first make an upkeep pass, so that a task whose supervisor died is not reported as running. Nothing here
+//! is rendered; callers get typed values.
+//!
+//! May use `submit`, `upkeep` and `supervise`.
+
+pub(crate) mod import;
+pub(crate) mod overview;
+pub(crate) mod restore;
+pub(crate) mod restore_lookup;
+pub(crate) mod task_queries;

@@ -1,0 +1,200 @@
+//! The overview of tasks: running, queued (with position and blocker) and recently ended.
+
+use std::collections::HashMap;
+
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{
+    BlockedBy, EndedPage, Filter, Registry, Task, TaskSummary, UnreadResults, UsageTable,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::task_queries::LongLog;
+use crate::Engine;
+use crate::error::EngineError;
+use crate::submit::estimate::DurationHistory;
+
+/// Selects the tasks of an overview.
+#[derive(Debug, Clone, Default)]
+pub struct OverviewRequest {
+    pub filter: Filter,
+    /// Only this task, whenever it ended.
+    pub only: Option<TaskId>,
+    /// Unread results are counted in and below this directory.
+    pub under: String,
+    /// The maximum number of running and of queued tasks that are listed, oldest first; all are counted.
+    pub unfinished_limit: u32,
+    pub ended_since_ms: i64,
+    pub ended_limit: u32,
+    /// The cursor of the previous page of ended tasks.
+    pub ended_before: Option<i64>,
+}
+
+#[derive(Debug)]
+pub struct Overview {
+    pub running: Vec<RunningTask>,
+    pub running_count: u64,
+    pub queued: Vec<QueuedTask>,
+    pub queued_count: u64,
+    pub ended: EndedPage,
+    pub unread: UnreadResults,
+    pub queue_paused: bool,
+    /// Set if the write-ahead log of the registry is too long.
+    pub long_log: Option<LongLog>,
+}
+
+/// A task in the queue.
+#[derive(Debug)]
+pub struct QueuedTask {
+    pub task: TaskSummary,
+    /// 0: the task is next.
+    pub position: usize,
+    pub waiting_for: Option<BlockedBy>,
+    /// Estimated from the history of completed tasks.
+    pub estimated_start_ms: Option<u64>,
+}
+
+/// A running task and its progress.
+#[derive(Debug)]
+pub struct RunningTask {
+    pub task: TaskSummary,
+    /// Progress and current activity from the last snapshot, if there is one.
+    pub snapshot: Option<Value>,
+}
+
+/// The part of a snapshot that an overview needs; the rest is not decoded.
+#[derive(Deserialize)]
+struct SnapshotProgress {
+    #[serde(default)]
+    progress: Value,
+    #[serde(default)]
+    current_activity: Value,
+}
+
+impl RunningTask {
+    fn of(registry: &Registry, task: TaskSummary) -> RunningTask {
+        // A snapshot that cannot be read counts as missing.
+        let bytes = registry.dir().task(&task.id).read_snapshot().ok().flatten();
+        let snapshot = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let to_value = |SnapshotProgress { progress, current_activity }| json!({"progress": progress, "current_activity": current_activity});
+        RunningTask { task, snapshot: snapshot.map(to_value) }
+    }
+}
+
+/// The total number, and the first tasks.
+type Counted = (u64, Vec<TaskSummary>);
+
+/// Queue positions beyond this get no estimated start.
+const MAX_ESTIMATED: usize = 1000;
+const MAX_UNREAD_LISTED: u32 = 20;
+
+impl Engine {
+    /// Running, queued and recently ended tasks, after an upkeep pass. `None` if there is no registry.
+    pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>, EngineError> {
+        let Some(mut registry) = self.find_registry()? else { return Ok(None) };
+        self.rescue_unless_recent(&mut registry)?;
+        let ((running_count, running), (queued_count, queued), ended) = match &request.only {
+            Some(id) => single_task(registry.get(id)?),
+            None => {
+                let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
+                let ended =
+                    registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
+                let first = |states| oldest(&registry, &request.filter, states, request.unfinished_limit);
+                (first(&[State::Starting, State::Working])?, first(&[State::Queued])?, ended)
+            }
+        };
+        let queue_paused = registry.queue_paused()?;
+        Ok(Some(Overview {
+            running: running.into_iter().map(|task| RunningTask::of(&registry, task)).collect(),
+            running_count,
+            queued: self.with_queue_positions(&registry, queue_paused, queued)?,
+            queued_count,
+            ended,
+            unread: registry.unread(&request.under, MAX_UNREAD_LISTED)?,
+            queue_paused,
+            long_log: LongLog::of(&registry),
+        }))
+    }
+
+    /// The tasks that pass the filter, newest first.
+    pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>, EngineError> {
+        match self.find_registry()? {
+            Some(registry) => Ok(registry.list(filter, limit, None)?.tasks),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Token usage and time of the selected ended tasks. `None` if there is no registry.
+    pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>, EngineError> {
+        let OverviewRequest { filter, only, .. } = request;
+        Ok(self.find_registry()?.map(|registry| registry.usage(filter, only.as_ref(), limit)).transpose()?)
+    }
+
+    fn with_queue_positions(
+        &self,
+        registry: &Registry,
+        queue_paused: bool,
+        queued: Vec<TaskSummary>,
+    ) -> Result<Vec<QueuedTask>, EngineError> {
+        if queued.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Starts cannot be estimated while the queue is paused.
+        let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
+        let starts = history.map(|history| history.start_times(registry, self.max_concurrent, MAX_ESTIMATED));
+        let starts = starts.transpose()?.unwrap_or_default();
+        let queue = registry.queue_with_blockers()?.into_iter().enumerate();
+        let mut positions: HashMap<TaskId, (usize, Option<BlockedBy>)> =
+            queue.map(|(position, (id, waits))| (id, (position, waits))).collect();
+        let with_position = |task: TaskSummary| {
+            // A task that was started between the two reads is no longer queued.
+            let (position, waiting_for) = positions.remove(&task.id)?;
+            // The start of a task that also waits for another task cannot be estimated.
+            let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
+            Some(QueuedTask { task, position, waiting_for, estimated_start_ms })
+        };
+        Ok(queued.into_iter().filter_map(with_position).collect())
+    }
+}
+
+/// Every task that has not ended and passes the filter, newest first.
+pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, EngineError> {
+    match narrow_filter(filter, &[State::Queued, State::Starting, State::Working]) {
+        Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Oldest first.
+fn oldest(
+    registry: &Registry,
+    filter: &Filter,
+    states: &[State],
+    limit: u32,
+) -> Result<Counted, EngineError> {
+    match narrow_filter(filter, states) {
+        Some(filter) => Ok(registry.oldest(&filter, limit)?),
+        None => Ok((0, Vec::new())),
+    }
+}
+
+/// The filter restricted to these states; `None` if it excludes all of them.
+fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
+    let passes = |state: &State| filter.states.is_empty() || filter.states.contains(state);
+    let states: Vec<State> = states.iter().copied().filter(passes).collect();
+    (!states.is_empty()).then(|| Filter { states, ..filter.clone() })
+}
+
+/// One task, in the list of its state.
+fn single_task(task: Option<Task>) -> (Counted, Counted, EndedPage) {
+    let (mut running, mut queued, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+    match task {
+        Some(task) if task.state == State::Queued => queued.push((&task).into()),
+        Some(task) if task.state.is_terminal() => ended.push(task),
+        Some(task) => running.push((&task).into()),
+        None => {}
+    }
+    let page = EndedPage { total: ended.len() as u64, tasks: ended, next: None };
+    let counted = |tasks: Vec<TaskSummary>| (tasks.len() as u64, tasks);
+    (counted(running), counted(queued), page)
+}

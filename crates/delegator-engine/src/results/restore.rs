@@ -1,0 +1,246 @@
+//! Restores work trees to their state before a task.
+//!
+//! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree, and all are
+//! checked before the first change. The current state is saved as an undo point first, so a restore can be undone. A
+//! restore never starts while another task may write to one of the trees.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use delegator_git::{Plan, PreparedRestore, RestoreError, RestorePoint, prepare_restore};
+use delegator_registry::{Registry, Task};
+use delegator_supervisor::agent::Variables;
+
+use super::restore_lookup::{FoundPoints, PointSource};
+use crate::Engine;
+use crate::error::EngineError;
+use crate::upkeep::restore_record::{git, undo_reference};
+
+/// Long, because a restore copies what it overwrites, whatever its size.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RestoreRequest {
+    /// Only report what would be done.
+    pub dry_run: bool,
+    /// Also restore HEAD and its branch.
+    pub include_head: bool,
+    /// Restore the state before the last restore instead of the state before the task.
+    pub undo: bool,
+}
+
+/// What was, or would be, done to one work tree.
+#[derive(Debug)]
+pub struct RestoredTree {
+    pub plan: Plan,
+    /// The restored state.
+    pub point: RestorePoint,
+    /// The state before the restore; `None` if nothing was changed.
+    pub undo: Option<RestorePoint>,
+    /// HEAD was restored.
+    pub head_restored: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct RestoreReport {
+    pub trees: Vec<RestoredTree>,
+    /// Work trees whose repository or restore point is missing, with the reason.
+    pub unavailable: Vec<(PathBuf, String)>,
+}
+
+impl RestoredTree {
+    fn unchanged(prospect: &PreparedRestore, point: RestorePoint) -> RestoredTree {
+        RestoredTree { plan: prospect.plan.clone(), point, undo: None, head_restored: false }
+    }
+}
+
+/// A work tree whose restore was checked and not yet applied.
+struct CheckedTree {
+    point: RestorePoint,
+    prospect: PreparedRestore,
+    include_head: bool,
+}
+
+impl CheckedTree {
+    fn changes_nothing(&self) -> bool {
+        self.prospect.plan.is_empty() && !self.include_head
+    }
+}
+
+impl Engine {
+    /// Restores every work tree of a task, that of its working directory first. A task that is no longer in the registry
+    /// is looked up in the repository that contains `here`.
+    pub fn restore(
+        &self,
+        task: &TaskId,
+        request: RestoreRequest,
+        (environment, here): (&Variables, &Path),
+    ) -> Result<RestoreReport, EngineError> {
+        let mut registry = self.find_registry()?;
+        if let Some(registry) = &mut registry {
+            self.rescue_in(registry)?;
+        }
+        let source = PointSource { registry: registry.as_deref(), environment, here };
+        let mut found = source.find(task)?;
+        let points = requested_points(task, &found, request.undo)?;
+        refuse_while_busy(registry.as_deref(), &points)?;
+        let (mut checked, unavailable) = check_all(points, request.include_head, environment, &found)?;
+        let report = |trees| RestoreReport { trees, unavailable };
+        if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
+            let unchanged =
+                checked.into_iter().map(|tree| RestoredTree::unchanged(&tree.prospect, tree.point));
+            return Ok(report(unchanged.collect()));
+        }
+        // The checks may have taken a while.
+        let points: Vec<RestorePoint> = checked.iter().map(|tree| tree.point.clone()).collect();
+        refuse_while_busy(registry.as_deref(), &points)?;
+        let undo = create_undo_points(&mut checked, &mut found)?;
+        apply(checked, undo).map(report)
+    }
+}
+
+type Unavailable = Vec<(PathBuf, String)>;
+
+/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are missing.
+fn check_all(
+    points: Vec<RestorePoint>,
+    include_head: bool,
+    environment: &Variables,
+    found: &FoundPoints,
+) -> Result<(Vec<CheckedTree>, Unavailable), EngineError> {
+    let (mut checked, mut gone) = (Vec::new(), Vec::new());
+    for point in points {
+        let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
+        let prospect = match prepare_restore(&git, &point, found.scratch.path()) {
+            Err(error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. })) => {
+                gone.push((point.top_level, error));
+                continue;
+            }
+            prospect => prospect?,
+        };
+        let include_head = include_head && prospect.plan.head_moved;
+        if include_head {
+            prospect.check_head()?;
+        }
+        checked.push(CheckedTree { point, prospect, include_head });
+    }
+    match checked.is_empty() {
+        true => Err(gone.into_iter().next().map_or(
+            EngineError::Io { doing: "restore", source: std::io::ErrorKind::NotFound.into() },
+            |(_, error)| error.into(),
+        )),
+        false => Ok((checked, gone.into_iter().map(|(path, error)| (path, error.to_string())).collect())),
+    }
+}
+
+fn requested_points(
+    task: &TaskId,
+    found: &FoundPoints,
+    undo: bool,
+) -> Result<Vec<RestorePoint>, EngineError> {
+    let record = &found.record;
+    let points = if undo { record.undo.last().cloned().unwrap_or_default() } else { record.points.clone() };
+    let problem = match undo {
+        true => Some("it was never restored".to_owned()),
+        false => record.problems.first().map(|entry| entry.problem.clone()),
+    };
+    match points.is_empty() {
+        true => Err(EngineError::NoRestorePoint { task: task.clone(), problem }),
+        false => Ok(points),
+    }
+}
+
+/// Saves the current state of every tree that will change and records it durably before the first change, so that a crash
+/// half-way can be undone.
+fn create_undo_points(
+    checked: &mut [CheckedTree],
+    found: &mut FoundPoints,
+) -> Result<Vec<Option<RestorePoint>>, EngineError> {
+    let mut number = found.record.undo.len() + 1;
+    // A crash may have left undo points that were never recorded.
+    loop {
+        let mut is_free = true;
+        for tree in checked.iter() {
+            let reference = undo_reference(&tree.point.reference, number);
+            is_free &= tree.prospect.is_name_free(&reference).map_err(RestoreError::from)?;
+        }
+        if is_free {
+            break;
+        }
+        number += 1;
+    }
+    let mut undo = Vec::new();
+    for tree in checked {
+        undo.push(match tree.changes_nothing() {
+            true => None,
+            false => {
+                let reference = undo_reference(&tree.point.reference, number);
+                Some(tree.prospect.create_undo_point(&reference).map_err(RestoreError::from)?)
+            }
+        });
+    }
+    found.record.undo.push(undo.iter().flatten().cloned().collect());
+    found.save_undo_points()?;
+    crash_point(CrashPoint::UndoNoted);
+    Ok(undo)
+}
+
+fn apply(
+    checked: Vec<CheckedTree>,
+    undo: Vec<Option<RestorePoint>>,
+) -> Result<Vec<RestoredTree>, EngineError> {
+    let trees: Vec<PathBuf> = checked.iter().map(|tree| tree.point.top_level.clone()).collect();
+    let mut done = Vec::new();
+    for (number, (tree, undo)) in checked.into_iter().zip(undo).enumerate() {
+        let Some(undo) = undo else {
+            done.push(RestoredTree::unchanged(&tree.prospect, tree.point));
+            continue;
+        };
+        let plan = tree.prospect.plan.clone();
+        if let Err(source) = tree.prospect.apply(&undo, tree.include_head) {
+            if trees.len() == 1 {
+                return Err(source.into());
+            }
+            let (before, rest) = trees.split_at(number);
+            let after = rest.get(1..).unwrap_or_default();
+            return Err(EngineError::RestoreIncomplete {
+                restored: before.to_vec(),
+                failed: tree.point.top_level,
+                untouched: after.to_vec(),
+                source,
+            });
+        }
+        done.push(RestoredTree {
+            plan,
+            point: tree.point,
+            undo: Some(undo),
+            head_restored: tree.include_head,
+        });
+    }
+    Ok(done)
+}
+
+/// A running or queued task that writes in one of the trees would interfere with the restore.
+fn refuse_while_busy(registry: Option<&Registry>, points: &[RestorePoint]) -> Result<(), EngineError> {
+    let Some(registry) = registry else { return Ok(()) };
+    let mut unfinished = registry.queue(u32::MAX)?;
+    for active in registry.active()? {
+        unfinished.extend(registry.get(&active.id)?);
+    }
+    unfinished.retain(|task| !task.state.is_terminal() && task.mode.writes());
+    for point in points {
+        let top_level = &point.top_level;
+        if let Some(busy) = unfinished.iter().find(|task| writes_in(task, top_level)) {
+            let (busy, state) = (busy.id.clone(), busy.state);
+            return Err(EngineError::WorkTreeBusy { busy, state, top_level: top_level.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn writes_in(task: &Task, top_level: &Path) -> bool {
+    let directories = task.work_trees.iter().map(|tree| tree.root()).chain([Path::new(&task.working_dir)]);
+    directories.into_iter().any(|dir| dir.starts_with(top_level) || top_level.starts_with(dir))
+}

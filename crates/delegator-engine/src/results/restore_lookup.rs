@@ -1,0 +1,260 @@
+//! Finds, lists and deletes restore points.
+//!
+//! The record of a task (`restore-point.json`) names its restore points. If the task is no longer in the registry, or the
+//! record was lost, they are found in the repository: each ref in its private store contains all that a restore needs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::task::TaskId;
+use delegator_git::{RestoreError, RestorePoint, drop_point, holds_unique_content, stored_points};
+use delegator_registry::{Registry, TaskDir};
+use delegator_supervisor::agent::Variables;
+use tempfile::TempDir;
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::upkeep::restore_record::{REF_PREFIX, RestorePointRecord, git};
+
+/// Short, because lookup and deletion walk no history.
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where to look for restore points.
+pub(crate) struct PointSource<'a> {
+    pub(crate) registry: Option<&'a Registry>,
+    pub(crate) environment: &'a Variables,
+    /// A directory in the repository to search if the task is not in the registry.
+    pub(crate) here: &'a Path,
+}
+
+/// The restore points of a task.
+pub(crate) struct FoundPoints {
+    pub(crate) record: RestorePointRecord,
+    /// For temporary files; removed on drop.
+    pub(crate) scratch: TempDir,
+    /// The task directory; `None` if the task is not in the registry.
+    dir: Option<TaskDir>,
+}
+
+impl FoundPoints {
+    /// Writes the undo points to the record of the task. Without a task directory, the refs are the only record.
+    pub(crate) fn save_undo_points(&self) -> Result<(), EngineError> {
+        self.dir.as_ref().map_or(Ok(()), |dir| self.record.write(dir))
+    }
+}
+
+impl PointSource<'_> {
+    pub(crate) fn find(&self, task: &TaskId) -> Result<FoundPoints, EngineError> {
+        let row = self.registry.map(|registry| registry.get(task)).transpose()?.flatten();
+        let Some((registry, row)) = self.registry.zip(row) else {
+            let record = self.without_row(task)?;
+            return match record.points.is_empty() && record.undo.is_empty() {
+                true => Err(EngineError::RestorePointNotFound {
+                    task: task.clone(),
+                    directory: self.here.to_owned(),
+                }),
+                false => Ok(FoundPoints { record, scratch: new_scratch_dir(None)?, dir: None }),
+            };
+        };
+        let dir = registry.dir().task(task);
+        let mut record = RestorePointRecord::read(&dir)?.unwrap_or_default();
+        if record == RestorePointRecord::default() {
+            // An error means that there is no git work tree, so no restore point.
+            let mut collected = CollectedPoints::default();
+            let _ = self.collect(task, Path::new(&row.working_dir), &mut collected);
+            record = collected.into_record();
+        }
+        Ok(FoundPoints { record, scratch: new_scratch_dir(Some(&dir))?, dir: Some(dir) })
+    }
+
+    /// The restore points of a task that is not in the registry: those in the repository of `here`, and those that were
+    /// recorded when the task was deleted.
+    fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord, EngineError> {
+        let mut collected = CollectedPoints::default();
+        let here = self.collect(task, self.here, &mut collected);
+        let recorded = self.registry.map(|registry| registry.restore_points_of(task)).transpose()?;
+        for recorded in recorded.unwrap_or_default() {
+            let Ok(point) = serde_json::from_str::<RestorePoint>(&recorded.point) else { continue };
+            match &point.store {
+                Some(_) if point.top_level.is_dir() => {
+                    self.collect(task, &point.top_level, &mut collected)?
+                }
+                Some(_) => {}
+                None => collected.add(point),
+            }
+        }
+        let record = collected.into_record();
+        if record == RestorePointRecord::default() {
+            here?;
+        }
+        Ok(record)
+    }
+
+    /// Adds the restore points of the task in the repository that contains `directory`.
+    fn collect(
+        &self,
+        task: &TaskId,
+        directory: &Path,
+        into: &mut CollectedPoints,
+    ) -> Result<(), EngineError> {
+        let git = git(self.environment, directory, GIT_TIMEOUT)?;
+        let stored = stored_points(&git, directory).map_err(RestoreError::from)?.unwrap_or_default();
+        let is_of_task =
+            |reference: &str| PointName::parse(reference).is_some_and(|name| name.task == task.as_str());
+        let points = stored.into_iter().map(|stored| stored.point);
+        points.filter(|point| is_of_task(&point.reference)).for_each(|point| into.add(point));
+        Ok(())
+    }
+}
+
+/// The distinct restore points of one task: `<task>`, `<task>.2` and their `.undo-N`.
+#[derive(Default)]
+struct CollectedPoints {
+    points: BTreeMap<(PathBuf, String), RestorePoint>,
+}
+
+impl CollectedPoints {
+    fn add(&mut self, point: RestorePoint) {
+        self.points.entry((point.repository.clone(), point.reference.clone())).or_insert(point);
+    }
+
+    fn into_record(self) -> RestorePointRecord {
+        let mut record = RestorePointRecord::default();
+        let mut undo: BTreeMap<usize, Vec<RestorePoint>> = BTreeMap::new();
+        for point in self.points.into_values() {
+            match PointName::parse(&point.reference).and_then(|name| name.undo) {
+                Some(number) => undo.entry(number).or_default().push(point),
+                None => record.points.push(point),
+            }
+        }
+        record.points.sort_by(|a, b| a.reference.cmp(&b.reference));
+        record.undo = undo.into_values().collect();
+        record
+    }
+}
+
+fn new_scratch_dir(dir: Option<&TaskDir>) -> Result<TempDir, EngineError> {
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix("restore-");
+    let made = match dir {
+        Some(dir) => builder.tempdir_in(dir.path()),
+        None => builder.tempdir(),
+    };
+    made.map_err(EngineError::io("create a temporary directory"))
+}
+
+/// The parts of `refs/mcp-delegator/<task>[.N][.undo-N]`.
+struct PointName<'a> {
+    task: &'a str,
+    undo: Option<usize>,
+}
+
+impl PointName<'_> {
+    fn parse(reference: &str) -> Option<PointName<'_>> {
+        let name = reference.strip_prefix(REF_PREFIX)?;
+        let task = name.split('.').next()?;
+        let undo = name.rsplit_once(".undo-").map(|(_, number)| number.parse());
+        Some(PointName { task, undo: undo.transpose().ok()? })
+    }
+}
+
+/// A restore point in a repository, with or without a task in the registry.
+#[derive(Debug)]
+pub struct ListedPoint {
+    /// The task id in the name of the ref.
+    pub task: String,
+    pub is_undo: bool,
+    pub point: RestorePoint,
+    pub bytes: u64,
+}
+
+/// A restore point that was, or would be, deleted.
+#[derive(Debug)]
+pub struct DroppedPoint {
+    pub is_undo: bool,
+    pub point: RestorePoint,
+    /// Whether it holds content that no branch, tag or remote-tracking ref reaches.
+    pub is_only_copy: bool,
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// The restore points in the repository that contains `here`; `None` outside a git work tree.
+    pub fn list_restore_points(
+        &self,
+        here: &Path,
+        environment: &Variables,
+    ) -> Result<Option<Vec<ListedPoint>>, EngineError> {
+        let git = git(environment, here, GIT_TIMEOUT)?;
+        let stored = stored_points(&git, here).map_err(RestoreError::from)?;
+        let to_listed = |stored: delegator_git::StoredPoint| {
+            let name = PointName::parse(&stored.point.reference)?;
+            let (task, is_undo) = (name.task.to_owned(), name.undo.is_some());
+            Some(ListedPoint { task, is_undo, point: stored.point, bytes: stored.bytes })
+        };
+        Ok(stored.map(|stored| stored.into_iter().filter_map(to_listed).collect()))
+    }
+
+    /// Deletes all restore points of a task, including undo points, with their objects.
+    pub fn delete_restore_points(
+        &self,
+        task: &TaskId,
+        dry_run: bool,
+        (environment, here): (&Variables, &Path),
+    ) -> Result<Vec<DroppedPoint>, EngineError> {
+        let mut registry = self.find_registry()?;
+        let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();
+        if let Some(row) = row.filter(|row| !row.state.is_terminal()) {
+            return Err(EngineError::NotEnded { task: task.clone(), state: row.state });
+        }
+        let found = PointSource { registry: registry.as_deref(), environment, here }.find(task)?;
+        let mut dropped = Vec::new();
+        for point in found.record.points.iter().chain(found.record.undo.iter().flatten()) {
+            let git = git(environment, &point.top_level, GIT_TIMEOUT)?;
+            // If it cannot be examined, assume that it is the only copy.
+            let is_only_copy = holds_unique_content(&git, point).unwrap_or(true);
+            let bytes = point.bytes().unwrap_or_default();
+            if !dry_run && point.repository.is_dir() {
+                drop_point(&git, point).map_err(RestoreError::from)?;
+            }
+            let is_undo = PointName::parse(&point.reference).is_some_and(|name| name.undo.is_some());
+            dropped.push(DroppedPoint { is_undo, point: point.clone(), is_only_copy, bytes });
+        }
+        if dropped.is_empty() {
+            return Err(EngineError::NoRestorePoint { task: task.clone(), problem: None });
+        }
+        if dry_run {
+            return Ok(dropped);
+        }
+        if let Some(dir) = found.dir {
+            RestorePointRecord { problems: found.record.problems, ..RestorePointRecord::default() }
+                .write(&dir)?;
+        }
+        if let Some(registry) = &mut registry {
+            for recorded in registry.restore_points_of(task)? {
+                registry.delete_restore_point_record(&recorded)?;
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_restore_points_are_read() {
+        let parse = |name: &str| {
+            let reference = format!("{REF_PREFIX}{name}");
+            PointName::parse(&reference).map(|name| (name.task.to_owned(), name.undo))
+        };
+        let task = "T-local-1".to_owned();
+        assert_eq!(parse("T-local-1"), Some((task.clone(), None)));
+        assert_eq!(parse("T-local-1.2"), Some((task.clone(), None)));
+        assert_eq!(parse("T-local-1.2.undo-13"), Some((task.clone(), Some(13))));
+        assert_eq!(parse("T-local-1.undo-x"), None);
+        assert!(PointName::parse("refs/heads/main").is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! Queries about one task: row, files, logs; and about the registry as a whole.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use delegator_domain::task::TaskId;
+use delegator_registry::{
+    OpenOptions, PrefixMatch, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
+};
+use serde_json::Value;
+
+use crate::Engine;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+use crate::supervise::record::Record;
+use crate::upkeep::restore_record::RestorePointRecord;
+
+/// The decoded files of a task.
+#[derive(Debug, Default)]
+pub struct TaskFiles {
+    pub record: Option<Record>,
+    pub snapshot: Option<Value>,
+    pub restore_point: Option<RestorePointRecord>,
+}
+
+/// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongLog {
+    pub bytes: u64,
+}
+
+impl LongLog {
+    const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+    pub(crate) fn of(registry: &Registry) -> Option<LongLog> {
+        let bytes = registry.wal_bytes();
+        (bytes > LongLog::MAX_BYTES).then_some(LongLog { bytes })
+    }
+}
+
+impl Engine {
+    /// The task with this id, or with this unique beginning of an id.
+    pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: given.to_owned() };
+        let registry = self.find_registry()?.ok_or_else(unknown)?;
+        match registry.find_by_prefix(given)? {
+            PrefixMatch::One(id) => Ok(id),
+            PrefixMatch::Several(candidates) => {
+                Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates })
+            }
+            PrefixMatch::None => Err(unknown()),
+            PrefixMatch::NotAPrefix => Err(EngineError::InvalidTaskId { given: given.to_owned() }),
+        }
+    }
+
+    /// A task, after an upkeep pass.
+    pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        self.rescue_in(&mut registry)?;
+        registry.get(id)?.ok_or_else(unknown)
+    }
+
+    /// The newest task that worked on a thread.
+    pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>, EngineError> {
+        match self.find_registry()? {
+            Some(registry) => Ok(registry.by_thread(thread_id, 1)?.into_iter().next()),
+            None => Ok(None),
+        }
+    }
+
+    pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
+        let dir = registry.dir().task(id);
+        let parse = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let record = match parse(dir.read_report()?) {
+            Some(record) => serde_json::from_value(record).ok(),
+            None => None,
+        };
+        let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
+        Ok(TaskFiles { record, snapshot: parse(dir.read_snapshot()?), restore_point })
+    }
+
+    pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {
+        Ok(self.find_registry()?.map(|registry| registry.dir().task(id)))
+    }
+
+    /// The content of a task file; empty if it is missing.
+    pub fn read_stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>, EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
+        Ok(dir.read(which)?.unwrap_or_default())
+    }
+
+    /// The last `max_bytes` of a task file.
+    pub fn read_stored_tail(
+        &self,
+        id: &TaskId,
+        which: TaskFile,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
+        Ok(dir.read_tail(which, max_bytes)?.unwrap_or_default())
+    }
+
+    /// Appends a line to the handles file of a task.
+    pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<(), EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut file = self.task_dir(id)?.ok_or_else(unknown)?.open_append(TaskFile::Handles)?;
+        // One write, because another server may append at the same time.
+        file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("record a handle"))
+    }
+
+    pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {
+        if let Some(mut registry) = self.find_registry()? {
+            registry.mark_read(id, now_ms())?;
+        }
+        Ok(())
+    }
+
+    /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.
+    pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>, EngineError> {
+        let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        Ok(delegator_registry::set_aside_damaged(&dir, now_ms())?.files)
+    }
+
+    /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no registry.
+    pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(None) };
+        Ok(Some((registry.counts()?, LongLog::of(&registry))))
+    }
+}

@@ -1,0 +1,212 @@
+//! The launch file: everything a supervisor needs to start a task as its submitter requested.
+//!
+//! Another process may promote the task later; it starts with the *submitter's* environment, umask and limits. The file
+//! contains the task text and the secrets to redact. It is private to the user and is removed as soon as the agent has
+//! its input. New fields need a serde default, because an older program may have written the file.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
+use delegator_supervisor::agent::CodexVersion;
+use delegator_supervisor::run::{ActivitySource, EndingRecipe};
+use delegator_transcript::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::verification::Verify;
+use crate::error::EngineError;
+
+/// The validated settings of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    pub mode: String,
+    pub preview: bool,
+    pub working_dir: PathBuf,
+    pub allowed_roots: Vec<PathBuf>,
+    pub model: Option<String>,
+    pub profile: Option<String>,
+    pub reasoning_effort: Option<String>,
+    pub images: Vec<PathBuf>,
+    pub add_dirs: Vec<PathBuf>,
+    pub output_schema: Option<Value>,
+    pub skip_git_repo_check: bool,
+    pub env_policy: String,
+    pub env_allow_list: Vec<String>,
+    pub resume: Option<String>,
+    /// Token usage of the resumed thread before this run.
+    pub usage_before: Option<[i64; 5]>,
+    pub limits: Limits,
+    pub ending: Ending,
+    pub max_stream_bytes: u64,
+    pub max_processes: usize,
+    pub sweep_exempt: Vec<String>,
+    /// Configured niceness of the agent.
+    #[serde(default)]
+    pub niceness: u8,
+    /// Nesting depth: the number of tasks above this one.
+    pub depth: u32,
+    /// Run without a control group.
+    #[serde(default)]
+    pub without_group: bool,
+    /// Deny the agent's commands to read the state directory.
+    #[serde(default)]
+    pub hide_state_dir: bool,
+    /// Directories besides the state directory in which no task may write: the user's configuration.
+    #[serde(default)]
+    pub protected: Vec<PathBuf>,
+    /// The command that verifies the work after the agent has completed.
+    #[serde(default)]
+    pub verify: Option<Verify>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub idle_sec: u64,
+    pub hard_sec: u64,
+    /// Only output counts as activity for the idle limit.
+    pub only_output_counts: bool,
+}
+
+impl Limits {
+    pub fn of(self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Idle => self.idle_sec,
+            LimitKind::Hard => self.hard_sec,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    pub interrupt_grace_sec: u64,
+    pub terminate_grace_sec: u64,
+}
+
+/// The agent's program, located once, at submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentProgram {
+    pub program: PathBuf,
+    /// Inserted before the program's own arguments.
+    pub leading_args: Vec<OsString>,
+    pub version: Option<(u32, u32, u32)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) task: String,
+    pub(crate) settings: Settings,
+    pub(crate) agent: AgentProgram,
+    pub(crate) umask: u32,
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) secrets: Vec<String>,
+    /// Values of variables listed in `redact_names`: redacted whatever they look like.
+    #[serde(default)]
+    pub(crate) named_secrets: Vec<String>,
+}
+
+impl Launch {
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
+        serde_json::to_vec(self)
+            .map_err(|error| EngineError::Io { doing: "write the launch file", source: error.into() })
+    }
+
+    /// Redacts the secrets of the submitter's environment.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let builder = self.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret));
+        self.named_secrets.iter().fold(builder, |builder, secret| builder.named_secret(secret)).build()
+    }
+
+    pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch, EngineError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| EngineError::Launch { task: task.clone(), detail: error.to_string() })
+    }
+}
+
+impl Settings {
+    /// The default settings for a task in a directory.
+    pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
+        Settings {
+            mode: mode.name().to_owned(),
+            preview: false,
+            working_dir,
+            allowed_roots: Vec::new(),
+            model: None,
+            profile: None,
+            reasoning_effort: None,
+            images: Vec::new(),
+            add_dirs: Vec::new(),
+            output_schema: None,
+            skip_git_repo_check: false,
+            env_policy: "inherit-none".to_owned(),
+            env_allow_list: Vec::new(),
+            resume: None,
+            usage_before: None,
+            limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
+            ending: Ending { interrupt_grace_sec: 5, terminate_grace_sec: 5 },
+            max_stream_bytes: 64 << 20,
+            max_processes: 4096,
+            sweep_exempt: Vec::new(),
+            niceness: 10,
+            without_group: false,
+            hide_state_dir: mode == Mode::ReadOnly,
+            protected: Vec::new(),
+            verify: None,
+            depth: 0,
+        }
+    }
+
+    /// An unknown mode counts as the most restricted one.
+    pub(crate) fn mode(&self) -> Mode {
+        Mode::from_name(&self.mode).unwrap_or(Mode::ReadOnly)
+    }
+
+    pub(crate) fn env_policy(&self) -> EnvPolicy {
+        match self.env_policy.as_str() {
+            "inherit-all" => EnvPolicy::InheritAll,
+            "allow-list" => EnvPolicy::AllowList(self.env_allow_list.clone()),
+            _ => EnvPolicy::InheritNone,
+        }
+    }
+
+    pub(crate) fn run_limits(&self) -> delegator_supervisor::run::Limits {
+        delegator_supervisor::run::Limits {
+            idle: Duration::from_secs(self.limits.idle_sec),
+            hard: Duration::from_secs(self.limits.hard_sec),
+            activity_source: if self.limits.only_output_counts {
+                ActivitySource::Output
+            } else {
+                ActivitySource::OutputOrCpu
+            },
+        }
+    }
+
+    pub(crate) fn ending(&self) -> EndingRecipe {
+        let seconds = Duration::from_secs;
+        EndingRecipe::graceful(
+            seconds(self.ending.interrupt_grace_sec),
+            seconds(self.ending.terminate_grace_sec),
+        )
+    }
+
+    pub(crate) fn usage_before(&self) -> Option<Usage> {
+        self.usage_before.map(|[input, cached, cache_write, output, reasoning]| Usage {
+            input_tokens: input,
+            cached_input_tokens: cached,
+            cache_write_input_tokens: Some(cache_write),
+            output_tokens: output,
+            reasoning_output_tokens: Some(reasoning),
+        })
+    }
+}
+
+impl AgentProgram {
+    /// A program that does not report its version is treated like the newest measured version.
+    pub(crate) fn version(&self) -> CodexVersion {
+        self.version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
+            CodexVersion::new(major, minor, patch)
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Starts queued tasks: claims them in one transaction, then starts one supervisor process for each claim.
+//!
+//! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from the
+//! process that starts it (see [`super::detach`]). If it cannot be spawned, the claim is released at once; if it dies
+//! before it begins to work, the next upkeep pass releases the claim.
+
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::time::Duration;
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use delegator_registry::{Claim, LockAttempt, MAX_CLAIMS_PER_CALL, Nonce, Promotion, Registry, TaskDir};
+
+use super::detach::launcher_failed;
+use crate::Engine;
+use crate::clock::{fresh_nonces, now_ms, sleep};
+use crate::error::EngineError;
+
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_LOCK_ATTEMPTS: u32 = 100;
+
+impl Engine {
+    /// Starts as many queued tasks as there are free slots.
+    pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        loop {
+            let claimed = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
+            if !self.start_supervisors(registry, claimed)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Calls `act` with what a claim needs: the number of slots and a nonce for each claim.
+    pub(crate) fn with_promotion<T>(
+        &self,
+        act: impl FnOnce(&Promotion<'_>) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let nonces =
+            std::cell::RefCell::new(fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
+        let spare = fresh_nonces(1)?;
+        // There are as many nonces as one transaction can claim, so the spare one is never used twice.
+        let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
+        act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })
+    }
+
+    /// Starts a supervisor for each claim, and whatever else may start.
+    pub(crate) fn start_all(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<(), EngineError> {
+        match self.start_supervisors(registry, claimed)? {
+            true => self.promote(registry),
+            false => Ok(()),
+        }
+    }
+
+    /// Acquires all locks before the first start, because starting is slow. A task that cannot be started returns to its
+    /// position in the queue. Returns whether there may be more to claim.
+    fn start_supervisors(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<bool, EngineError> {
+        let may_be_more = claimed.len() == MAX_CLAIMS_PER_CALL;
+        let locks: Vec<_> =
+            claimed.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
+        let mut launchers = Vec::new();
+        for (Claim { task, nonce }, lock) in claimed.into_iter().zip(locks) {
+            let started = lock.and_then(|lock| {
+                crash_point(CrashPoint::StartLocked);
+                self.start_supervisor(&task.id, &nonce, lock)
+            });
+            match started {
+                Ok(launcher) => launchers.extend(launcher.map(|launcher| (task.id, nonce, launcher))),
+                Err(_) => {
+                    registry.give_back(&task.id, &nonce, now_ms())?;
+                }
+            }
+            crash_point(CrashPoint::SupervisorSpawned);
+        }
+        // The launchers run in parallel; each exits as soon as it has spawned its supervisor.
+        for (id, nonce, launcher) in launchers {
+            if launcher_failed(launcher) {
+                registry.give_back(&id, &nonce, now_ms())?;
+            }
+        }
+        Ok(may_be_more)
+    }
+
+    /// Returns the launcher process to wait for; `None` in a simulation.
+    fn start_supervisor(
+        &self,
+        id: &TaskId,
+        nonce: &Nonce,
+        lock: OwnedFd,
+    ) -> Result<Option<Child>, EngineError> {
+        #[cfg(all(test, debug_assertions))]
+        if let Some(simulator) = crate::simulation::in_simulation(std::sync::Arc::clone) {
+            return simulator.start_supervisor(self, id, nonce, lock).map(|()| None);
+        }
+        self.spawn_launcher(id, nonce, lock).map(Some)
+    }
+}
+
+/// An upkeep pass may hold the lock for a moment to check an earlier attempt.
+fn lock_for_start(dir: &TaskDir) -> Result<OwnedFd, EngineError> {
+    for _ in 0..MAX_LOCK_ATTEMPTS {
+        match dir.try_lock()? {
+            LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| lock_unavailable(dir)),
+            LockAttempt::Held => sleep(LOCK_RETRY_INTERVAL)?,
+            LockAttempt::Gone => break,
+        }
+    }
+    Err(lock_unavailable(dir))
+}
+
+fn lock_unavailable(dir: &TaskDir) -> EngineError {
+    EngineError::Launch { task: dir.id().clone(), detail: "could not acquire the task lock".to_owned() }
+}

@@ -1,0 +1,221 @@
+//! Submits a task: checks the request, stores launch file and row, starts what may start.
+//!
+//! All checks come before the row is written; from then on the task exists and no error is returned for it, because the
+//! caller would submit it again.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::redact::{is_listed, is_secret_name};
+use delegator_domain::task::{Mode, TaskId};
+use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
+use delegator_supervisor::agent::{VariableAccess, agent_environment, task_marker, variable_access};
+use serde_json::Value;
+
+use super::allowed_dir::resolve_allowed_dir;
+use super::allowed_file::resolve_allowed_file;
+use super::estimate::{DurationHistory, ExpectedDuration};
+use super::launch::{AgentProgram, Launch, Settings};
+use super::nesting::Nesting;
+use super::work_tree::work_trees;
+use crate::Engine;
+use crate::clock::{fresh_id, now_ms};
+use crate::error::EngineError;
+
+/// A request to run a task. Its values are validated; directories, files and limits are checked at submission.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub text: String,
+    pub settings: Settings,
+    pub agent: AgentProgram,
+    pub agent_name: String,
+    pub max_mode: Mode,
+    /// The complete environment of the submitter.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Names of variables that the user's configuration passes to the agent, or marks as secret.
+    pub passed_variables: Vec<String>,
+    pub secret_names: Vec<String>,
+    pub umask: u32,
+    /// The first line of the text, redacted.
+    pub title: String,
+    pub labels: BTreeMap<String, String>,
+    /// The validated input without the text, for display and for retries.
+    pub input: Value,
+    pub allow_parallel_writes: bool,
+    pub nesting: Nesting,
+    pub idempotency: Option<Idempotency>,
+}
+
+#[derive(Debug)]
+pub struct SubmitOutcome {
+    pub task: Task,
+    /// The task was submitted before, with the same idempotency key.
+    pub replayed: bool,
+    /// 0: the task has a slot; 1: it is next.
+    pub queue_position: u64,
+    /// What a queued task waits for beyond a free slot.
+    pub waiting_for: Option<BlockedBy>,
+    pub queue_paused: bool,
+    /// Estimates from the history of completed tasks.
+    pub estimated_start_ms: Option<u64>,
+    pub expected: Option<ExpectedDuration>,
+}
+
+impl Submission {
+    /// A caller may select among the variables that the agent gets, but may not add any.
+    fn check_variables(&self) -> Result<(), EngineError> {
+        for name in &self.settings.env_allow_list {
+            match variable_access(name, &self.passed_variables) {
+                VariableAccess::Passed => {}
+                right => return Err(EngineError::VariableNotAllowed { name: name.clone(), right }),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Stores the task durably, then starts whatever may start.
+    pub fn submit(&self, mut submission: Submission) -> Result<SubmitOutcome, EngineError> {
+        let requested = submission.settings.mode();
+        if requested > submission.max_mode {
+            return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
+        }
+        submission.check_variables()?;
+        submission.nesting.check_depth(submission.settings.depth)?;
+        let settings = &mut submission.settings;
+        settings.working_dir =
+            checked_directory("working_dir", &settings.working_dir, &settings.allowed_roots)?;
+        for directory in &mut settings.add_dirs {
+            *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
+        }
+        refuse_reserved_directories(settings, &self.state_dir)?;
+        for image in &mut settings.images {
+            *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
+        }
+        let id = fresh_id()?;
+        let mut launch = Engine::build_launch(&submission, &id);
+        launch.decide_sandbox(&id, &self.state_dir)?;
+        let mut registry = self.open_registry()?;
+        registry.also_redact(launch.redactor());
+        submission.nesting.check_children(&registry)?;
+        let task = NewTask {
+            id,
+            working_dir: submission.settings.working_dir.display().to_string(),
+            work_trees: work_trees(&submission.settings),
+            allow_parallel_writes: submission.allow_parallel_writes,
+            mode: requested,
+            agent: submission.agent_name,
+            model: submission.settings.model.clone(),
+            title: submission.title,
+            text: launch.task.clone(),
+            labels: submission.labels,
+            input: submission.nesting.add_parent_to(without_key(submission.input)),
+            resumed_thread: submission.settings.resume.clone(),
+            idempotency: submission.idempotency,
+        };
+        let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
+        // The task exists: from here on errors are left to the next upkeep pass.
+        let _ = registry.remove_dead_submits();
+        // If this fails, the next pass starts the task.
+        let _ = self.promote(&mut registry);
+        crash_point(CrashPoint::BeforeResponse);
+        self.submit_outcome(&registry, submitted)
+    }
+
+    /// The current state of the task, its position in the queue, what blocks it, and the estimates.
+    fn submit_outcome(
+        &self,
+        registry: &Registry,
+        submitted: delegator_registry::Submission,
+    ) -> Result<SubmitOutcome, EngineError> {
+        let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
+        let position = registry.queue_position(&task.id)?;
+        let is_queued = position.is_some();
+        let queue_paused = is_queued && registry.queue_paused()?;
+        let history = DurationHistory::of_dir(registry, &task.working_dir)?;
+        let waiting_for = if is_queued { registry.blocked_by_running(&task)? } else { None };
+        let estimated_start_ms = match (&history, position) {
+            // The start of a task that also waits for another task cannot be estimated.
+            (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
+                let position = usize::try_from(position).unwrap_or(usize::MAX);
+                let starts =
+                    history.start_times(registry, self.max_concurrent, position.saturating_add(1))?;
+                starts.get(position).copied()
+            }
+            _ => None,
+        };
+        Ok(SubmitOutcome {
+            queue_position: position.map_or(0, |position| position + 1),
+            waiting_for,
+            queue_paused,
+            estimated_start_ms,
+            expected: history.filter(|_| !task.state.is_terminal()).map(|history| history.expected()),
+            replayed: submitted.replayed,
+            task,
+        })
+    }
+
+    fn build_launch(submission: &Submission, id: &TaskId) -> Launch {
+        let marker = task_marker(id, submission.settings.depth);
+        let variables =
+            submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let texts =
+            submission.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        let secret_names = &submission.secret_names;
+        let (mut secrets, mut named_secrets) = (Vec::new(), Vec::new());
+        for (name, value) in texts {
+            if is_listed(name, secret_names) {
+                named_secrets.push(value.to_owned());
+            } else if is_secret_name(name, secret_names) {
+                secrets.push(value.to_owned());
+            }
+        }
+        Launch {
+            task: submission.text.clone(),
+            settings: submission.settings.clone(),
+            agent: submission.agent.clone(),
+            umask: submission.umask,
+            variables: agent_environment(variables, &submission.passed_variables, &marker),
+            secrets,
+            named_secrets,
+        }
+    }
+}
+
+/// The input without its idempotency key, which is stored as a digest only.
+fn without_key(mut input: Value) -> Value {
+    if let Some(object) = input.as_object_mut() {
+        object.shift_remove("idempotency_key");
+    }
+    input
+}
+
+/// A task that can write to the state directory or to the user's configuration could grant itself every right. Modes
+/// without a sandbox can write anywhere; only the user's configuration allows them.
+fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
+    if settings.mode() != Mode::WorkspaceWrite {
+        return Ok(());
+    }
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own: Vec<PathBuf> =
+        settings.protected.iter().map(|path| real(path)).chain([real(state_dir)]).collect();
+    let added = settings.add_dirs.iter().map(|directory| ("add_dirs", directory));
+    for (input, directory) in [("working_dir", &settings.working_dir)].into_iter().chain(added) {
+        let overlaps = |own: &&PathBuf| own.starts_with(directory) || directory.starts_with(own);
+        if let Some(own) = own.iter().find(overlaps) {
+            return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own: own.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn checked_directory(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
+    resolve_allowed_dir(path, roots).map_err(|problem| EngineError::UnusableDirectory {
+        input,
+        path: path.to_owned(),
+        problem,
+    })
+}

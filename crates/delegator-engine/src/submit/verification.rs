@@ -1,0 +1,129 @@
+//! The verify command: where it runs.
+//!
+//! It runs in the same sandbox as the agent's commands. Submission probes the sandbox, so that a task whose command could
+//! not be sandboxed is refused before it starts, unless the user's configuration allows to run it without a sandbox. With
+//! `danger-full-access` neither the agent nor the verify command is sandboxed.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_supervisor::agent::{
+    Confinement, Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan,
+};
+use delegator_supervisor::run::VerifySpec;
+use serde::{Deserialize, Serialize};
+
+use super::launch::Launch;
+use crate::error::EngineError;
+
+/// Time for the command even if the agent used up the hard limit.
+const MIN_DURATION: Duration = Duration::from_secs(60);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The verify command of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    /// The user allows to run it without a sandbox if there is none.
+    pub may_be_open: bool,
+    /// Decided at submission.
+    pub is_sandboxed: bool,
+}
+
+impl Verify {
+    /// `None` for an empty command.
+    pub fn from_command(command: &[String], may_be_open: bool) -> Option<Verify> {
+        let command = command.to_vec();
+        (!command.is_empty()).then_some(Verify { command, may_be_open, is_sandboxed: false })
+    }
+}
+
+impl Launch {
+    /// Decides whether the verify command runs in a sandbox; an error if it needs one and there is none.
+    pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
+        let Some(verify) = &self.settings.verify else { return Ok(()) };
+        if self.effective_mode() == Mode::DangerFullAccess {
+            return Ok(());
+        }
+        let found = self.try_sandbox(id, state_dir);
+        match (found, verify.may_be_open) {
+            (Err(problem), false) => return Err(EngineError::NoSandbox { problem }),
+            (found, _) => {
+                if let Some(verify) = &mut self.settings.verify {
+                    verify.is_sandboxed = found.is_ok();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The mode that the sandbox enforces.
+    fn effective_mode(&self) -> Mode {
+        if self.settings.preview { Mode::ReadOnly } else { self.settings.mode() }
+    }
+
+    /// The state directory, if the agent's commands must not read it.
+    pub(crate) fn hidden(&self, state_dir: &Path) -> Option<PathBuf> {
+        self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
+    }
+
+    fn sandbox(&self, mode: Mode, workdir: &Path, state_dir: &Path) -> Enclosure {
+        let hidden = self.hidden(state_dir);
+        Enclosure::CodexSandbox {
+            program: self.agent.program.clone(),
+            confinement: Confinement::of(mode, hidden.as_deref(), self.agent.version()),
+            workdir: workdir.to_owned(),
+            add_dirs: self.settings.add_dirs.clone(),
+            profile: self.settings.profile.clone(),
+        }
+    }
+
+    /// Probes the sandbox with a command that writes to a forbidden path.
+    fn try_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
+        // A program without a version, or with leading arguments, is not Codex and has no `sandbox` command.
+        if self.agent.version.is_none() || !self.agent.leading_args.is_empty() {
+            return Err(format!("{} has no sandbox", self.agent.program.display()));
+        }
+        let temporary = self.variables.iter().find(|(name, _)| name == "TMPDIR");
+        let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
+        let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{id}"));
+        let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
+        let request = VerifyRequest {
+            command: script.chain([forbidden.display().to_string()]).collect(),
+            enclosure: self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir),
+            env_policy: EnvPolicy::InheritNone,
+            marker: task_marker(id, self.settings.depth),
+        };
+        let plan = verify_plan(&request, &self.variables);
+        probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
+    }
+
+    /// The verify command as the supervisor runs it.
+    pub(crate) fn verify_spec(&self, id: &TaskId, workdir: &Path, state_dir: &Path) -> Option<VerifySpec> {
+        let verify = self.settings.verify.as_ref()?;
+        let enclosure = match verify.is_sandboxed {
+            true => self.sandbox(self.effective_mode(), workdir, state_dir),
+            false => Enclosure::Unsandboxed,
+        };
+        let request = VerifyRequest {
+            command: verify.command.clone(),
+            enclosure,
+            env_policy: self.settings.env_policy(),
+            marker: task_marker(id, self.settings.depth),
+        };
+        Some(VerifySpec { plan: verify_plan(&request, &self.variables), min_time: MIN_DURATION })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_command_is_no_check() {
+        assert_eq!(Verify::from_command(&[], true), None);
+    }
+}

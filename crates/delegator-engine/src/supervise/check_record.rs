@@ -1,0 +1,129 @@
+//! The record of a verify command: how it ended, and what it printed.
+//!
+//! It is part of the task's `report.json` and redacted like the rest of it.
+
+use delegator_domain::task::{ExitStatus, Verification};
+use delegator_supervisor::run::VerificationResult;
+use delegator_transcript::{shell, test_report};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::record::StreamRecord;
+use crate::submit::verification::Verify;
+
+/// Stored in the task's report. Redacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    /// The name of a [`Verification`].
+    pub outcome: String,
+    pub detail: Option<String>,
+    /// The command as one line.
+    pub command: String,
+    pub is_sandboxed: bool,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub duration_ms: u64,
+    pub output: StreamRecord,
+    pub last_output: String,
+    /// Test results in its output, as a [`delegator_transcript::TestReport`].
+    #[serde(default)]
+    pub tests: Option<Value>,
+}
+
+impl CheckRecord {
+    pub(crate) fn of(
+        result: &VerificationResult,
+        verify: &Verify,
+        redact: impl Fn(&str) -> String,
+    ) -> CheckRecord {
+        let (exit_code, signal) = match result.exit {
+            Some(ExitStatus::Code(code)) => (Some(code), None),
+            Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
+            None => (None, None),
+        };
+        let command = redact(&shell::join(&verify.command));
+        let tests = test_report(&command, &result.last_output, exit_code);
+        CheckRecord {
+            outcome: result.outcome.name().to_owned(),
+            detail: result.detail.clone(),
+            command,
+            is_sandboxed: verify.is_sandboxed,
+            exit_code,
+            signal,
+            duration_ms: u64::try_from(result.elapsed.as_millis()).unwrap_or(u64::MAX),
+            output: (&result.output).into(),
+            last_output: result.last_output.clone(),
+            tests: tests.and_then(|tests| serde_json::to_value(tests).ok()),
+        }
+    }
+
+    /// An unknown name, from a newer version, counts as unknown.
+    pub fn outcome(&self) -> Verification {
+        Verification::from_name(&self.outcome).unwrap_or(Verification::Unknown)
+    }
+
+    /// Half a sentence for the summary: `verified by …`, or why not.
+    pub fn describe(&self) -> String {
+        let command = short_command(&self.command);
+        let reason = match (self.outcome(), self.exit_code, self.signal) {
+            (Verification::Verified, ..) => return format!("verified by `{command}`"),
+            (Verification::Refuted, Some(code), _) => format!("exited with {code}"),
+            (Verification::Refuted, None, Some(signal)) => format!("was killed by signal {signal}"),
+            (Verification::TimedOut, ..) => "timed out".to_owned(),
+            (Verification::CannotStart, ..) => "cannot be started".to_owned(),
+            (Verification::TooManyProcesses, ..) => "had too many processes".to_owned(),
+            (Verification::SandboxFailed, ..) => "was not run, because the sandbox did not start".to_owned(),
+            (Verification::Cancelled, ..) => "was cancelled".to_owned(),
+            _ => "ended in an unknown way".to_owned(),
+        };
+        match self.outcome().status() {
+            "verify_failed" => format!("verification failed: `{command}` {reason}"),
+            _ => format!("not verified: `{command}` {reason}"),
+        }
+    }
+}
+
+/// The first line of the command, at most 120 characters.
+fn short_command(command: &str) -> String {
+    let first = command.lines().next().unwrap_or_default();
+    let mut short: String = first.chars().take(120).collect();
+    if short.len() < command.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn describe(outcome: Verification, exit_code: Option<i32>, signal: Option<i32>) -> String {
+        let record = CheckRecord {
+            outcome: outcome.name().to_owned(),
+            detail: None,
+            command: "cargo test".to_owned(),
+            is_sandboxed: true,
+            exit_code,
+            signal,
+            duration_ms: 1,
+            output: StreamRecord::default(),
+            last_output: String::new(),
+            tests: None,
+        };
+        record.describe()
+    }
+
+    #[test]
+    fn a_check_is_described_in_one_sentence() {
+        assert_eq!(describe(Verification::Verified, Some(0), None), "verified by `cargo test`");
+        let failed = describe(Verification::Refuted, Some(101), None);
+        assert_eq!(failed, "verification failed: `cargo test` exited with 101");
+        let killed = describe(Verification::Refuted, None, Some(9));
+        assert_eq!(killed, "verification failed: `cargo test` was killed by signal 9");
+        assert!(
+            describe(Verification::SandboxFailed, Some(1), None)
+                .starts_with("not verified: `cargo test` was not")
+        );
+        assert!(describe(Verification::TimedOut, None, Some(9)).ends_with("timed out"));
+    }
+}

@@ -1,0 +1,20 @@
+//! The supervisor process: runs the agent of one task and records how it ended.
+//!
+//! [`supervisor_process`] is the sequence: take the lock, prepare, observe the files, run the agent, record, end the task,
+//! start the next ones. The run itself is in the `delegator-supervisor` crate and calls back through [`run_ports`]. The
+//! record of the run ([`record`], [`evidence`], [`summary`]) is written here and read by `results`.
+//!
+//! Problems with recording never fail a task. May use `submit` and `upkeep`.
+
+pub(crate) mod check_record;
+pub(crate) mod end_signals;
+mod error_locations;
+pub(crate) mod evidence;
+mod niceness;
+pub(crate) mod record;
+mod restore_writer;
+mod retry;
+mod run_ports;
+pub(crate) mod summary;
+pub(crate) mod supervisor_process;
+pub(crate) mod wake_socket;

@@ -1,0 +1,115 @@
+//! The record of a finished run, stored as `report.json`.
+//!
+//! Everything in it is redacted. Records of earlier versions must stay readable: every new field needs a serde default.
+
+use delegator_domain::redact::Redactor;
+use delegator_registry::Tokens;
+use delegator_supervisor::run::{RunResult, StreamSummary};
+use delegator_supervisor::verdict::RefusedCalls;
+use delegator_transcript::Report;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::check_record::CheckRecord;
+use super::evidence::{Evidence, EvidenceAndFindings, Finding};
+use crate::submit::launch::Limits;
+
+/// The content of `report.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The fold of the agent's events.
+    pub report: Value,
+    pub last_events: Value,
+    pub last_output: String,
+    pub last_stderr: String,
+    pub stdout: StreamRecord,
+    pub stderr: StreamRecord,
+    pub warnings: Vec<String>,
+    #[serde(default)]
+    pub refused: RefusedCalls,
+    /// Signals that were sent to end the agent, in order; empty if it exited by itself.
+    pub signals: Vec<String>,
+    pub survivors: Vec<i32>,
+    /// Absent in records of earlier versions.
+    #[serde(default)]
+    pub swept: SweptProcesses,
+    pub elapsed_ms: u64,
+    pub quiet_ms: u64,
+    /// Absent in records of earlier versions.
+    #[serde(default)]
+    pub limits: Option<Limits>,
+    /// The verify command, if it was started.
+    #[serde(default)]
+    pub check: Option<CheckRecord>,
+    /// Absent in records of earlier versions and of tasks that never ran.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+}
+
+/// Processes that outlived the agent and were swept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweptProcesses {
+    pub processes: usize,
+    /// Whether any of them needed SIGKILL.
+    pub killed: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamRecord {
+    pub received: u64,
+    pub stored: u64,
+    pub truncated: bool,
+}
+
+impl From<&StreamSummary> for StreamRecord {
+    fn from(summary: &StreamSummary) -> Self {
+        StreamRecord { received: summary.received, stored: summary.stored, truncated: summary.truncated }
+    }
+}
+
+impl Record {
+    /// Adds evidence, redacted: file names and commit subjects may contain secrets.
+    pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
+        let clean = serde_json::to_string(&observed)
+            .ok()
+            .and_then(|text| serde_json::from_str(&redactor.redact_str(&text)).ok());
+        (self.evidence, self.findings) = clean.unwrap_or_default();
+    }
+
+    pub(crate) fn of(result: &RunResult, limits: Limits) -> Record {
+        let milliseconds =
+            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Record {
+            report: serde_json::from_str(&result.report_json).unwrap_or_default(),
+            last_events: serde_json::to_value(&result.partial.last_events).unwrap_or_default(),
+            last_output: result.partial.last_output.clone(),
+            last_stderr: result.partial.last_stderr.clone(),
+            stdout: (&result.stdout).into(),
+            stderr: (&result.stderr).into(),
+            warnings: result.warnings.clone(),
+            refused: result.refused.clone(),
+            signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),
+            survivors: result.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
+            swept: SweptProcesses { processes: result.sweep.ended, killed: result.sweep.killed },
+            elapsed_ms: milliseconds(result.elapsed),
+            quiet_ms: milliseconds(result.quiet),
+            limits: Some(limits),
+            check: None,
+            evidence: None,
+            findings: Vec::new(),
+        }
+    }
+}
+
+/// The tokens used by this run, if the agent reported them.
+pub(crate) fn tokens(report: &Report) -> Option<Tokens> {
+    let own = report.usage?.own;
+    Some(Tokens {
+        input: own.input_tokens,
+        cached_input: own.cached_input_tokens,
+        output: own.output_tokens,
+        reasoning_output: own.reasoning_output_tokens.unwrap_or(0),
+    })
+}

@@ -1,0 +1,83 @@
+//! Creates the restore points of a task before its agent starts.
+//!
+//! A task never fails because a restore point could not be created: the problem is recorded instead and reported with the
+//! result.
+
+use std::path::Path;
+use std::time::Duration;
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use delegator_git::{Baseline, CreatedPoint, Limits, create_restore_point};
+use delegator_registry::TaskDir;
+use delegator_supervisor::agent::Variables;
+
+use crate::error::EngineError;
+use crate::upkeep::restore_record::{PointProblem, RestorePointRecord, first_line, git, reference};
+
+/// How long the agent may have to wait for one restore point.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Creates the restore points of one task, a directory at a time, the working directory first.
+#[derive(Debug)]
+pub(crate) struct RestorePointWriter<'a> {
+    task: &'a TaskId,
+    dir: &'a TaskDir,
+    environment: &'a Variables,
+    directories: usize,
+    record: RestorePointRecord,
+}
+
+impl<'a> RestorePointWriter<'a> {
+    pub(crate) fn new(
+        task: &'a TaskId,
+        dir: &'a TaskDir,
+        environment: &'a Variables,
+    ) -> RestorePointWriter<'a> {
+        RestorePointWriter { task, dir, environment, directories: 0, record: RestorePointRecord::default() }
+    }
+
+    /// Creates a restore point of the work tree that contains the directory. Returns the baseline for a later comparison:
+    /// `None` outside a work tree; the problem if there is none.
+    pub(crate) fn create(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
+        let reference = reference(self.task, self.directories);
+        self.directories += 1;
+        match create_one(self.dir, directory, &reference, self.environment) {
+            Ok(None) => Ok(None),
+            Ok(Some(CreatedPoint { point, baseline })) => {
+                crash_point(CrashPoint::RestorePointCreated);
+                self.record.points.push(point);
+                baseline.map(Some).map_err(|error| first_line(&error.to_string()))
+            }
+            Err(error) => {
+                let problem = first_line(&error.to_string());
+                self.skip(directory, &problem);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Records that a directory has no restore point.
+    pub(crate) fn skip(&mut self, directory: &Path, problem: &str) {
+        self.record.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
+    }
+
+    /// Writes the record. Errors are ignored: a full disk must not stop the task.
+    pub(crate) fn finish(self) {
+        if self.record != RestorePointRecord::default() {
+            let _ = self.record.write(self.dir);
+            crash_point(CrashPoint::RestorePointsNoted);
+        }
+    }
+}
+
+fn create_one(
+    dir: &TaskDir,
+    directory: &Path,
+    reference: &str,
+    environment: &Variables,
+) -> Result<Option<CreatedPoint>, EngineError> {
+    let git = git(environment, directory, CREATE_TIMEOUT)?;
+    let created = create_restore_point(&git, directory, dir.path(), reference, Limits::default());
+    Ok(created.map_err(delegator_git::RestoreError::from)?)
+}

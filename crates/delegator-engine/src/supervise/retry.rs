@@ -1,0 +1,58 @@
+//! Retries a registry write while other processes hold the write lock.
+//!
+//! The registry gives up after some seconds, which suits an interactive call. A supervisor that gave up would lose the end
+//! of its task, and hundreds of tasks that end at once need longer than that.
+
+use delegator_registry::RegistryError;
+
+use crate::error::EngineError;
+
+/// Each attempt waits some seconds; all together some minutes.
+const MAX_ATTEMPTS: u32 = 120;
+
+/// Calls `act` again as long as it fails because the registry is busy.
+pub(crate) fn retry_while_busy<T>(mut act: impl FnMut() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    for _ in 1..MAX_ATTEMPTS {
+        match act() {
+            Err(EngineError::Registry(RegistryError::Busy { .. })) => {}
+            other => return other,
+        }
+    }
+    act()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy() -> EngineError {
+        RegistryError::Busy { file: "registry.db".into() }.into()
+    }
+
+    #[test]
+    fn retries_while_the_registry_is_busy() {
+        let mut attempts = 0;
+        let result = retry_while_busy(|| {
+            attempts += 1;
+            if attempts < 4 { Err(busy()) } else { Ok(attempts) }
+        });
+        assert_eq!(result.unwrap(), 4);
+    }
+
+    #[test]
+    fn gives_up_at_last_and_returns_other_errors_at_once() {
+        let mut attempts = 0;
+        let result: Result<(), _> = retry_while_busy(|| {
+            attempts += 1;
+            Err(busy())
+        });
+        assert!(matches!(result, Err(EngineError::Registry(RegistryError::Busy { .. }))));
+        assert_eq!(attempts, MAX_ATTEMPTS);
+        let result: Result<(), _> = retry_while_busy(|| {
+            attempts += 1;
+            Err(EngineError::UnknownTask { given: "x".to_owned() })
+        });
+        assert!(matches!(result, Err(EngineError::UnknownTask { .. })));
+        assert_eq!(attempts, MAX_ATTEMPTS + 1);
+    }
+}

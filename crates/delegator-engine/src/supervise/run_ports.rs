@@ -1,0 +1,154 @@
+//! Connects a run to the registry and the files of its task: the engine's implementation of [`Ports`].
+//!
+//! Errors in this module never fail a run: they are ignored, and the agent continues.
+
+use std::cell::{Cell, RefCell};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
+use delegator_supervisor::process::Owner;
+use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
+use delegator_transcript::Report;
+
+use super::end_signals::EndSignals;
+use super::evidence::{EvidenceAndFindings, Observation};
+use crate::Engine;
+use crate::connection_pool::PooledConnection;
+use crate::upkeep::leftovers;
+use crate::upkeep::process_owner::owner_of;
+
+/// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
+const UPKEEP_INTERVAL_MS: i64 = 25_000;
+
+pub(crate) struct TaskPorts {
+    pub(crate) registry: RefCell<PooledConnection>,
+    pub(crate) id: TaskId,
+    pub(crate) attempt: Attempt,
+    pub(crate) dir: TaskDir,
+    pub(crate) socket: Option<UnixDatagram>,
+    pub(crate) signals: EndSignals,
+    pub(crate) engine: Engine,
+    /// The change mark of the registry when the row was last read.
+    pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
+    /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
+    pub(crate) observation: RefCell<Option<Observation>>,
+    /// What changed until the agent and its processes were gone.
+    pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
+}
+
+impl TaskPorts {
+    pub(crate) fn into_registry(self) -> PooledConnection {
+        self.registry.into_inner()
+    }
+
+    fn path(&self, stream: Stream, part: u32) -> PathBuf {
+        let path = self.dir.file(match stream {
+            Stream::Events => TaskFile::Events,
+            Stream::Stderr => TaskFile::Stderr,
+            Stream::Verify => TaskFile::Verify,
+        });
+        match part {
+            0 => path,
+            part => path.with_added_extension(part.to_string()),
+        }
+    }
+
+    /// Compares the files with their state before the run, unless that was done already.
+    pub(crate) fn observe_changes(&self, report: &Report) {
+        if let Some(observation) = self.observation.take() {
+            let other_writers = || self.registry.borrow().concurrent_writers(&self.id).unwrap_or_default();
+            self.observed.replace(Some(observation.finish(report, other_writers)));
+        }
+    }
+
+    fn drain_socket(&self) {
+        let mut byte = [0; 16];
+        while self.socket.as_ref().is_some_and(|socket| socket.recv(&mut byte).is_ok()) {}
+    }
+}
+
+impl Ports for TaskPorts {
+    fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600).open(self.path(stream, part))
+    }
+
+    fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {
+        std::fs::remove_file(self.path(stream, part))
+    }
+
+    /// Called every second by every supervisor, so it reads the row only if the registry has changed.
+    fn cancel_requested(&self) -> Option<CancelRequest> {
+        self.drain_socket();
+        if let Some(reason) = self.signals.reason() {
+            return Some(CancelRequest { reason: Some(reason) });
+        }
+        let registry = self.registry.borrow();
+        let mark = registry.change_mark().ok();
+        if mark.is_some() && self.last_read_mark.get() == mark {
+            return None;
+        }
+        let cancel = registry.get(&self.id).ok()??.cancel;
+        // A request stays in effect: it also ends the verify command that runs after the agent.
+        self.last_read_mark.set(mark.filter(|_| cancel.is_none()));
+        cancel.map(|request| CancelRequest { reason: request.reason })
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    fn on_stdin_delivered(&self) {
+        crash_point(CrashPoint::StdinDelivered);
+        let _ = self.dir.remove_launch();
+        crash_point(CrashPoint::LaunchRemoved);
+    }
+
+    /// Changes by the verify command must not count as changes by the agent.
+    fn before_verification(&self, report: &Report) {
+        self.observe_changes(report);
+    }
+
+    /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the run.
+    fn periodic_upkeep(&self) {
+        let turn = self.registry.borrow_mut().claim_periodic_job(
+            "rounds",
+            UPKEEP_INTERVAL_MS,
+            crate::clock::now_ms(),
+        );
+        if *turn.as_ref().unwrap_or(&false) {
+            leftovers::remove_dead_submits(&mut self.registry.borrow_mut());
+        }
+        if turn.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
+            let engine = self.engine.clone();
+            let _ = std::thread::Builder::new().spawn(move || engine.rescue());
+        }
+    }
+
+    fn owner_of(&self, pid: i32) -> Owner {
+        owner_of(&self.registry.borrow(), &self.id, pid)
+    }
+
+    fn on_thread(&self, thread_id: &str) {
+        let _ = self.registry.borrow_mut().set_thread(
+            &self.id,
+            &self.attempt.nonce,
+            thread_id,
+            crate::clock::now_ms(),
+        );
+    }
+
+    fn on_snapshot(&self, snapshot: &Snapshot) {
+        if let Ok(bytes) = serde_json::to_vec(snapshot) {
+            let _ = self.dir.write_snapshot(&bytes);
+            crash_point(CrashPoint::SnapshotWritten);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Summarizes in one sentence what a task did. Pure.
+//!
+//! The sentence is based on evidence; only without evidence on the agent's own report.
+
+use delegator_domain::task::{LimitKind, TaskEnd};
+use serde_json::Value;
+
+use super::evidence::{FindingKind, Lines};
+use super::record::Record;
+
+/// The summary of an ended task.
+pub(crate) fn one_sentence_summary(end: &TaskEnd, record: &Record) -> String {
+    let changes = ChangeSummary::of(record).phrase();
+    match end {
+        TaskEnd::Completed => match &record.check {
+            Some(check) => format!("{}; {}", capitalized(&changes), check.describe()),
+            None => capitalized(&changes),
+        },
+        TaskEnd::Failed { message, .. } => {
+            let first = message.lines().next().unwrap_or_default();
+            format!("Failed: {}", first.chars().take(200).collect::<String>())
+        }
+        TaskEnd::Cancelled { reason: Some(reason) } => format!("Cancelled ({reason}): {changes}"),
+        TaskEnd::Cancelled { reason: None } => format!("Cancelled: {changes}"),
+        TaskEnd::Timeout(LimitKind::Idle) => format!("Ended by the idle limit: {changes}"),
+        TaskEnd::Timeout(LimitKind::Hard) => format!("Ended by the hard limit: {changes}"),
+    }
+}
+
+/// The facts of the sentence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ChangeSummary {
+    pub(crate) modified: u64,
+    /// `added` and `deleted` do not count renamed files.
+    pub(crate) added: u64,
+    pub(crate) deleted: u64,
+    pub(crate) renamed: u64,
+    /// Changed files that are not listed one by one.
+    pub(crate) more: u64,
+    pub(crate) lines: Option<Lines>,
+    /// Some files were not examined.
+    pub(crate) is_partial: bool,
+    /// No file could be examined.
+    pub(crate) is_unknown: bool,
+    pub(crate) commits: u64,
+    pub(crate) commands: u64,
+    /// Passed and failed tests of the last test runs; `None` if no test was counted.
+    pub(crate) tests: Option<(u64, u64)>,
+}
+
+impl ChangeSummary {
+    pub(crate) fn of(record: &Record) -> ChangeSummary {
+        let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let commands = number("/commands/finished");
+        let tests = (number("/tests/passed"), number("/tests/failed"));
+        let tests = (tests != (0, 0)).then_some(tests);
+        let Some(evidence) = &record.evidence else {
+            let count =
+                |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
+            return ChangeSummary {
+                modified: count("/files/modified") as u64,
+                added: count("/files/added") as u64,
+                deleted: count("/files/deleted") as u64,
+                more: number("/files/not_listed"),
+                is_unknown: record.findings.iter().any(|finding| finding.kind == FindingKind::NoEvidence),
+                commands,
+                tests,
+                ..ChangeSummary::default()
+            };
+        };
+        let files = &evidence.files;
+        let renamed = files.renamed.len();
+        ChangeSummary {
+            modified: files.modified.len() as u64,
+            added: files.added.len().saturating_sub(renamed) as u64,
+            deleted: files.deleted.len().saturating_sub(renamed) as u64,
+            renamed: renamed as u64,
+            more: files.not_listed,
+            // An incomplete sum would mislead.
+            lines: evidence.lines.filter(|_| evidence.lines_not_counted == 0),
+            is_partial: evidence.is_partial(),
+            is_unknown: false,
+            commits: evidence.history.as_ref().map_or(0, |history| history.commits),
+            commands,
+            tests,
+        }
+    }
+
+    /// The sentence, starting with a lower-case letter.
+    pub(crate) fn phrase(&self) -> String {
+        let mut parts = vec![self.files()];
+        if self.commits > 0 {
+            parts.push(format!("made {}", plural(self.commits, "commit")));
+        }
+        match self.tests {
+            Some((passed, 0)) => parts.push(format!("{} passed", plural(passed, "test"))),
+            Some((0, failed)) => parts.push(format!("{} failed", plural(failed, "test"))),
+            Some((passed, failed)) => {
+                parts.push(format!("{} passed and {failed} failed", plural(passed, "test")))
+            }
+            None => {}
+        }
+        // The number of commands matters only if they produced no test results.
+        if self.commands > 0 && self.tests.is_none() {
+            parts.push(format!("ran {}", plural(self.commands, "command")));
+        }
+        parts.join(", ")
+    }
+
+    /// The files: "modified 2 files and added 1 (+12 −3)".
+    fn files(&self) -> String {
+        let counts = [
+            ("modified", self.modified),
+            ("added", self.added),
+            ("deleted", self.deleted),
+            ("renamed", self.renamed),
+        ];
+        let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+        let mut counted: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
+        match (counted.first_mut(), self.more) {
+            (None, 0) if self.is_unknown => return "its changes could not be examined".to_owned(),
+            (None, 0) if self.is_partial => return "changed nothing in the files examined".to_owned(),
+            (None, 0) => return "changed nothing".to_owned(),
+            (None, more) => return format!("changed {}", plural(more, "file")),
+            (Some(first), _) => *first = format!("{} {}", counts[0].0, plural(counts[0].1, "file")),
+        }
+        if self.more > 0 {
+            counted.push(format!("changed {} more", self.more));
+        }
+        let last = counted.pop().unwrap_or_default();
+        let text = if counted.is_empty() { last } else { format!("{} and {last}", counted.join(", ")) };
+        match self.lines {
+            Some(Lines { added: 0, deleted: 0 }) | None => text,
+            Some(Lines { added, deleted }) => format!("{text} (+{added} −{deleted})"),
+        }
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn plural(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_summarized_in_one_sentence() {
+        let nothing = ChangeSummary::default();
+        let lines = |added, deleted| Some(Lines { added, deleted });
+        for (summary, expected) in [
+            (nothing, "Changed nothing"),
+            (ChangeSummary { lines: lines(0, 0), ..nothing }, "Changed nothing"),
+            (ChangeSummary { is_unknown: true, ..nothing }, "Its changes could not be examined"),
+            (ChangeSummary { is_partial: true, ..nothing }, "Changed nothing in the files examined"),
+            (ChangeSummary { commands: 2, ..nothing }, "Changed nothing, ran 2 commands"),
+            (ChangeSummary { modified: 9, lines: lines(342, 17), ..nothing }, "Modified 9 files (+342 −17)"),
+            (
+                ChangeSummary { modified: 2, added: 1, lines: lines(12, 3), ..nothing },
+                "Modified 2 files and added 1 (+12 −3)",
+            ),
+            (
+                ChangeSummary {
+                    modified: 9,
+                    lines: lines(342, 17),
+                    commands: 3,
+                    tests: Some((47, 0)),
+                    ..nothing
+                },
+                "Modified 9 files (+342 −17), 47 tests passed",
+            ),
+            (ChangeSummary { tests: Some((1, 2)), ..nothing }, "Changed nothing, 1 test passed and 2 failed"),
+            (ChangeSummary { tests: Some((0, 1)), ..nothing }, "Changed nothing, 1 test failed"),
+            (ChangeSummary { deleted: 1, ..nothing }, "Deleted 1 file"),
+            (ChangeSummary { added: 1, deleted: 3, ..nothing }, "Added 1 file and deleted 3"),
+            (
+                ChangeSummary { modified: 1, added: 2, deleted: 3, renamed: 4, ..nothing },
+                "Modified 1 file, added 2, deleted 3 and renamed 4",
+            ),
+            (ChangeSummary { renamed: 1, lines: lines(0, 0), ..nothing }, "Renamed 1 file"),
+            (
+                ChangeSummary { modified: 1, commits: 1, lines: lines(1, 0), ..nothing },
+                "Modified 1 file (+1 −0), made 1 commit",
+            ),
+            (
+                ChangeSummary { commits: 2, commands: 1, ..nothing },
+                "Changed nothing, made 2 commits, ran 1 command",
+            ),
+            (ChangeSummary { more: 1, ..nothing }, "Changed 1 file"),
+            (ChangeSummary { added: 2_000, more: 7, ..nothing }, "Added 2000 files and changed 7 more"),
+        ] {
+            assert_eq!(capitalized(&summary.phrase()), expected);
+        }
+    }
+}

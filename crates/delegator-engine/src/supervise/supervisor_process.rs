@@ -1,0 +1,337 @@
+//! The supervisor process: adopt the task lock, begin, run the agent, record, end the task, start the next ones.
+//!
+//! From the adoption of the lock until exit no other process can supervise or rescue the task. A crash at any point leaves
+//! a state that a rescue can finish; `crash_point` marks every durable step for the tests. Once the row is `working`, an
+//! error never escapes before the end of the task is recorded.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId};
+use delegator_registry::{
+    Attempt, BeginOutcome, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
+};
+use delegator_supervisor::agent::codex::{LaunchRequest, plan};
+use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
+use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
+use delegator_supervisor::run::{RunResult, RunSpec, supervise};
+use delegator_transcript::FoldOptions;
+use rustix::fs::{Mode as FileMode, OFlags};
+
+use super::check_record::CheckRecord;
+use super::end_signals::EndSignals;
+use super::evidence::{self, ObservationContext};
+use super::record::{Record, tokens};
+use super::retry::retry_while_busy;
+use super::run_ports::TaskPorts;
+use super::summary::one_sentence_summary;
+use super::{error_locations, niceness, wake_socket};
+use crate::Engine;
+use crate::clock::now_ms;
+use crate::error::{DirectoryProblem, EngineError};
+use crate::submit::allowed_dir::check_within;
+use crate::submit::allowed_file::resolve_allowed_file;
+use crate::submit::detach::open_session;
+use crate::submit::launch::{Launch, Limits, Settings};
+use crate::submit::verification::Verify;
+use crate::upkeep::leftovers::remove_wake_socket;
+
+/// The main function of a supervisor process.
+pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
+    open_session();
+    let signals = EndSignals::install().map_err(EngineError::io("handle signals"))?;
+    Cgroup::leave_task_group();
+    supervise_task(engine, id, nonce, Inherited { lock: take_stdin()?, signals })
+}
+
+/// What a supervisor has from the start of its process.
+pub(crate) struct Inherited {
+    /// The task lock, acquired by the process that started the supervisor.
+    pub(crate) lock: OwnedFd,
+    pub(crate) signals: EndSignals,
+}
+
+/// Supervises one task to its end.
+pub(crate) fn supervise_task(
+    engine: &Engine,
+    id: &TaskId,
+    nonce: &Nonce,
+    Inherited { lock, signals }: Inherited,
+) -> Result<(), EngineError> {
+    let mut registry = engine.open_registry()?;
+    let dir = registry.dir().task(id);
+    // Without the lock, another process supervises or rescues the task.
+    let LockAttempt::Locked(_lock) = dir.adopt_lock(lock)? else { return Ok(()) };
+    crash_point(CrashPoint::LockAdopted);
+    let own_identity = own_identity()?;
+    let socket = wake_socket::listen(&dir, &signals).ok();
+    crash_point(CrashPoint::SocketBound);
+    let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| parse_launch(id, bytes));
+    if let Ok(launch) = &launch {
+        registry.also_redact(launch.redactor());
+    }
+    let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
+    let group = group.and_then(|_| Cgroup::create(id));
+    match registry.begin_work(id, nonce, &own_identity, Some(containment(group.is_some())), now_ms())? {
+        BeginOutcome::Working => {}
+        BeginOutcome::CancelRequested(request) => {
+            let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
+            let ended = finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
+            remove_wake_socket(&dir);
+            return ended;
+        }
+        BeginOutcome::Lost(_) => {
+            remove_wake_socket(&dir);
+            return Ok(());
+        }
+    }
+    let attempt = Attempt::working(nonce.clone());
+    let ports = TaskPorts {
+        registry: RefCell::new(registry),
+        id: id.clone(),
+        attempt: attempt.clone(),
+        dir: dir.clone(),
+        socket,
+        signals,
+        engine: engine.clone(),
+        last_read_mark: Cell::new(None),
+        observation: RefCell::new(None),
+        observed: RefCell::new(None),
+    };
+    let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, group));
+    crash_point(CrashPoint::LaunchRead);
+    let outcome = run_and_record(prepared, &ports);
+    let mut registry = ports.into_registry();
+    crash_point(CrashPoint::ReportWritten);
+    let finished = finish(engine, &mut registry, id, &attempt, &outcome);
+    crash_point(CrashPoint::SuccessorsStarted);
+    remove_wake_socket(&dir);
+    crash_point(CrashPoint::SocketRemoved);
+    finished?;
+    // The end is recorded, so nothing waits for the upkeep that follows.
+    engine.start_pruning_if_due(&mut registry)?;
+    engine.remove_orphaned_launches(&mut registry)
+}
+
+fn own_identity() -> Result<Identity, EngineError> {
+    let process = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
+    Ok(Identity {
+        boot_id: process.boot_id,
+        pid: process.pid.unsigned_abs(),
+        start_time: process.start_time,
+        pid_ns: process.pid_namespace,
+    })
+}
+
+/// Runs the agent, unless the run could not be prepared or a signal came first. Writes the report; returns how the task
+/// ended.
+fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) -> Finish {
+    let Prepared { spec, mode, limits, verify, add_dirs } = match prepared {
+        Ok(_) if ports.signals.reason().is_some() => {
+            return Finish::bare(TaskEnd::Cancelled { reason: ports.signals.reason() });
+        }
+        Ok(prepared) => prepared,
+        Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+    };
+    ports.observation.replace(evidence::begin_observation(ObservationContext {
+        task: &ports.id,
+        dir: &ports.dir,
+        workdir: &spec.workdir,
+        add_dirs: &add_dirs,
+        environment: &spec.environment,
+        writes: mode.writes(),
+    }));
+    let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
+    let result = run(spec, ports);
+    ports.observe_changes(&result.report);
+    let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
+        CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
+    });
+    let mut record = Record { check, ..Record::of(&result, limits) };
+    if let Ok(workdir) = workdir {
+        error_locations::correct_paths(&mut record.report, workdir);
+    }
+    if let Some(observed) = ports.observed.take() {
+        record.add_evidence(observed, &redactor);
+    }
+    write_record(&ports.dir, &result, &record)
+}
+
+fn run(spec: RunSpec, ports: &TaskPorts) -> RunResult {
+    #[cfg(all(test, debug_assertions))]
+    if let Some(simulator) = crate::simulation::in_simulation(std::sync::Arc::clone) {
+        return simulator.run_agent(&spec.task, ports);
+    }
+    supervise(spec, ports)
+}
+
+/// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the lock.
+fn take_stdin() -> Result<OwnedFd, EngineError> {
+    let lock = std::io::stdin().as_fd().try_clone_to_owned();
+    let dev_null = std::fs::File::open("/dev/null").map_err(EngineError::io("open /dev/null"))?;
+    rustix::stdio::dup2_stdin(&dev_null)
+        .map_err(|error| EngineError::Io { doing: "replace standard input", source: error.into() })?;
+    lock.map_err(EngineError::io("take over the task lock"))
+}
+
+fn failed(kind: FailureKind, message: &str) -> TaskEnd {
+    TaskEnd::Failed { kind, message: message.to_owned(), retry_at: None }
+}
+
+/// The name of the mechanism by which all processes of a task are found.
+fn containment(with_group: bool) -> &'static str {
+    if with_group { "cgroup" } else { "subreaper" }
+}
+
+/// The best containment that this machine offers.
+pub fn best_containment() -> &'static str {
+    containment(Cgroup::is_available())
+}
+
+fn parse_launch(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineError> {
+    let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
+    Launch::from_bytes(id, &bytes.ok_or_else(missing)?)
+}
+
+/// A run that can begin, and the settings that its record needs.
+struct Prepared {
+    spec: RunSpec,
+    mode: Mode,
+    limits: Limits,
+    verify: Option<Verify>,
+    /// Canonical paths of the additional directories.
+    add_dirs: Vec<PathBuf>,
+}
+
+/// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
+fn prepare(
+    engine: &Engine,
+    id: &TaskId,
+    dir: &TaskDir,
+    launch: &Launch,
+    group: Option<Cgroup>,
+) -> Result<Prepared, EngineError> {
+    let roots = &launch.settings.allowed_roots;
+    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
+    let pinned = added_directories(&launch.settings)?;
+    let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
+    let images = images(engine, &launch.settings)?;
+    let settings = &launch.settings;
+    let request = LaunchRequest {
+        program: launch.agent.program.clone(),
+        task: launch.task.clone(),
+        mode: settings.mode(),
+        preview: settings.preview,
+        workdir: real.clone(),
+        model: settings.model.clone(),
+        profile: settings.profile.clone(),
+        reasoning_effort: settings.reasoning_effort.clone(),
+        images,
+        add_dirs: add_dirs.clone(),
+        output_schema: write_output_schema(dir, settings)?,
+        skip_git_repo_check: settings.skip_git_repo_check,
+        env_policy: settings.env_policy(),
+        marker: task_marker(id, settings.depth),
+        resume: settings.resume.clone(),
+        denied_dir: launch.hidden(&engine.state_dir),
+        project_trust: project_trust(&workdir),
+    };
+    let mut plan = plan(&request, launch.agent.version())?;
+    plan.args.splice(0..0, launch.agent.leading_args.iter().cloned());
+    plan.ending = settings.ending();
+    let spec = RunSpec {
+        task: id.clone(),
+        plan,
+        codex_home: codex_home(&launch.variables),
+        environment: launch.variables.clone(),
+        workdir,
+        pinned,
+        umask: launch.umask,
+        limits: settings.run_limits(),
+        max_stream_bytes: settings.max_stream_bytes,
+        max_processes: settings.max_processes,
+        sweep_exempt: settings.sweep_exempt.clone(),
+        niceness: niceness::adjusted_niceness(
+            settings.niceness,
+            engine.max_concurrent,
+            niceness::processors(),
+        ),
+        sweep: SweepLimits::default(),
+        group,
+        redactor: launch.redactor(),
+        fold: FoldOptions {
+            workdir: Some(real.display().to_string()),
+            usage_before: settings.usage_before(),
+        },
+        verify: launch.verify_spec(id, &real, &engine.state_dir),
+    };
+    let verify = settings.verify.clone();
+    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
+}
+
+/// The agent reads the output schema from a file.
+fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
+    let Some(schema) = &settings.output_schema else { return Ok(None) };
+    dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
+    Ok(Some(dir.file(TaskFile::OutputSchema)))
+}
+
+/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open directory. The
+/// supervisor compares the two again right before it starts the agent; after that only the agent's sandbox resolves them.
+fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
+    settings.add_dirs.iter().map(open).collect()
+}
+
+fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
+    let real =
+        |image: &PathBuf| resolve_allowed_file("images", image, &settings.allowed_roots, &engine.state_dir);
+    settings.images.iter().map(real).collect()
+}
+
+/// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if its name is
+/// changed afterwards.
+fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+    let refuse = |problem| EngineError::UnusableDirectory { input, path: path.to_owned(), problem };
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
+        .map_err(|error| refuse(std::io::Error::from(error).into()))?;
+    let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+    let real = std::fs::read_link(name).map_err(|error| refuse(DirectoryProblem::Unusable(error)))?;
+    check_within(&real, roots).map_err(refuse)?;
+    Ok((fd, real))
+}
+
+fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
+    if let Ok(bytes) = serde_json::to_vec(record) {
+        // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
+        let _ = dir.write_report(&bytes);
+    }
+    let survivors = (!record.survivors.is_empty()).then(|| serde_json::json!(record.survivors));
+    Finish {
+        end: result.end.clone(),
+        exit: result.exit,
+        ran_ms: Some(record.elapsed_ms),
+        summary: Some(one_sentence_summary(&result.end, record)),
+        kill_incomplete: survivors,
+        tokens: tokens(&result.report),
+    }
+}
+
+fn finish(
+    engine: &Engine,
+    registry: &mut Registry,
+    id: &TaskId,
+    attempt: &Attempt,
+    outcome: &Finish,
+) -> Result<(), EngineError> {
+    let ended = retry_while_busy(|| {
+        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, outcome, promotion, now_ms())?))
+    })?;
+    match ended {
+        Cas::Applied(claimed) => engine.start_all(registry, claimed),
+        // Another process recorded the end first; its record stands.
+        Cas::Lost(_) => Ok(()),
+    }
+}

@@ -1,0 +1,241 @@
+//! The cleanup command: ends stuck tasks, deletes old ones, removes what crashes left behind.
+//!
+//! It touches nothing that a live process owns: a task is stuck only if its lock is free, and only ended tasks are deleted.
+//! Deletion works in batches, so that other processes do not wait long for the registry. Restore points with unique
+//! content outlive their task (see [`super::retained_points`]). After a jump of the wall clock nothing is deleted, unless
+//! the caller trusts the clock.
+
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{Leftover, LeftoverKind, Registry};
+use delegator_supervisor::agent::Variables;
+
+use super::leftovers::MIN_LEFTOVER_AGE_MS;
+use super::rescue::is_abandoned;
+use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
+use super::retention::{read_clocks, store_clock, stored_clock, trusted_in_simulation};
+use super::retention_clock::{ClockRecord, ClockVerdict, judge};
+use crate::Engine;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+
+#[derive(Debug, Clone)]
+pub struct CleanRequest {
+    pub stuck_after_ms: i64,
+    pub old_after_ms: i64,
+    /// Only report what would be done.
+    pub dry_run: bool,
+    /// Drop all restore points of deleted tasks, even those with unique content.
+    pub include_restore_points: bool,
+    /// Delete although the clock jumped.
+    pub trust_clock: bool,
+    /// The environment for git, which deletes the refs of restore points.
+    pub environment: Variables,
+}
+
+#[derive(Debug, Default)]
+pub struct CleanReport {
+    pub stuck: Vec<TaskId>,
+    /// How many of these are ended now.
+    pub stuck_ended: usize,
+    pub old_found: u64,
+    pub old_deleted: u64,
+    pub oldest_age_ms: Option<i64>,
+    /// Files that crashes left behind.
+    pub leftovers: Vec<Leftover>,
+    pub leftovers_removed: usize,
+    /// Task directories with results but without a row in the registry; they are not deleted.
+    pub unclaimed: Vec<TaskId>,
+    /// Restore points that are, or would be, retained without their task; at most [`MAX_LISTED_POINTS`].
+    pub retained_points: Vec<RetainedRestorePoint>,
+    /// The total number of them.
+    pub retained_points_found: u64,
+    /// Restore points that were, or would be, dropped; at most [`MAX_LISTED_POINTS`].
+    pub dropped_points: Vec<RetainedRestorePoint>,
+    /// The total number of them.
+    pub points_dropped: usize,
+    /// How far the wall clock moved against the boot clock; set if that blocks deletion by age.
+    pub clock_jumped_by_ms: Option<i64>,
+}
+
+const DELETE_BATCH: u32 = 2_000;
+pub const MAX_LISTED_POINTS: u32 = 200;
+/// Time limit for git in all repositories together.
+const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Engine {
+    pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport, EngineError> {
+        let Some(mut registry) = self.find_registry()? else { return Ok(CleanReport::default()) };
+        let mut report = CleanReport::default();
+        let clock = self.clock_for_cleaning(&mut registry, request)?;
+        if let ClockVerdict::Jumped { by_ms } = clock {
+            report.clock_jumped_by_ms = Some(by_ms);
+            if !request.dry_run {
+                return Err(EngineError::ClockJumped { by_ms });
+            }
+        }
+        self.end_stuck(&mut registry, request, &mut report)?;
+        self.delete_old_tasks(&mut registry, request, &mut report)?;
+        self.drop_restore_points(&mut registry, request, clock, &mut report)?;
+        remove_leftovers(&mut registry, request, &mut report)?;
+        if !request.dry_run {
+            self.promote(&mut registry)?;
+        }
+        Ok(report)
+    }
+
+    /// Whether the clock can be trusted. If the request trusts it, later passes trust it as well.
+    fn clock_for_cleaning(
+        &self,
+        registry: &mut Registry,
+        request: &CleanRequest,
+    ) -> Result<ClockVerdict, EngineError> {
+        let now = read_clocks()?;
+        if request.trust_clock {
+            if !request.dry_run {
+                store_clock(registry, &ClockRecord::trusting(now))?;
+            }
+            return Ok(ClockVerdict::Trusted);
+        }
+        Ok(trusted_in_simulation(judge(stored_clock(registry)?.as_ref(), now).0))
+    }
+
+    fn end_stuck(
+        &self,
+        registry: &mut Registry,
+        request: &CleanRequest,
+        report: &mut CleanReport,
+    ) -> Result<(), EngineError> {
+        let before = now_ms() - request.stuck_after_ms;
+        for active in registry.active()? {
+            let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
+            if since > before || !is_abandoned(registry, &active)? {
+                continue;
+            }
+            report.stuck.push(active.id.clone());
+            if !request.dry_run {
+                self.rescue_one(registry, &active)?;
+                let now = registry.get(&active.id)?;
+                let is_active = |state| matches!(state, State::Starting | State::Working);
+                report.stuck_ended += usize::from(now.is_none_or(|task| !is_active(task.state)));
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_old_tasks(
+        &self,
+        registry: &mut Registry,
+        request: &CleanRequest,
+        report: &mut CleanReport,
+    ) -> Result<(), EngineError> {
+        let before = now_ms() - request.old_after_ms;
+        report.old_found = registry.count_ended_before(before)?;
+        let oldest = registry.ended_before(before, 1)?.into_iter().next();
+        let oldest = oldest.map(|id| registry.get(&id)).transpose()?.flatten();
+        report.oldest_age_ms = oldest.and_then(|task| task.retained_since_ms()).map(|since| now_ms() - since);
+        if request.dry_run {
+            return Ok(());
+        }
+        loop {
+            match self.delete_some_old_tasks(registry, before, DELETE_BATCH)? {
+                0 => return Ok(()),
+                deleted => report.old_deleted += deleted,
+            }
+        }
+    }
+
+    /// Drops the restore points of deleted tasks that are no longer needed, and lists the others.
+    fn drop_restore_points(
+        &self,
+        registry: &mut Registry,
+        request: &CleanRequest,
+        clock: ClockVerdict,
+        report: &mut CleanReport,
+    ) -> Result<(), EngineError> {
+        let deadline = Instant::now() + TOTAL_GIT_TIMEOUT;
+        let retention_ms = self.restore_point_retention_ms;
+        let is_trusted = clock == ClockVerdict::Trusted;
+        if request.dry_run {
+            let mut points = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
+            points.extend(self.points_of_old_tasks(registry, request, deadline)?);
+            let is_expired =
+                |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= now_ms());
+            let is_dropped = |point: &RetainedRestorePoint| {
+                request.include_restore_points || (is_trusted && is_expired(point))
+            };
+            let (dropped, retained): (Vec<_>, Vec<_>) = points.into_iter().partition(is_dropped);
+            report.retained_points_found = retained.len() as u64;
+            report.points_dropped = dropped.len();
+            report.retained_points = truncated(retained);
+            report.dropped_points = truncated(dropped);
+            return Ok(());
+        }
+        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| now_ms() - ms);
+        let policy = DropPolicy {
+            expired_before_ms,
+            drop_all: request.include_restore_points,
+            deadline,
+            environment: &request.environment,
+        };
+        let dropped = retained_points::drop_due_points(registry, &policy, retention_ms)?;
+        report.points_dropped = dropped.len();
+        report.dropped_points = truncated(dropped);
+        report.retained_points_found = registry.count_restore_points()?;
+        report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
+        Ok(())
+    }
+
+    /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a branch.
+    fn points_of_old_tasks(
+        &self,
+        registry: &Registry,
+        request: &CleanRequest,
+        deadline: Instant,
+    ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
+        let mut examiner = Examiner::new(&request.environment, deadline);
+        let mut found = Vec::new();
+        for task in registry.ended_before(now_ms() - request.old_after_ms, DELETE_BATCH)? {
+            let points = retained_points::points_of(registry, &task)?;
+            if points.is_empty() {
+                continue;
+            }
+            let since_ms = registry.get(&task)?.and_then(|task| task.retained_since_ms());
+            for point in points {
+                let Some(reason) = examiner.examine(&point) else { continue };
+                found.push(RetainedRestorePoint {
+                    task: task.clone(),
+                    repository: point.repository.display().to_string(),
+                    reference: point.reference,
+                    reason,
+                    expires_at_ms: since_ms
+                        .zip(self.restore_point_retention_ms)
+                        .map(|(since, retention)| since.saturating_add(retention)),
+                });
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn truncated(mut points: Vec<RetainedRestorePoint>) -> Vec<RetainedRestorePoint> {
+    points.truncate(MAX_LISTED_POINTS as usize);
+    points
+}
+
+fn remove_leftovers(
+    registry: &mut Registry,
+    request: &CleanRequest,
+    report: &mut CleanReport,
+) -> Result<(), EngineError> {
+    let found = registry.orphans(now_ms() - MIN_LEFTOVER_AGE_MS)?;
+    let (unclaimed, leftovers): (Vec<Leftover>, Vec<Leftover>) =
+        found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
+    report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
+    if !request.dry_run {
+        report.leftovers_removed = registry.remove_orphans(&leftovers)?.len();
+    }
+    report.leftovers = leftovers;
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Removes what dead processes left in task directories, above all launch files: they contain the prompt and the
+//! submitter's variables.
+//!
+//! A submit that was killed before its row was committed is recognised by its entry, and every pass removes its files.
+//! Files without an entry (after a power cut, or of an earlier version) and launch files of ended tasks are found by an
+//! hourly scan of all directories. The scan is slow, so a process that serves waits runs it on a separate thread.
+
+use delegator_registry::{Registry, TaskDir};
+
+use crate::Engine;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+
+const SCAN_INTERVAL_MS: i64 = 60 * 60 * 1000;
+
+/// During a submit there is a directory without a row for a moment; only older ones are leftovers.
+pub(crate) const MIN_LEFTOVER_AGE_MS: i64 = 60 * 60 * 1000;
+
+/// Ignores errors: a directory that cannot be removed must not prevent a rescue.
+pub(crate) fn remove_dead_submits(registry: &mut Registry) {
+    let _ = registry.remove_dead_submits();
+}
+
+impl Engine {
+    /// Scans all directories, unless a process did so in the last hour.
+    pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        match registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, now_ms())? {
+            true => scan(registry),
+            false => Ok(()),
+        }
+    }
+
+    /// The same, on another thread.
+    pub(crate) fn remove_orphaned_launches_in_background(
+        &self,
+        registry: &mut Registry,
+    ) -> Result<(), EngineError> {
+        if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, now_ms())? {
+            return Ok(());
+        }
+        #[cfg(all(test, debug_assertions))]
+        if crate::simulation::in_simulation(|_| ()).is_some() {
+            return scan(registry);
+        }
+        let engine = self.clone();
+        let scan_in_thread =
+            move || engine.find_registry()?.map_or(Ok(()), |mut registry| scan(&mut registry));
+        std::thread::Builder::new()
+            .name("leftovers".to_owned())
+            .spawn(scan_in_thread)
+            .map(drop)
+            .map_err(EngineError::io("start a thread"))
+    }
+}
+
+fn scan(registry: &mut Registry) -> Result<(), EngineError> {
+    let found = registry.orphaned_launches(now_ms() - MIN_LEFTOVER_AGE_MS)?;
+    registry.remove_orphans(&found)?;
+    Ok(())
+}
+
+pub(crate) fn remove_wake_socket(dir: &TaskDir) {
+    if let Ok(Some(path)) = dir.published_socket() {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Removes temporary directories that a lost supervisor used to compare files.
+pub(crate) fn remove_scratch_dirs(dir: &TaskDir) {
+    for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
+        // A task directory has no other subdirectories.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Rescue: finishes the record of a task whose supervisor died.
+//!
+//! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock before. A process
+//! that acquires the lock of an active task therefore knows that the task has no supervisor, and none can start while it
+//! holds the lock. A task that was only claimed returns to the queue; a task whose agent was started is never started
+//! again: it fails with `supervisor_lost`.
+//!
+//! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone, supervisors every
+//! thirty seconds, other calls once.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
+use delegator_registry::{ActiveTask, Attempt, Finish, LockAttempt, Registry, TaskFile};
+use delegator_supervisor::process::{Cgroup, SweepLimits, sweep_lost};
+
+use super::leftovers;
+use super::process_owner::owner_of;
+use crate::Engine;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+
+/// How long a process may take to lock a task that it has claimed. Starting may take longer: the task is locked by then.
+const LOCK_GRACE_MS: i64 = 2_000;
+/// An overview makes no pass if this process made one more recently.
+const MIN_OVERVIEW_PASS_INTERVAL: Duration = Duration::from_secs(1);
+/// State directories in which a thread of this process makes regular passes; an overview need not make one there.
+static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// The state directory and time of the last pass that an overview made in this process.
+static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
+
+impl Engine {
+    /// Makes a pass over this state directory, if it exists.
+    pub fn rescue(&self) -> Result<(), EngineError> {
+        match self.find_registry()? {
+            Some(mut registry) => self.rescue_in(&mut registry),
+            None => Ok(()),
+        }
+    }
+
+    /// For calls that come many times a second: makes a pass unless this process has just made one or makes them regularly.
+    pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        let is_recent = |(dir, at): &(PathBuf, Instant)| {
+            *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
+        };
+        if lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP).contains(&self.state_dir)
+            || lock_mutex(&LAST_PASS).as_ref().is_some_and(is_recent)
+        {
+            return Ok(());
+        }
+        *lock_mutex(&LAST_PASS) = Some((self.state_dir.clone(), Instant::now()));
+        self.rescue_in(registry)
+    }
+
+    /// Ends tasks without a supervisor, and starts what may start. One cheap read if nothing is due.
+    pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        leftovers::remove_dead_submits(registry);
+        for active in registry.active()? {
+            self.rescue_one(registry, &active)?;
+        }
+        // Also if no task was rescued: a failed start leaves its task in the queue.
+        self.promote(registry)
+    }
+
+    /// Whether a pass would change something.
+    pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
+        for active in registry.active()? {
+            if is_abandoned(registry, &active)? {
+                return Ok(true);
+            }
+        }
+        self.with_promotion(|promotion| Ok(registry.can_claim(promotion)?))
+    }
+
+    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<(), EngineError> {
+        if is_just_claimed(active) {
+            return Ok(());
+        }
+        let dir = registry.dir().task(&active.id);
+        let lock = dir.try_lock()?;
+        // Usually the task has just ended normally.
+        if matches!(lock, LockAttempt::Held) || !is_unchanged(registry, active)? {
+            return Ok(());
+        }
+        crash_point(CrashPoint::RescueLocked);
+        if active.state == State::Starting {
+            // The supervisor may have created its control group already.
+            drop(Cgroup::find_left_by(&active.id));
+            registry.give_back(&active.id, &active.nonce, now_ms())?;
+            return Ok(());
+        }
+        let survivors = sweep_processes(registry, &active.id);
+        crash_point(CrashPoint::RescueSwept);
+        // A partial last line is no event. If it cannot be removed, record the end anyway; readers skip it.
+        if let LockAttempt::Locked(task_lock) = &lock {
+            let _ = dir.truncate_torn_tail(TaskFile::Events, task_lock);
+        }
+        let message = "the supervisor was lost; what the agent did until then is kept".to_owned();
+        let finish = Finish {
+            kill_incomplete: (!survivors.is_empty()).then(|| serde_json::json!(survivors)),
+            summary: Some("Failed: the supervisor was lost".to_owned()),
+            ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at: None })
+        };
+        let attempt = Attempt::working(active.nonce.clone());
+        let claimed = self.with_promotion(|promotion| {
+            Ok(registry.finish(&active.id, &attempt, &finish, promotion, now_ms())?)
+        })?;
+        crash_point(CrashPoint::RescueCommitted);
+        leftovers::remove_wake_socket(&dir);
+        leftovers::remove_scratch_dirs(&dir);
+        if let delegator_registry::Cas::Applied(claimed) = claimed {
+            self.start_all(registry, claimed)?;
+        }
+        Ok(())
+    }
+}
+
+fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills every process with the task's marker or in its control group; returns the pids of survivors.
+fn sweep_processes(registry: &Registry, id: &TaskId) -> Vec<i32> {
+    #[cfg(all(test, debug_assertions))]
+    if crate::simulation::in_simulation(|simulator| simulator.sweep(id)).is_some() {
+        return Vec::new();
+    }
+    let owner = |pid| owner_of(registry, id, pid);
+    let swept = sweep_lost(id, &owner, SweepLimits::default());
+    swept.map(|report| report.survivors.iter().map(|process| process.pid).collect()).unwrap_or_default()
+}
+
+/// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was read.
+pub(crate) fn is_abandoned(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
+    if is_just_claimed(active) {
+        return Ok(false);
+    }
+    let lock = registry.dir().task(&active.id).try_lock()?;
+    if matches!(lock, LockAttempt::Held) {
+        return Ok(false);
+    }
+    is_unchanged(registry, active)
+}
+
+/// Whether state and attempt are still those of `active`.
+fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
+    let now = registry.get(&active.id)?;
+    Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
+}
+
+/// The process that claimed the task may be about to lock it. A negative age does not count: a clock that was set back
+/// must not block the rescue forever.
+fn is_just_claimed(active: &ActiveTask) -> bool {
+    let age_ms = now_ms() - active.claimed_at_ms;
+    active.state == State::Starting && (0..LOCK_GRACE_MS).contains(&age_ms)
+}
+
+/// An entry in [`DIRS_WITH_SCHEDULED_UPKEEP`]; removed on drop.
+#[derive(Debug)]
+pub(crate) struct UpkeepRegistration(PathBuf);
+
+impl UpkeepRegistration {
+    pub(crate) fn register(dir: &Path) -> UpkeepRegistration {
+        lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP).push(dir.to_owned());
+        UpkeepRegistration(dir.to_owned())
+    }
+}
+
+impl Drop for UpkeepRegistration {
+    fn drop(&mut self) {
+        let mut dirs = lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP);
+        let index = dirs.iter().position(|dir| *dir == self.0);
+        index.map(|at| dirs.swap_remove(at));
+    }
+}

@@ -1,0 +1,154 @@
+//! The record of a task's restore points (`restore-point.json`) and the names of their refs.
+//!
+//! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it. The records of all
+//! earlier versions stay readable.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::task::TaskId;
+use delegator_git::{Git, RestorePoint};
+use delegator_registry::{TaskDir, TaskFile};
+use delegator_supervisor::agent::{Variables, locate};
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+
+/// The content of `restore-point.json`: one restore point per work tree the task may write to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredPoints")]
+pub struct RestorePointRecord {
+    /// The work tree of the task's working directory first, if it has one.
+    pub points: Vec<RestorePoint>,
+    /// Work trees without a restore point.
+    pub problems: Vec<PointProblem>,
+    /// The states before each restore, oldest first; each holds one restore point per work tree.
+    pub undo: Vec<Vec<RestorePoint>>,
+    /// Work trees whose restore point was deleted since; set by [`RestorePointRecord::check_stored`].
+    #[serde(skip)]
+    pub gone: Vec<PathBuf>,
+}
+
+/// Why a directory has no restore point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointProblem {
+    pub path: PathBuf,
+    pub problem: String,
+}
+
+/// `restore-point.json` of any version. Version 1 had one restore point per task.
+#[derive(Deserialize)]
+struct StoredPoints {
+    #[serde(default)]
+    points: Vec<RestorePoint>,
+    #[serde(default)]
+    problems: Vec<PointProblem>,
+    #[serde(default)]
+    point: Option<RestorePoint>,
+    #[serde(default)]
+    problem: Option<String>,
+    #[serde(default)]
+    undo: Vec<StoredUndo>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredUndo {
+    One(Box<RestorePoint>),
+    Several(Vec<RestorePoint>),
+}
+
+impl From<StoredPoints> for RestorePointRecord {
+    fn from(stored: StoredPoints) -> RestorePointRecord {
+        let mut points = stored.points;
+        points.extend(stored.point);
+        let mut problems = stored.problems;
+        problems.extend(stored.problem.map(|problem| PointProblem { path: PathBuf::new(), problem }));
+        let undo = stored.undo.into_iter().map(|undo| match undo {
+            StoredUndo::One(point) => vec![*point],
+            StoredUndo::Several(points) => points,
+        });
+        RestorePointRecord { points, problems, undo: undo.collect(), gone: Vec::new() }
+    }
+}
+
+impl RestorePointRecord {
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
+        let bytes = dir.read(TaskFile::RestorePoint)?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// Sets `gone`.
+    pub(crate) fn check_stored(mut self) -> RestorePointRecord {
+        let gone = self.points.iter().filter(|point| !point.is_stored());
+        self.gone = gone.map(|point| point.top_level.clone()).collect();
+        self
+    }
+
+    pub(crate) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
+        let bytes = serde_json::to_vec(self)
+            .map_err(|error| EngineError::Io { doing: "record a restore point", source: error.into() })?;
+        Ok(dir.write_durably(TaskFile::RestorePoint, &bytes)?)
+    }
+}
+
+/// The command that restores the work trees of a task.
+pub fn restore_command(task: &TaskId) -> String {
+    format!("mcp-delegator restore {task} --confirm-destructive")
+}
+
+pub(crate) const REF_PREFIX: &str = "refs/mcp-delegator/";
+
+/// The ref of a task's restore point. Several directories may share a repository, so each has its own ref.
+pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
+    match directory {
+        0 => format!("{REF_PREFIX}{task}"),
+        later => format!("{REF_PREFIX}{task}.{}", later + 1),
+    }
+}
+
+/// The ref of the state before the restore with this number. The undo of an undo point keeps the base name.
+pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
+    let first = reference.split(".undo-").next().unwrap_or(reference);
+    format!("{first}.undo-{number}")
+}
+
+/// git from the submitter's PATH, but never an executable inside the work tree.
+pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let located = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
+    let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    Ok(Git::new(located.program, given, timeout))
+}
+
+/// The first line of a git error, at most 300 characters.
+pub(crate) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_of_older_versions_is_read() {
+        let point = r#"{"reference":"refs/mcp-delegator/T","commit":"c","tree":"t","index_tree":null,"head":null,
+            "branch":null,"staged":false,"modified":0,"untracked":0,"left_out":[],"top_level":"/p","repository":"/p/.git"}"#;
+        let old = format!(r#"{{"point":{point},"problem":null,"undo":[{point},{point}]}}"#);
+        let read: RestorePointRecord = serde_json::from_str(&old).unwrap();
+        assert_eq!((read.points.len(), read.undo.len(), read.undo[1].len()), (1, 2, 1));
+        assert_eq!(read.points[0].store, None);
+        let again: RestorePointRecord = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+        assert_eq!(again, read);
+        let failed: RestorePointRecord =
+            serde_json::from_str(r#"{"point":null,"problem":"no","undo":[]}"#).unwrap();
+        assert_eq!((failed.points.len(), failed.problems[0].problem.as_str()), (0, "no"));
+    }
+
+    #[test]
+    fn undo_points_keep_the_name_of_their_tree() {
+        assert_eq!(undo_reference("refs/mcp-delegator/T.2", 3), "refs/mcp-delegator/T.2.undo-3");
+        assert_eq!(undo_reference("refs/mcp-delegator/T.undo-1", 2), "refs/mcp-delegator/T.undo-2");
+    }
+}

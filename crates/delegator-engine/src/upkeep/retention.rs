@@ -1,0 +1,182 @@
+//! Retention: about once an hour, deletes tasks and restore points that are older than their retention time.
+//!
+//! Servers, waiting calls and exiting supervisors decide whether a pass is due; that reads the registry and the clocks and
+//! runs no git. A separate process does the work, this program with the argument [`PRUNE`]: git in a repository may hang,
+//! and removing directories waits for the disk. One such process runs per state directory. It may be killed at any moment;
+//! the next one continues.
+
+#![expect(clippy::disallowed_methods, reason = "this module starts the pruning process")]
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use delegator_registry::Registry;
+use delegator_supervisor::agent::Variables;
+use delegator_supervisor::process::ProcessIdentity;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::retained_points::{DropPolicy, drop_due_points, to_record};
+use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
+use crate::Engine;
+use crate::clock::now_ms;
+use crate::error::EngineError;
+
+/// The argument that makes this program the pruning process.
+pub const PRUNE: &str = "prune";
+
+const INTERVAL_MS: i64 = 60 * 60 * 1000;
+const MAX_TASKS_PER_PASS: u32 = 1_000;
+/// Time limit for git in all repositories together.
+const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// PATH of the pruning process, which inherits no environment.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The pruning process that this process started, until it is reaped.
+static PRUNING_PROCESS: Mutex<Option<Child>> = Mutex::new(None);
+
+impl Engine {
+    /// Starts the pruning process, unless a process did so in the last hour and if there is something to delete. I/O errors
+    /// are left to the next pass: they must not fail the wait that triggered this one.
+    pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        match self.try_start_pruning(registry) {
+            Err(EngineError::Io { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn try_start_pruning(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        reap();
+        let Some(retention_ms) = self.retention_ms else { return Ok(()) };
+        let now = now_ms();
+        if !registry.claim_periodic_job("retention", INTERVAL_MS, now)? {
+            return Ok(());
+        }
+        let verdict = observe_clock(registry)?;
+        let points_before_ms = self.restore_point_retention_ms.map(|ms| now - ms);
+        if verdict != ClockVerdict::Trusted || !is_due(registry, now - retention_ms, points_before_ms)? {
+            return Ok(());
+        }
+        #[cfg(all(test, debug_assertions))]
+        if crate::simulation::in_simulation(|_| ()).is_some() {
+            return prune_in(self, registry, now - retention_ms, points_before_ms);
+        }
+        self.start_pruning(now - retention_ms, points_before_ms)
+    }
+
+    /// Deletes up to `limit` tasks that ended before this time; returns how many. Runs no git.
+    pub(crate) fn delete_some_old_tasks(
+        &self,
+        registry: &mut Registry,
+        before_ms: i64,
+        limit: u32,
+    ) -> Result<u64, EngineError> {
+        let ids = registry.ended_before(before_ms, limit)?;
+        let points = to_record(registry, &ids)?;
+        Ok(registry.prune_and_record(&ids, &points)?.pruned.len() as u64)
+    }
+
+    fn start_pruning(&self, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<(), EngineError> {
+        let mut process = pruning_process();
+        if process.is_some() {
+            return Ok(());
+        }
+        let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
+        let mut command = Command::new(&self.program);
+        command
+            .args([PRUNE, &tasks_before_ms.to_string(), &points_before])
+            .env_clear()
+            .env("MCP_DELEGATOR_HOME", &self.state_dir)
+            .env("PATH", USUAL_PATH)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        *process = Some(command.spawn().map_err(EngineError::io("start the pruning process"))?);
+        Ok(())
+    }
+}
+
+fn pruning_process() -> MutexGuard<'static, Option<Child>> {
+    PRUNING_PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn reap() {
+    let mut process = pruning_process();
+    if process.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
+        *process = None;
+    }
+}
+
+/// The main function of the pruning process.
+pub fn prune(
+    engine: &Engine,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<(), EngineError> {
+    let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
+    let Some(_lock) = registry.dir().try_lock_pruning()? else { return Ok(()) };
+    prune_in(engine, &mut registry, tasks_before_ms, points_before_ms)
+}
+
+fn prune_in(
+    engine: &Engine,
+    registry: &mut Registry,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<(), EngineError> {
+    engine.delete_some_old_tasks(registry, tasks_before_ms, MAX_TASKS_PER_PASS)?;
+    registry.finish_pruning()?;
+    let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
+    let policy = DropPolicy {
+        expired_before_ms: points_before_ms,
+        drop_all: false,
+        deadline: Instant::now() + TOTAL_GIT_TIMEOUT,
+        environment: &environment,
+    };
+    drop_due_points(registry, &policy, engine.restore_point_retention_ms).map(drop)
+}
+
+fn is_due(
+    registry: &Registry,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<bool, EngineError> {
+    Ok(!registry.ended_before(tasks_before_ms, 1)?.is_empty()
+        || registry.has_unfinished_pruning()?
+        || !registry.due_restore_points(points_before_ms.unwrap_or(i64::MIN), 1)?.is_empty())
+}
+
+fn observe_clock(registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
+    let (verdict, record) = judge(stored_clock(registry)?.as_ref(), read_clocks()?);
+    store_clock(registry, &record)?;
+    Ok(trusted_in_simulation(verdict))
+}
+
+/// A simulation has its own wall clock, which does not match the boot clock.
+pub(super) fn trusted_in_simulation(verdict: ClockVerdict) -> ClockVerdict {
+    #[cfg(all(test, debug_assertions))]
+    if crate::simulation::in_simulation(|_| ()).is_some() {
+        return ClockVerdict::Trusted;
+    }
+    verdict
+}
+
+/// `None` also if the record cannot be decoded.
+pub(super) fn stored_clock(registry: &Registry) -> Result<Option<ClockRecord>, EngineError> {
+    Ok(registry.retention_clock()?.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+pub(super) fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
+    let text = serde_json::to_string(record)
+        .map_err(|error| EngineError::Io { doing: "record the clocks", source: error.into() })?;
+    Ok(registry.set_retention_clock(&text)?)
+}
+
+pub(super) fn read_clocks() -> Result<Reading, EngineError> {
+    let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read the boot id"))?;
+    let since_boot = clock_gettime(ClockId::Boottime);
+    let boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
+    Ok(Reading { boot_id: own_process.boot_id, boot_ms, wall_ms: now_ms() })
+}

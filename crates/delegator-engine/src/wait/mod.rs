@@ -1,0 +1,13 @@
+//! Waiting for tasks to end, and cancelling them.
+//!
+//! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one thread. Both watch
+//! tasks through [`task_watch`] and make upkeep passes while they wait ([`upkeep_schedule`]). Ending a wait never ends
+//! the task; only [`cancel`] does.
+//!
+//! This is the highest folder: it may use all others.
+
+pub(crate) mod blocking;
+pub(crate) mod cancel;
+mod task_watch;
+mod upkeep_schedule;
+pub mod wait_thread;

@@ -1,0 +1,157 @@
+//! Notices changes of any number of tasks in one thread.
+//!
+//! A working task is watched through the pidfd of its supervisor (verified by its start time): it becomes readable when the
+//! supervisor exits, which is after the end was recorded. For other tasks the change mark of the registry is compared every
+//! 50 ms, which reads no table. The order is fixed, so that no change is missed: take the mark, read the rows, open the
+//! pidfds, sleep.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{ChangeMark, Identity, Registry, Task};
+use delegator_supervisor::process::{ProcessHandle, ProcessIdentity};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clock::timespec;
+use crate::connection_pool::PooledConnection;
+use crate::error::EngineError;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(crate) struct TaskWatch {
+    pub(crate) registry: PooledConnection,
+    mark: ChangeMark,
+    watched: HashMap<TaskId, WatchedTask>,
+}
+
+#[derive(Debug)]
+struct WatchedTask {
+    task: Task,
+    supervision: Supervision,
+}
+
+#[derive(Debug)]
+enum Supervision {
+    /// The pidfd is readable when the supervisor has exited.
+    Alive(ProcessHandle),
+    /// The task is queued, starting or ended.
+    NoSupervisor,
+    /// The supervisor in the row does not exist: it has just exited, or it is lost.
+    Missing,
+}
+
+impl TaskWatch {
+    pub(crate) fn new(registry: PooledConnection) -> Result<TaskWatch, EngineError> {
+        Ok(TaskWatch { mark: registry.change_mark()?, registry, watched: HashMap::new() })
+    }
+
+    /// The task as last read; reads it now if it is not watched yet.
+    pub(crate) fn task(&mut self, id: &TaskId) -> Result<&Task, EngineError> {
+        if !self.watched.contains_key(id) {
+            let watched = read(&self.registry, id)?;
+            self.watched.insert(id.clone(), watched);
+        }
+        self.watched.get(id).map(|watched| &watched.task).ok_or_else(|| unknown(id))
+    }
+
+    /// Stops watching the tasks that are not wanted.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
+        self.watched.retain(|id, _| is_wanted(id));
+    }
+
+    /// Whether the supervisor of a working task does not exist.
+    pub(crate) fn has_missing_supervisor(&self) -> bool {
+        self.watched.values().any(|watched| matches!(watched.supervision, Supervision::Missing))
+    }
+
+    /// Reads the tasks that may have changed.
+    pub(crate) fn refresh(&mut self) -> Result<(), EngineError> {
+        let mark = self.registry.change_mark()?;
+        let changed = mark != self.mark;
+        self.mark = mark;
+        let mut gone = Vec::new();
+        for (id, watched) in &mut self.watched {
+            let is_due = match &watched.supervision {
+                _ if watched.task.state.is_terminal() => false,
+                Supervision::Alive(handle) => handle.wait_until(Instant::now()).map_err(watch_error)?,
+                Supervision::NoSupervisor => changed,
+                Supervision::Missing => true,
+            };
+            if is_due {
+                match read(&self.registry, id) {
+                    Ok(current) => *watched = current,
+                    Err(EngineError::UnknownTask { .. }) => gone.push(id.clone()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        // A later query for a deleted task fails with `UnknownTask`.
+        gone.iter().for_each(|id| drop(self.watched.remove(id)));
+        Ok(())
+    }
+
+    /// Sleeps until a task may have changed, `waker` is readable, or the time has come.
+    pub(crate) fn sleep(&self, until: Instant, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {
+        let alive = self.watched.values().filter(|watched| !watched.task.state.is_terminal());
+        let supervisors: Vec<&ProcessHandle> = alive.clone().filter_map(WatchedTask::handle).collect();
+        let must_poll = alive.count() > supervisors.len();
+        let mut polled: Vec<PollFd<'_>> = supervisors
+            .iter()
+            .map(|handle| handle.as_fd())
+            .chain(waker)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let pause = if must_poll { left.min(POLL_INTERVAL) } else { left };
+            match poll(&mut polled, Some(&timespec(pause))) {
+                Ok(0) if left > pause && self.registry.change_mark()? == self.mark => {}
+                Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(()),
+                Err(error) => return Err(watch_error(error.into())),
+            }
+        }
+    }
+}
+
+impl WatchedTask {
+    fn handle(&self) -> Option<&ProcessHandle> {
+        match &self.supervision {
+            Supervision::Alive(handle) => Some(handle),
+            Supervision::NoSupervisor | Supervision::Missing => None,
+        }
+    }
+}
+
+fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
+    let task = registry.get(id)?.ok_or_else(|| unknown(id))?;
+    let supervision = match (task.state, &task.supervisor) {
+        (State::Working, Some(supervisor)) => {
+            match process_identity(supervisor).open().map_err(watch_error)? {
+                Some(handle) => Supervision::Alive(handle),
+                None => Supervision::Missing,
+            }
+        }
+        _ => Supervision::NoSupervisor,
+    };
+    Ok(WatchedTask { task, supervision })
+}
+
+fn unknown(id: &TaskId) -> EngineError {
+    EngineError::UnknownTask { given: id.to_string() }
+}
+
+fn watch_error(source: std::io::Error) -> EngineError {
+    EngineError::Io { doing: "watch a supervisor", source }
+}
+
+fn process_identity(known: &Identity) -> ProcessIdentity {
+    ProcessIdentity {
+        boot_id: known.boot_id.clone(),
+        pid: known.pid.cast_signed(),
+        start_time: known.start_time,
+        pid_namespace: known.pid_ns,
+    }
+}

@@ -1,9 +1,0 @@
-//! The program as the conformance suite meets it: the same in everything, and fixtures in front of the tools.
-
-use mcp_delegator::process::Process;
-
-fn main() -> std::process::ExitCode {
-    let process = Process::current();
-    mcp_delegator::internal_modes::run_if_requested(&process)
-        .unwrap_or_else(|| mcp_delegator::run::run(process).into())
-}
