@@ -2,7 +2,7 @@
 //!
 //! clap stops at the first argument it does not know. To report all problems at once, the parser records the unknown
 //! argument, replaces it by the flag that was probably intended (so that its value is not taken for something else) or
-//! removes it, and parses again. It validates nothing: `requests` does.
+//! removes it, and parses again. It validates nothing: `validation` does.
 
 use std::ffi::OsString;
 

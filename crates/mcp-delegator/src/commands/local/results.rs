@@ -24,7 +24,7 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Include output (always if failed)
+    /// Include output; always if failed
     #[serde(default)]
     pub include_output: bool,
     /// Include last 50 events

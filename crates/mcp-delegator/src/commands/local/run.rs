@@ -60,7 +60,7 @@ pub struct Run {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the result, or, after 50 s, the task id while the task keeps running.",
+    details: "Returns the result, or its id after call_budget_sec while it keeps running.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_run"),
     network: true,
